@@ -41,7 +41,7 @@ from rich.table import Table
 
 from cloudsched import App, Execution, RetryPolicy, Schedule, Settings, Task
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
-from cloudsched.adapters.google.queue_names import list_queue_ids
+from cloudsched.adapters.google.cloud_tasks import list_queue_ids
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.model.faults import Faults
 

@@ -9,8 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.adapters.language_model import chat_completions, gemini
-from cloudsched.adapters.language_model.answer import Prices
-from cloudsched.adapters.language_model.transport import JsonTransport, make_session
+from cloudsched.adapters.language_model.transport import JsonTransport, Prices, make_session
 
 if TYPE_CHECKING:
     from types import TracebackType

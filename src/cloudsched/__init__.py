@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.dependencies import Depends
     from cloudsched.engine.ports.task_query import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
-    from cloudsched.web.mount import asgi, wsgi
+    from cloudsched.web.functions import asgi, wsgi
 
 __all__ = [
     "App",
@@ -79,7 +79,7 @@ _HOMES = {
     "engine.handlers.context": ("Context",),
     "engine.handlers.dependencies": ("Depends",),
     "engine.ports.task_query": ("TaskQuery",),
-    "web.mount": ("asgi", "wsgi"),
+    "web.functions": ("asgi", "wsgi"),
     "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "StepFailed"),
 }
 _MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for name in names}

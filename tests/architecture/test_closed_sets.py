@@ -38,7 +38,7 @@ OTHER_LISTS = {
     "client/worker_operations": "the two statuses that a worker may report, as its caller's type checker sees them",
     "config/settings": "where the stores are listed",
     "dashboard/routes": "the page's own verbs, some of which the API has, too",
-    "web/api/worker_bodies": "the two statuses that a worker may report",
+    "web/api/request_bodies": "the two statuses that a worker may report",
 }
 """Modules that write several members' texts for another reason."""
 

@@ -40,7 +40,7 @@ EXCEPTIONS = {
     ("local/examples", "cloudsched.Context"),
     ("local/import_errors", "cloudsched.errors"),
     *(
-        ("emulator/http/gate", f"cloudsched.domain.local_requests.{name}")
+        ("emulator/http/listener", f"cloudsched.domain.local_requests.{name}")
         for name in ("find_detour", "find_foreign_name", "find_foreign_page", "is_loopback", "read_host_name")
     ),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.cli.reachability import explain_unreachable
+from cloudsched.cli.api_group import explain_unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

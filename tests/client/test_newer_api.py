@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.authorities import A_USER
 
-from cloudsched.client.views import ExplanationView, PersonView, TaskView
-from cloudsched.client.wire_reader import reader
+from cloudsched.client.views import ExplanationView, PersonView, TaskView, reader
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.policy import Priority

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from cloudsched.dashboard import calendar_view
 from cloudsched.dashboard.calendar_chart import Bin, Mark, count_bins, draw_day, place_marks
+from cloudsched.dashboard.times import DAY, find_start, make_day
 from cloudsched.dashboard.visit import Visit
-from cloudsched.dashboard.wall_clock import DAY, find_start, make_day
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json

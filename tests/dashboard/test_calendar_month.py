@@ -18,7 +18,7 @@ from cloudsched.dashboard import calendar_view
 from cloudsched.dashboard.calendar_chart import Bin
 from cloudsched.dashboard.calendar_month import build_month, draw_density
 from cloudsched.dashboard.calendar_zoom import choose_span, make_span
-from cloudsched.dashboard.wall_clock import make_day
+from cloudsched.dashboard.times import make_day
 
 PARIS = ZoneInfo("Europe/Paris")
 COUNTS = st.builds(Bin, ran=st.integers(0, 5000), failed=st.integers(0, 5000), due=st.integers(0, 5000))

@@ -12,9 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.dashboard.life_chart import Lived, draw_life
+from cloudsched.dashboard.life_chart import (
+    Bar,
+    Lived,
+    count_bins,
+    count_due,
+    draw_lateness,
+    draw_life,
+    draw_strip,
+    make_bars,
+)
 from cloudsched.dashboard.status import BAD
-from cloudsched.dashboard.strip_chart import Bar, count_bins, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.tasks_view import draw_runs, write_runs
 from cloudsched.dashboard.time_view import draw_way
 

@@ -10,7 +10,7 @@ import pytest
 from cloudsched.dashboard import home_view
 from cloudsched.dashboard.attention import SOON, build_needs
 from cloudsched.dashboard.home_view import LATE, build_health
-from cloudsched.dashboard.run_question import make_retry_question
+from cloudsched.dashboard.offered_verbs import make_retry_question
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from cloudsched.dashboard.form_fields import list_names, make_fields, place_error
-from cloudsched.dashboard.payload_schema import read_schema
-from cloudsched.dashboard.payload_texts import ABSENT, read_value, write_texts
+from cloudsched.dashboard.payload_schema import ABSENT, read_schema, read_value, write_texts
 
 
 class Level(StrEnum):

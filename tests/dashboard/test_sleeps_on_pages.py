@@ -10,7 +10,7 @@ import pytest
 from tests.dashboard.test_home import visit
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.dashboard.texts import write_message
+from cloudsched.dashboard.status import write_message
 from cloudsched.testing import START
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from tests.dashboard.conftest import NOW, get
 
 from cloudsched.dashboard.calendar_zoom import DaySpan, choose_bins, choose_part, choose_span, make_day_moves
 from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
-from cloudsched.dashboard.scale import make_scale
 from cloudsched.dashboard.task_view import build_life
 from cloudsched.dashboard.visit import Visit
-from cloudsched.dashboard.waterfall import make_waterfall
+from cloudsched.dashboard.waterfall import make_scale, make_waterfall
 from cloudsched.dashboard.zoom import WHOLE, clip, find_parts, read_window
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES, SERVICES
 from cloudsched.cli.doctor.resource_checks import check_queues, find_ramp
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
-from cloudsched.web.mount import wsgi
+from cloudsched.web.functions import wsgi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from tests.deployables.fake_schedules import Schedules
 from tests.deployables.real_gcloud import Gcloud, find_gcloud
 from tests.deployables.test_doctor import HARMS
 
-from cloudsched.adapters.google.queue_names import channel_queue_id, hop_queue_id, queue_id
+from cloudsched.adapters.google.cloud_tasks import channel_queue_id, hop_queue_id, queue_id
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator
 

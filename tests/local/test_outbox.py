@@ -20,8 +20,7 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.config.access import Access
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import DeliveryRefused
-from cloudsched.local.outbox import MAX_KEPT, Outbox
-from cloudsched.local.outbox_pages import respond_outbox
+from cloudsched.local.outbox import MAX_KEPT, Outbox, respond_outbox
 from cloudsched.local.stack import run_stack
 from cloudsched.runtime.senders import Senders
 from cloudsched.web.auth.api_keys import create_key

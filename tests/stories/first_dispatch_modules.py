@@ -38,10 +38,9 @@ OWN: Final = {
     "": "app errors",
     "adapters": "blobs circuit_breaker clocks",
     "adapters.firestore": (
-        "deliveries inbox list_fields messages names pages preconditions queries records rpc search shards store "
-        "task_updates values waiters write_limits"
+        "list_fields messages queries records rpc search shards store task_updates values write_limits"
     ),
-    "adapters.google": "backoff channel cloud_tasks messages queue_names",
+    "adapters.google": "backoff channel cloud_tasks messages",
     "adapters.safe_http": "addresses",
     "config": "access garbage_collection model_settings prices sandbox settings variables",
     "domain": "closed_sets first_error",

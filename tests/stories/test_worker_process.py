@@ -24,7 +24,7 @@ from cloudsched.config.access import Access
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-from cloudsched.web.mount import wsgi
+from cloudsched.web.functions import wsgi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from tests.worker.harness import Gate, WorkerHarness
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.api import problems
-from cloudsched.web.mount import wsgi
+from cloudsched.web.functions import wsgi
 from cloudsched.worker import slot, worker
 
 if TYPE_CHECKING:

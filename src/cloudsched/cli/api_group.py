@@ -1,17 +1,16 @@
-"""What groups of commands that use the API have in common: its address, and credentials."""
+"""Groups of commands that use the API: their options say where it is, and errors say what to do."""
 
 from __future__ import annotations
 
+import socket
 from contextlib import closing, contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
-from cloudsched.cli.connection_options import connection_options
-from cloudsched.cli.groups import SuggestingGroup
-from cloudsched.cli.main import NO_CREDENTIALS
-from cloudsched.cli.reachability import explain_unreachable
+from cloudsched.cli.main import NO_CREDENTIALS, SuggestingGroup
 from cloudsched.config.garbage_collection import pause_collection
 from cloudsched.errors import Unauthenticated, Unavailable
 
@@ -19,6 +18,79 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cloudsched.client.client import Client
+
+
+_TIMEOUT_SECONDS = 1.0
+
+
+def explain_unreachable(url: str) -> str:
+    """Return a hint for an API that cannot be reached: on this machine, whether `cloudsched dev` seems not to run."""
+    if hint := find_missing_stack(url):
+        return hint
+    host, port = _host_and_port(url)
+    if not _is_loopback(host):
+        return ""
+    return f"Something listens on {host}:{port}, but not the API: is it the port of cloudsched dev?"
+
+
+def find_missing_stack(url: str) -> str:
+    """Return a hint if the address is on this machine and nothing listens there; else nothing."""
+    host, port = _host_and_port(url)
+    if not _is_loopback(host) or _accepts_connections(host, port):
+        return ""
+    place = f"{host}:{port}"
+    return (
+        f"Nothing listens on {place}, so cloudsched dev seems not to run. Start it in another terminal, or name "
+        "another API with --url or CLOUDSCHED_URL."
+    )
+
+
+def is_this_machine(url: str) -> bool:
+    """Return whether an address is on this machine."""
+    return _is_loopback(_host_and_port(url)[0])
+
+
+def _is_loopback(host: str) -> bool:
+    from cloudsched.domain.local_requests import is_loopback  # noqa: PLC0415 - not needed for --help
+
+    return is_loopback(host)
+
+
+def _host_and_port(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _accepts_connections(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=_TIMEOUT_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+F = TypeVar("F", bound="Callable[..., object]")
+
+_OPTIONS = (
+    click.option(
+        "--url",
+        envvar="CLOUDSCHED_URL",
+        default="http://127.0.0.1:8080",
+        show_default=True,
+        help="The API's address. [env: CLOUDSCHED_URL]",
+    ),
+    click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]"),
+    click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]"),
+    click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own IAM check."),
+)
+
+
+def connection_options(function: F) -> F:
+    """Give a command `url`, `key`, `token` and `platform_token`, in this order."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
 
 RECORD_SYNONYMS: Final = {
     "get": "show",

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cloudsched.cli.api_group import ApiCommand
-from cloudsched.cli.connection_options import connection_options
+from cloudsched.cli.api_group import ApiCommand, connection_options
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.usage import print_table
 from cloudsched.client.client import Client

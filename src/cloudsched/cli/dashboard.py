@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from cloudsched.cli.connection_options import connection_options
+from cloudsched.cli.api_group import connection_options
 from cloudsched.cli.signals import Stopped, raise_on_signal
 
 PORT = 8090

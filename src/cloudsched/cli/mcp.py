@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cloudsched.cli.connection_options import connection_options
+from cloudsched.cli.api_group import connection_options
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

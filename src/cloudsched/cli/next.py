@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.cli.connection_options import connection_options
+from cloudsched.cli.api_group import connection_options
 from cloudsched.cli.instants import parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.calendars.calendar_rule import CalendarRule, On

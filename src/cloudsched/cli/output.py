@@ -1,28 +1,86 @@
-"""The output of ``cloudsched tasks``: tables for people, JSON for programs."""
+"""The output of ``cloudsched tasks``: tables and trees for people, JSON for programs."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
+from rich.console import Console, Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree as Drawing
 
-from cloudsched.cli.history import ERROR_STATUSES, detail_lines
 from cloudsched.domain.closed_sets import complete_table
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.journal import StepKind, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.errors import NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from cloudsched.client.views import TaskView
+    from rich.console import RenderableType
+
+    from cloudsched.client.client import Client
+    from cloudsched.client.views import TaskView, TreeView
     from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.journal import StepRecord
+
+
+_STEP_STYLES = complete_table(
+    StepStatus,
+    {
+        StepStatus.WAITING: "cyan",
+        StepStatus.SUCCEEDED: "green",
+        StepStatus.FAILED: "red",
+        StepStatus.TIMED_OUT: "",
+    },
+)
+_MAX_RESULT_LENGTH = 60
+ERROR_STATUSES = FAILURE_STATUSES | {ExecutionStatus.RETRYING}
+"""The statuses of an execution that an error explains."""
+
+
+def detail_lines(execution: Execution) -> Iterator[Text]:
+    """Yield a line for each progress note and each step, then those of the traceback."""
+    for note in execution.progress:
+        yield Text.assemble((f"{_clock(note.at)}  ", "dim"), to_printable(note.text))
+    for step in execution.steps:
+        yield _step_line(step)
+    error = execution.error
+    if execution.status in ERROR_STATUSES and error is not None and error.traceback:
+        yield from (Text(to_printable(line), "dim red") for line in error.traceback.splitlines())
+
+
+def _step_line(step: StepRecord) -> Text:
+    name = f" {step.name}" if step.name else ""
+    end = ""
+    if step.error is not None:
+        end = f"{step.error.type}: {step.error.message}".removeprefix(": ")
+    elif step.kind is StepKind.RACE:
+        end = f"won by {step.result['winner']}" if "winner" in step.result else ""
+    elif step.status is StepStatus.SUCCEEDED and step.result is not None:
+        text = json.dumps(step.result, ensure_ascii=False)
+        end = text if len(text) <= _MAX_RESULT_LENGTH else text[:_MAX_RESULT_LENGTH] + " …"
+    elif step.status is StepStatus.WAITING and step.due_at is not None and step.kind is not StepKind.CALL:
+        end = f"until {step.due_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    attempts = f" (attempt {step.attempts})" if step.attempts > 1 else ""
+    return Text.assemble(
+        (f"{_clock(step.started_at)}  ", "dim"),
+        f"{step.number}. {step.kind.value.lower()}{to_printable(name)}{attempts}  ",
+        (step.status.value, _STEP_STYLES[step.status]),
+        f"  {to_printable(end)}" if end else "",
+    )
+
+
+def _clock(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
 
 _COLOURS = {
     **complete_table(
@@ -191,3 +249,80 @@ def _format_cell(text: object) -> str:
     colour = _COLOURS.get(str(text))
     shown = escape(to_printable(str(text)))
     return f"[{colour}]{shown}[/]" if colour else shown
+
+
+MAX_TASKS_WITH_DETAILS = 50
+"""How many tasks of a tree are drawn with progress and steps."""
+_STYLES = complete_table(
+    TaskStatus,
+    {
+        TaskStatus.ACTIVE: "cyan",
+        TaskStatus.PAUSED: "yellow",
+        TaskStatus.COMPLETED: "green",
+        TaskStatus.FAILED: "red",
+        TaskStatus.CANCELLED: "dim",
+        TaskStatus.EXPIRED: "magenta",
+    },
+)
+
+
+def draw_tree(client: Client, view: TreeView, execution: str | None) -> Drawing:
+    """Return the drawing of a tree.
+
+    Args:
+        client: The client to ask for executions with.
+        view: The tree.
+        execution: The execution to which its first calls belong; None for all.
+    """
+    details = _Details(client, execution)
+    drawing = Drawing(details.label(view.task))
+    details.draw(view, drawing, "" if execution else f"cloudsched tasks tree {view.task.id} --execution ID")
+    return drawing
+
+
+class _Details:
+    """Draws tasks with what happened in their latest executions, which takes two requests for each task.
+
+    Args:
+        client: The client to ask with.
+        execution: The execution to show of the first task; None for its latest.
+    """
+
+    def __init__(self, client: Client, execution: str | None) -> None:
+        self._client = client
+        self._execution = execution
+        self._left = MAX_TASKS_WITH_DETAILS
+
+    def label(self, task: TaskView) -> RenderableType:
+        """Return a task with the progress and the steps of its latest execution."""
+        if self._left == 0:
+            return _make_label(task)
+        self._left -= 1
+        lines = (
+            [Padding(line, (0, 0, 0, 2), expand=False) for line in detail_lines(execution)]
+            if (execution := self._load(task))
+            else []
+        )
+        return Group(_make_label(task), *lines)
+
+    def draw(self, tree: TreeView, drawing: Drawing, hint: str) -> None:
+        """Add a node's descendants; `hint` is the command that shows the omitted ones."""
+        for child in tree.children:
+            self.draw(child, drawing.add(self.label(child.task)), f"cloudsched tasks tree {child.task.id}")
+        if tree.omitted_children:
+            drawing.add(Text(f"… {tree.omitted_children} more{hint and f', see {hint}'}", "dim"))
+
+    def _load(self, task: TaskView) -> Execution | None:
+        execution_id, self._execution = self._execution, None
+        with suppress(NotFound):  # removed meanwhile
+            if execution_id is None:
+                latest = next(self._client.executions(task.id), None)
+                execution_id = latest.id if latest is not None else None
+            return None if execution_id is None else self._client.execution(task.id, execution_id)
+        return None
+
+
+def _make_label(task: TaskView) -> Text:
+    return Text.assemble(
+        (f"{task.status:<9}", _STYLES[task.status]), f" {to_printable(task.handler)}  ", (to_printable(task.id), "dim")
+    )

@@ -164,7 +164,7 @@ def _look(app: App, task: Task) -> Execution | None:
 
 def _report(execution: Execution | None, *, is_durable: bool) -> int:
     """Print how it ended; return the exit code."""
-    from cloudsched.cli.history import detail_lines  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.output import detail_lines  # noqa: PLC0415 - not needed for --help
     from cloudsched.domain.documents.execution import ExecutionStatus  # noqa: PLC0415 - likewise
     from cloudsched.local.untrusted_text import to_json_line, to_printable  # noqa: PLC0415 - likewise
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,10 +18,8 @@ from cloudsched.cli.choices import TASK_STATUS
 from cloudsched.cli.execution_log import print_execution_log, print_log_of
 from cloudsched.cli.instants import parse_once
 from cloudsched.cli.occurrences import backfill, upcoming, why
-from cloudsched.cli.task_history import history
-from cloudsched.cli.tree import send, tree
 from cloudsched.errors import NotFound, QuotaExceeded, Unavailable
-from cloudsched.local.untrusted_text import print_error
+from cloudsched.local.untrusted_text import print_error, to_json_line, to_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +28,78 @@ if TYPE_CHECKING:
     from cloudsched.cli.output import Printer
     from cloudsched.client.client import Client
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+    from cloudsched.domain.documents.task import FieldChange, HistoryEntry
+
+
+@click.command()
+@click.argument("task_id")
+@click.option("--execution", metavar="ID", help="Show only this execution's calls and their descendants.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@pass_client
+def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) -> None:
+    """Draw a task with the calls below it, each with its progress and steps (`logs` shows those of all executions)."""
+    view = client.tree(task_id, execution)
+    if as_json:
+        click.echo(to_json_line(view.model_dump(mode="json", by_alias=True)))
+        return
+    from cloudsched.cli.output import draw_tree, make_console  # noqa: PLC0415 - not needed for --help, nor for JSON
+
+    make_console().print(draw_tree(client, view, execution))
+
+
+@click.command()
+@click.argument("task_id")
+@click.argument("event")
+@click.option("--payload", default="null", help="The event's payload, as JSON.")
+@click.option(
+    "--execution", metavar="ID", help="Send to this execution only; else the first that waits for it takes it."
+)
+@pass_client
+def send(client: Client, task_id: str, event: str, *, payload: str, execution: str | None) -> None:
+    """Send EVENT to a task's durable handler."""
+    try:
+        content = json.loads(payload)
+    except ValueError as error:
+        raise click.UsageError(f"--payload is not JSON: {error}") from error
+    client.send_event(task_id, event, content, execution_id=execution)
+    click.echo(f"sent {event}")
+
+
+@click.command()
+@click.argument("task_id", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@pass_client
+def history(client: Client, task_id: str, *, as_json: bool) -> None:
+    """Show what was done with a task by hand: who changed what and when, the latest first."""
+    found = client.history(task_id)
+    if as_json:
+        click.echo(to_json_line(found.to_wire()))
+        return
+    for entry in found.entries:
+        shown = f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}", entry.action.lower(), f"by {name_actor(entry)}"
+        click.echo("  ".join(map(to_printable, (*shown, *filter(None, (entry.execution_id, entry.reason))))))
+        for each in entry.fields:
+            click.echo(f"  - {to_printable(describe_change(each))}")
+    if found.omitted_entries:
+        click.echo(f"Earlier entries that are not kept: {found.omitted_entries}.")
+    elif not found.entries:
+        click.echo("Nothing was done with it by hand.")
+
+
+def name_actor(entry: HistoryEntry) -> str:
+    """Return who did it."""
+    if entry.by is None:
+        return "the scheduler"
+    subject = entry.by.subject or "the app's own code"
+    return subject if entry.by.via is None else f"{subject}, through {entry.by.via}"
+
+
+def describe_change(change: FieldChange) -> str:
+    """Return a changed field, with its values as far as they are shown."""
+    if change.before is None and change.after is None:
+        return change.field
+    return f"{change.field}: {change.before or '(none, or not shown)'} → {change.after or '(none, or not shown)'}"
+
 
 POLL_SECONDS = 1.0
 """The polling interval of ``logs --follow``."""

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.api_group import ApiCommand
-from cloudsched.cli.connection_options import connection_options
+from cloudsched.cli.api_group import ApiCommand, connection_options
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, operation
-from cloudsched.client.views import CalendarView
-from cloudsched.client.wire_reader import reader
+from cloudsched.client.views import CalendarView, reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

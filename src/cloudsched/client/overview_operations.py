@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.client.flow import ApiRequest, Flow, Listing, listing, operation
 from cloudsched.client.responses import parse_task
-from cloudsched.client.wire_reader import reader
+from cloudsched.client.views import reader
 from cloudsched.domain.documents.overview_responses import (
     ChangeCursor,
     HandlerInfo,

@@ -10,8 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.client.flow import ApiRequest, Flow, Pause, operation
 from cloudsched.client.responses import parse_task
-from cloudsched.client.views import PersonView, TaskView
-from cloudsched.client.wire_reader import reader
+from cloudsched.client.views import PersonView, TaskView, reader
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.responses import ExportPage, UnreadCount, VerificationStatus, WebhookSecret
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, operation
-from cloudsched.client.wire_reader import reader
+from cloudsched.client.views import reader
 from cloudsched.domain.documents.usage_responses import BudgetDetails, BudgetPage, UsagePage
 
 if TYPE_CHECKING:

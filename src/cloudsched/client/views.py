@@ -5,15 +5,44 @@ Fields that only a newer API has are kept in `model_extra`, and values that only
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from cloudsched.client.wire_reader import keep_newer_value, reader
 from cloudsched.domain.documents import responses
+from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.task import TaskSpec
 from cloudsched.domain.explanation.findings import Explanation, Finding
-from cloudsched.errors import CloudschedError, Unavailable
+from cloudsched.errors import CloudschedError, InvalidInput, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pydantic import ValidatorFunctionWrapHandler
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def reader(model: type[M]) -> Callable[[object], M]:
+    """Return what reads a model from JSON; fields that only a newer API has are kept in `model_extra`, at any depth.
+
+    What the API sends was validated when it was stored, so costly checks are skipped.
+    """
+
+    def read(content: object) -> M:
+        return model.model_validate(content, extra="allow", context=STORED_CONTEXT)
+
+    return read
+
+
+def keep_newer_value(value: object, read: ValidatorFunctionWrapHandler) -> Any:  # noqa: ANN401 - any field's type
+    """Read a field; a value that only a newer API knows, such as another category, is kept as the JSON that it is."""
+    try:
+        return read(value)
+    except (ValidationError, InvalidInput):
+        return value
+
 
 _STRICT = {"title", "handler", "priority"}
 _MAY_BE_NEWER = (*(TaskSpec.model_fields.keys() - _STRICT), "owner", "schedule", "outcome", "parent", "upcoming")

@@ -21,8 +21,7 @@ from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, operation
 from cloudsched.client.responses import parse_task
-from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView
-from cloudsched.client.wire_reader import reader
+from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView, reader
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
 from cloudsched.domain.documents.log_lines import LogLine, RunLog

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import mimetypes
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +20,6 @@ from cloudsched.dashboard import time_view
 from cloudsched.dashboard.api import Api, task_path
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, TABS, UNDONE_BY, VIEWS, View
-from cloudsched.dashboard.static_files import serve_file
 from cloudsched.dashboard.submission import Done, describe_problem
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
@@ -33,6 +33,20 @@ if TYPE_CHECKING:
     from cloudsched.client.client import Client
     from cloudsched.dashboard.task_view import TaskPage
     from cloudsched.dashboard.time_view import LocalClock
+
+
+_FOLDER: Final = Path(__file__).parent / "static"
+
+
+def serve_file(name: str, request: Request) -> Response:
+    """Return a file, or that the browser has it already; 404 for everything that is not directly in the folder."""
+    file = _FOLDER / name
+    if "/" in name or file.parent != _FOLDER or not file.is_file():
+        return Response("There is no such file.", status=404, mimetype="text/plain")
+    response = Response(file.read_bytes(), mimetype=mimetypes.guess_type(name)[0] or "application/octet-stream")
+    response.headers["Cache-Control"] = "no-cache"
+    response.add_etag()
+    return response.make_conditional(request)
 
 
 LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10

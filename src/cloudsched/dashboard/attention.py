@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.offered_verbs import fetch_startable
-from cloudsched.dashboard.run_question import RESUME_QUESTION, RetryQuestion, make_retry_question
+from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, RetryQuestion, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.tasks_view import needs_attention

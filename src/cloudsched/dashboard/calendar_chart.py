@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.svg import element, group, percent
-from cloudsched.dashboard.wall_clock import DAY
+from cloudsched.dashboard.times import DAY
 from cloudsched.dashboard.zoom import WHOLE
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from cloudsched.dashboard.wall_clock import WallDay
+    from cloudsched.dashboard.times import WallDay
     from cloudsched.dashboard.zoom import Part
 
 _LANE, _ABOVE, _BELOW, _ROOM = 18, 26, 12, 4

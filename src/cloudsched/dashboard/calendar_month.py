@@ -11,9 +11,8 @@ from urllib.parse import quote
 from cloudsched.dashboard.calendar_chart import Bin
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.svg import element, percent
-from cloudsched.dashboard.times import find_zone, parse_instant
+from cloudsched.dashboard.times import DAY, find_zone, parse_instant, write_hours
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
-from cloudsched.dashboard.wall_clock import DAY, write_hours
 
 if TYPE_CHECKING:
     import zoneinfo
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cloudsched.dashboard.api import Json
-    from cloudsched.dashboard.wall_clock import WallDay
+    from cloudsched.dashboard.times import WallDay
 
 
 BUSY: Final = 6

@@ -22,9 +22,8 @@ from cloudsched.dashboard.calendar_zoom import (
     write_part,
 )
 from cloudsched.dashboard.status import BAD, Status, show_status
-from cloudsched.dashboard.times import BLANK, find_clock_changes
+from cloudsched.dashboard.times import BLANK, DAY, WallDay, find_clock_changes, find_start, make_day, write_hours
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
-from cloudsched.dashboard.wall_clock import DAY, WallDay, find_start, make_day, write_hours
 from cloudsched.domain.documents.category import Category
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ if TYPE_CHECKING:
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.calendar_month import Entry, MonthDay
-    from cloudsched.dashboard.times import Moment
+    from cloudsched.dashboard.times import Moment, WallDay
     from cloudsched.dashboard.visit import Visit
-    from cloudsched.dashboard.wall_clock import WallDay
     from cloudsched.dashboard.zoom import Move, Part
 
 

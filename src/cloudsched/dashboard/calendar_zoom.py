@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from cloudsched.dashboard.wall_clock import DAY
+from cloudsched.dashboard.times import DAY
 from cloudsched.dashboard.zoom import WHOLE, Move, Part, find_parts, make_moves
 
 if TYPE_CHECKING:

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import Json, task_path
-from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable
-from cloudsched.dashboard.run_question import RetryQuestion, make_retry_question
-from cloudsched.dashboard.status import OPEN, Status, show_status
-from cloudsched.dashboard.texts import shorten, write_message
+from cloudsched.dashboard.offered_verbs import RetryQuestion, explain_retry, fetch_startable, make_retry_question
+from cloudsched.dashboard.status import OPEN, Status, shorten, show_status, write_message
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.waterfall import draw_axis, draw_ground, draw_row, make_waterfall

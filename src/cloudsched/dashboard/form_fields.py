@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.payload_schema import (
+    AS_JSON,
     CHOICE,
     DATE,
     GROUP,
@@ -15,12 +16,12 @@ from cloudsched.dashboard.payload_schema import (
     LINES,
     LONG,
     NUMBER,
+    OTHERS,
     TIME,
     YES_NO,
     Slot,
     write_option,
 )
-from cloudsched.dashboard.payload_texts import AS_JSON, OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.attention import Need, build_needs, fetch_needs, find_last_failure
+from cloudsched.dashboard.life_chart import Bar, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.queues_view import QueueRow, build_queue
 from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
-from cloudsched.dashboard.strip_chart import Bar, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices

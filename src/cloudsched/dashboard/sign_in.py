@@ -21,8 +21,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard.api import Api
+from cloudsched.dashboard.application import serve_file
 from cloudsched.dashboard.guard import find_refusal, protect
-from cloudsched.dashboard.static_files import serve_file
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:

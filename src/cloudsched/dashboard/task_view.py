@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import Json, task_path
 from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
-from cloudsched.dashboard.offered_verbs import Impossible, explain_retry, fetch_startable, list_impossible
-from cloudsched.dashboard.run_question import RetryQuestion, RunQuestion, make_question, make_retry_question
-from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
-from cloudsched.dashboard.texts import shorten, write_message
+from cloudsched.dashboard.offered_verbs import (
+    Impossible,
+    RetryQuestion,
+    RunQuestion,
+    explain_retry,
+    fetch_startable,
+    list_impossible,
+    make_question,
+    make_retry_question,
+)
+from cloudsched.dashboard.status import BAD, OPEN, Status, shorten, show_status, write_message
 from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.zoom import clip, find_parts, make_moves, read_window, write_window

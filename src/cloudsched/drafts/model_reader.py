@@ -18,14 +18,13 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion, MissingField
-from cloudsched.drafts.changes import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
-from cloudsched.drafts.handlers import choose_handler
 from cloudsched.drafts.payload import Filled, complete_payload, find_field
 from cloudsched.drafts.phrases import Delivery, may_name_time
 from cloudsched.drafts.proposal import ASK_WHEN, Proposal, to_missing_fields
 from cloudsched.drafts.request import clean
-from cloudsched.drafts.situation import ask_which, find_meant
+from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
+from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.engine.assistant.tools import describe_tools
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import metered

@@ -19,9 +19,8 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.drafts.grammar_reader import read_text
-from cloudsched.drafts.handlers import open_handlers
 from cloudsched.drafts.payload import to_missing
-from cloudsched.drafts.situation import Situation, load_past_tasks, to_words
+from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers, to_words
 from cloudsched.engine.assistant.tools import list_open_tools
 from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler

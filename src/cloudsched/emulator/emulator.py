@@ -13,8 +13,7 @@ from cloudsched.emulator.api.admin_service import Administration
 from cloudsched.emulator.api.methods import administration_methods, task_methods
 from cloudsched.emulator.api.tasks_service import CloudTasksService
 from cloudsched.emulator.http.control import ClockControl, Control
-from cloudsched.emulator.http.gate import Gate
-from cloudsched.emulator.http.listener import Listener
+from cloudsched.emulator.http.listener import Gate, Listener
 from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL, RestGateway
 from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.queue import CompositeObserver

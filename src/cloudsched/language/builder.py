@@ -11,7 +11,7 @@ from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.calendar import add_length, find_first_day, find_last_day, make_local_time
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.nodes import Clock, End, Length, Relative, Unit
-from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.result import Option, Refused
 from cloudsched.language.rules import MAX_RULES, Draft
 
 if TYPE_CHECKING:

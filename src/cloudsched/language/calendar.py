@@ -12,7 +12,7 @@ from dateutil.relativedelta import relativedelta
 
 from cloudsched.language.grammar_days import list_weekdays
 from cloudsched.language.nodes import DAY, Date, Days, Length, Months, Period, Pick, Point, Relative, Unit, Year
-from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
     from cloudsched.language.context import Context

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.language.refusals import Choices, Option, Refused
+from cloudsched.language.result import Choices, Option, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING
 from cloudsched.language import grammar_clauses as clauses
 from cloudsched.language import grammar_clocks as clocks
 from cloudsched.language import grammar_points as points
-from cloudsched.language.cursor import Cursor
-from cloudsched.language.grammar_days import parse_days
+from cloudsched.language.grammar_days import parse_days, parse_months, parse_period, parse_week_start
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_ordinal
-from cloudsched.language.grammar_periods import parse_months, parse_period, parse_week_start
-from cloudsched.language.lexicon import Language, Matches, classify, may_be_title
+from cloudsched.language.lexicon import Cursor, Language, Matches, classify, may_be_title
 from cloudsched.language.nodes import DAY, Clause, Days, Mark, Months, NamedCalendars, Phrase, Pick, Span, Unit
-from cloudsched.language.refusals import Refused
+from cloudsched.language.result import Refused
 from cloudsched.language.tokens import QUOTE, WORD, Token
 
 if TYPE_CHECKING:

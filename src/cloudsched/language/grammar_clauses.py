@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_clocks import parse_clock
-from cloudsched.language.grammar_days import SETS, parse_days
+from cloudsched.language.grammar_days import SETS, parse_days, parse_months
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_length, parse_number, parse_ordinal
-from cloudsched.language.grammar_periods import parse_months
 from cloudsched.language.grammar_points import parse_point
 from cloudsched.language.nodes import (
     FOLLOWING,
@@ -32,10 +31,10 @@ from cloudsched.language.nodes import (
     Unit,
 )
 from cloudsched.language.places import find_place
-from cloudsched.language.refusals import Refused
+from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
-    from cloudsched.language.cursor import Cursor
+    from cloudsched.language.lexicon import Cursor
 
 _SETS = ("dayset", "daysets")
 

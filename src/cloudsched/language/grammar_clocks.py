@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number
 from cloudsched.language.nodes import Clock, Grid, Part, Times, Window
-from cloudsched.language.refusals import Refused
+from cloudsched.language.result import Refused
 from cloudsched.language.tokens import CLOCK, NUMBER, PAIR
 
 if TYPE_CHECKING:
-    from cloudsched.language.cursor import Cursor
+    from cloudsched.language.lexicon import Cursor
 
 _NOT_AFTER_AN_HOUR = ("unit", "times", "month", "weekday", "weekdays", "dayset", "daysets", "of", "number", "tens")
 

@@ -8,7 +8,7 @@ from cloudsched.language.nodes import Length, Unit
 from cloudsched.language.tokens import PAIR
 
 if TYPE_CHECKING:
-    from cloudsched.language.cursor import Cursor
+    from cloudsched.language.lexicon import Cursor
 
 MOST_ITEMS = 62
 NOT_A_DAY = ("halfday", "oclock", "unit", "times", "clock-minute", "to-last", "zone-time", "fraction")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_dates import parse_numeric_date
-from cloudsched.language.grammar_days import parse_days
+from cloudsched.language.grammar_days import parse_days, parse_months, parse_numeric_date, parse_period, parse_year
 from cloudsched.language.grammar_numbers import parse_length, parse_number, parse_ordinal
-from cloudsched.language.grammar_periods import parse_months, parse_period, parse_year
 from cloudsched.language.nodes import Date, Days, Months, Pick, Point, Relative, Unit, Year
 from cloudsched.language.tokens import DATE, PAIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.language.cursor import Cursor
+    from cloudsched.language.lexicon import Cursor
 
 _CALENDAR = (Unit.WEEK, Unit.MONTH, Unit.QUARTER, Unit.YEAR)
 

@@ -30,7 +30,7 @@ from cloudsched.language.nodes import (
     Window,
     Year,
 )
-from cloudsched.language.refusals import Refused
+from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

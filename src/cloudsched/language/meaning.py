@@ -11,7 +11,7 @@ from cloudsched.language.groups import Plan, build_plan
 from cloudsched.language.nodes import DAY, FOLLOWING, Clock, Days, Period
 from cloudsched.language.once import build_once
 from cloudsched.language.recurrences import build_recurring
-from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from cloudsched.language.calendar import (
 )
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.nodes import DAY, Clock, Days, Length, Relative, Unit
-from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
     from cloudsched.language.context import Context

@@ -12,8 +12,7 @@ from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
 from cloudsched.language.grammar import Parser
 from cloudsched.language.meaning import build_schedule
-from cloudsched.language.refusals import Choices, Refused, Unclear
-from cloudsched.language.result import Alternative, Problem, Reading
+from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear
 from cloudsched.language.tokens import WORD, Token, tokenise
 from cloudsched.language.updates import find_change
 

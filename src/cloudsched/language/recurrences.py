@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from cloudsched.language.builder import Bounds, Builder
 from cloudsched.language.calendar import find_first_day
 from cloudsched.language.context import TimeOfDay
-from cloudsched.language.exceptions import apply_exceptions, list_added
+from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
 from cloudsched.language.groups import Group
-from cloudsched.language.named_calendars import add_calendars
 from cloudsched.language.nodes import DAY, Clock, Date, Days, Months, Pick, Relative, Repeat, Unit, Window
-from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.result import Option, Refused
 from cloudsched.language.rules import Draft, build_day_rules, build_subdaily_rules
 
 if TYPE_CHECKING:

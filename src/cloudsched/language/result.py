@@ -1,13 +1,94 @@
-"""The result of reading a phrase: a schedule, a question or a refusal."""
+"""The result of reading a phrase: a schedule, a question or a refusal, each with what to write instead."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.nodes import Span
+
+
+HINTS = {
+    "empty": "say when it should run, for example: every weekday at 9:00",
+    "too-long": "shorten it to at most 500 characters",
+    "no-time": "add a day or a time, for example: every weekday at 9:00, or: tomorrow at 14:00",
+    "not-understood": "use other words; if the unknown words belong to a title, put the title in quotes",
+    "incomplete": "something is missing here; write it in full, for example: every 2 weeks on Monday",
+    "no-such-time": "there is no such time; use a time between 00:00 and 23:59",
+    "no-such-date": "there is no such date; check the day and the month",
+    "past": "this is in the past; choose a time that is still to come",
+    "never": "this would never run; check its days, limits and exceptions",
+    "contradiction": "parts of this contradict each other; keep only one of them",
+    "no-recurrence": "say how often it repeats, for example: every Monday until June",
+    "holidays": "set CLOUDSCHED_DEFAULT_CALENDAR, or list the dates, for example: except December 25",
+    "inexpressible": "this cannot be written as a recurrence rule; list the days or the dates instead",
+    "too-vague": "this is too vague; give a day and a time",
+    "completion": "a schedule cannot follow the end of the previous run; use an interval, such as: every 3 hours",
+    "too-many": "this needs more rules than one schedule may have; split it into several schedules",
+    "date-order": "write the month as a word, or the date as 2027-01-31",
+    "no-update": "say what to change, such as: make it 10 instead, not on Fridays, also Saturdays, skip the next one",
+}
+
+
+class Refused(Exception):
+    """The phrase cannot become a schedule.
+
+    Attributes:
+        code: The reason, a key of `HINTS`.
+        span: The part of the phrase at fault; None for the whole phrase.
+        hint: What to write instead.
+    """
+
+    def __init__(self, code: str, span: Span | None = None, hint: str | None = None) -> None:
+        super().__init__(code)
+        self.code, self.span, self.hint = code, span, hint or HINTS[code]
+
+
+class Option(NamedTuple):
+    """One answer to a question: its label, and the value it stands for."""
+
+    name: str
+    value: object
+
+
+class Unclear(Exception):
+    """The phrase is ambiguous: a decision it leaves open, and the possible answers."""
+
+    def __init__(self, code: str, span: Span, options: tuple[Option, ...]) -> None:
+        super().__init__(code)
+        self.code, self.span, self.options = code, span, options
+
+
+class Choices:
+    """The decisions made so far; an open one interrupts the reading with `Unclear`.
+
+    Attributes:
+        taken: The index of the chosen option, by code and span.
+        notes: The assumptions made, one sentence each.
+    """
+
+    def __init__(self, taken: dict[tuple[str, Span], int] | None = None) -> None:
+        self.taken = taken or {}
+        self.notes: list[str] = []
+
+    def pick(self, code: str, span: Span, options: tuple[Option, ...]) -> object:
+        """Return the value of the option that was chosen.
+
+        Raises:
+            Unclear: No option has been chosen yet.
+        """
+        chosen = self.taken.get((code, span))
+        if chosen is None:
+            raise Unclear(code, span, options)
+        return options[chosen].value
+
+    def assume(self, sentence: str) -> None:
+        """Record an assumption, unless it is recorded already."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
 
 Kind = Literal["schedule", "question", "refusal"]
 

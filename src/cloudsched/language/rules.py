@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.language.calendar import resolve_date_order
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, Period, Pick, Repeat, Unit
-from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,15 +15,14 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.builder import BEGINNING, Bounds, Builder
 from cloudsched.language.calendar import find_first_day, make_local_time, resolve_relative_day, to_relativedelta
 from cloudsched.language.context import TimeOfDay
-from cloudsched.language.exceptions import apply_exceptions
+from cloudsched.language.exceptions import add_calendars, apply_exceptions
 from cloudsched.language.grammar_numbers import parse_length
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.meaning import is_24_hour, list_clocks, resolve_zone
-from cloudsched.language.named_calendars import add_calendars
 from cloudsched.language.nodes import FOLLOWING, Days, Except, Relative, Repeat, Unit
 from cloudsched.language.once import build_at, build_once
 from cloudsched.language.recurrences import build_rules
-from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.result import Option, Refused
 from cloudsched.language.rules import Draft, build_subdaily_rules
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.recurrence.rrule import Rule
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
-    from cloudsched.language.cursor import Cursor
     from cloudsched.language.grammar import Parser
+    from cloudsched.language.lexicon import Cursor
     from cloudsched.language.nodes import Clause, Length
 
 

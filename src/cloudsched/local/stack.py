@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.adapters.google.queue_names import list_queue_ids
+from cloudsched.adapters.google.cloud_tasks import list_queue_ids
 from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.app import App
 from cloudsched.config.settings import Settings
@@ -32,12 +32,11 @@ from cloudsched.engine.ports.pages import MAX_PAGE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.dashboard_mount import DashboardMount, StackClock
-from cloudsched.local.outbox import Outbox
-from cloudsched.local.outbox_pages import is_outbox_path, respond_outbox
+from cloudsched.local.outbox import Outbox, is_outbox_path, respond_outbox
 from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
-from cloudsched.web.mount import wsgi
+from cloudsched.web.functions import wsgi
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,8 +6,13 @@ import threading
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.language_model import chat_completions, gemini
-from cloudsched.adapters.language_model.answer import Prices
-from cloudsched.adapters.language_model.transport import MAX_ANSWER, JsonTransport, make_session, require_safe_url
+from cloudsched.adapters.language_model.transport import (
+    MAX_ANSWER,
+    JsonTransport,
+    Prices,
+    make_session,
+    require_safe_url,
+)
 from cloudsched.adapters.safe_http import limit_session
 from cloudsched.errors import Misconfigured, ModelUnavailable
 

@@ -1,8 +1,19 @@
-"""The functions that are deployed. Each takes a request and returns a response.
+"""The functions that are deployed, and all of them as one WSGI or ASGI application.
 
 ``api`` serves clients, and ``links`` what people open by a link, where the API is private. ``execute`` receives
 deliveries from Cloud Tasks, which takes 2xx as done and delivers again after any other status. ``sweep`` is called by
 Cloud Scheduler once a minute.
+
+An application is mounted in an existing service::
+
+    import cloudsched
+    from fastapi import FastAPI
+
+    service = FastAPI()
+    service.mount("/scheduler", cloudsched.asgi(app))
+
+Below the mount's path, ``/v1/tasks/execute`` takes deliveries, ``/v1/sweep`` sweeps, and everything else is the API.
+Set ``CLOUDSCHED_EXECUTOR_URL`` to the mount's address, such as ``https://host/scheduler``.
 """
 
 from __future__ import annotations
@@ -12,22 +23,27 @@ import functools
 import gc
 import json
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from werkzeug.exceptions import MethodNotAllowed
-from werkzeug.wrappers import Response
+from werkzeug.wrappers import Request, Response
 
+from cloudsched.config.settings import EXECUTE_PATH
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.web.api.parse import read_body
 from cloudsched.web.api.problems import render_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
     from contextlib import AbstractContextManager
-
-    from werkzeug.wrappers import Request
+    from wsgiref.types import WSGIApplication
 
     from cloudsched.app import App
+
+    Message = MutableMapping[str, Any]
+    AsgiApplication = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Any]
+
 
 log = logging.getLogger(__name__)
 
@@ -127,3 +143,43 @@ def _log_start() -> None:
 
 def _json_response(content: object) -> Response:
     return Response(json.dumps(content), 200, {"Content-Type": "application/json"})
+
+
+SWEEP_PATH = "/v1/sweep"
+"""The path that starts a sweep."""
+THREADS = 32
+"""How many requests an ASGI application serves at the same time by default."""
+
+
+def wsgi(app: App) -> WSGIApplication:
+    """Return the API, the executor and the sweep as one WSGI application, for Flask, Django, gunicorn and the like.
+
+    Callers are authenticated as they are by the functions, and dispatches by their token. The sweep takes only Cloud
+    Scheduler's account (``CLOUDSCHED_SWEEPER``), in the cloud too. It may be mounted under any path (``SCRIPT_NAME``).
+    """
+
+    @Request.application
+    def respond(request: Request) -> Response:
+        path = request.path.rstrip("/")  # Litestar adds one
+        if path == EXECUTE_PATH:
+            return serve_execute(app, request, is_mounted=True)
+        if path == SWEEP_PATH:
+            return serve_sweep(app, request, is_mounted=True)
+        return serve_api(app, request, is_mounted=True)
+
+    return respond
+
+
+def asgi(app: App, *, threads: int = THREADS) -> AsgiApplication:
+    """Return the API, the executor and the sweep as one ASGI application, for FastAPI, Litestar and the like.
+
+    Requests are served in threads, so they never hold up the event loop. It may be mounted under any path
+    (``root_path``). A function of ``functions_framework.aio`` serves it by returning it.
+
+    Args:
+        app: The app whose tasks it serves.
+        threads: The most requests, handlers included, that are served at the same time; later ones wait.
+    """
+    from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - functions, which are WSGI, start without it
+
+    return cast("AsgiApplication", WSGIMiddleware(cast("Any", wsgi(app)), workers=threads))

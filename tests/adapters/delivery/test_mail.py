@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.adapters.delivery.messages import ADA, make_message
 from tests.cases import try_each
 
-from cloudsched.adapters.delivery.mail import clean_line, make_address, write_html, write_mail
+from cloudsched.adapters.delivery.smtp import clean_line, make_address, write_html, write_mail
 from cloudsched.engine.ports.sender import MAX_ATTACHMENTS_BYTES, Attachment, Message, Recipient
 from cloudsched.errors import DeliveryRefused
 

@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Settings
 from cloudsched.adapters.firestore.messages import Write
-from cloudsched.adapters.firestore.pages import to_document
+from cloudsched.adapters.firestore.search import to_document
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import decode, encode_fields
 from cloudsched.domain.documents.delivery import Delivery

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.adapters.google.queue_names import choose_queues, list_queue_ids
+from cloudsched.adapters.google.cloud_tasks import choose_queues, list_queue_ids
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.queue import QueueMessage

@@ -10,7 +10,7 @@ import pytest
 from tests.cases import try_each
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
-from cloudsched.emulator.http.gate import Gate
+from cloudsched.emulator.http.listener import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

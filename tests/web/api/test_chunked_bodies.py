@@ -16,7 +16,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.api.parse import MAX_BODY
-from cloudsched.web.mount import wsgi
+from cloudsched.web.functions import wsgi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

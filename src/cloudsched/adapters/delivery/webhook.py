@@ -19,11 +19,11 @@ import hashlib
 import hmac
 import json
 import time
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
-from cloudsched.adapters.delivery.retry_after import parse_retry_after
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, InvalidInput
 
 if TYPE_CHECKING:
@@ -32,6 +32,28 @@ if TYPE_CHECKING:
     import requests
 
     from cloudsched.engine.ports.sender import Message, Recipient
+
+
+_LONGEST_WAIT: Final = timedelta(days=1)
+
+
+def parse_retry_after(text: str | None, now: float) -> timedelta | None:
+    """Return how long to wait, at most a day; None for what is neither seconds nor a date.
+
+    Args:
+        text: The header, if there is one.
+        now: The system's clock, in seconds since 1970: dates are the other side's.
+    """
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return min(timedelta(seconds=min(int(text[:9]), 86_400)), _LONGEST_WAIT)
+    try:
+        wait = parsedate_to_datetime(text).astimezone(UTC) - datetime.fromtimestamp(now, UTC)
+    except (ValueError, OverflowError):
+        return None
+    return min(max(wait, timedelta(0)), _LONGEST_WAIT)
+
 
 TIMEOUT_SECONDS: Final = 15.0
 """How long a whole request may take, from the lookup of the host's name to the headers of the answer."""

@@ -1,17 +1,22 @@
-"""The messages of google.firestore.v1 that the adapters send and receive.
+"""The messages of google.firestore.v1 that the adapters send and receive; names of documents, and preconditions.
 
 Names, numbers and types are those of google/firestore/v1/*.proto in github.com/googleapis/googleapis; a test compares
-them with the installed client's. ``from_`` is ``from`` there, which is a keyword in Python.
+them with the installed client's. ``from_`` is ``from`` there, which is a keyword in Python. What can be a document's
+name: firebase.google.com/docs/firestore/quotas.
 """
 
 from __future__ import annotations
 
+import re
+import secrets
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.google.messages import build_messages
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
+    from cloudsched.engine.ports.records import Version
+
 
 PACKAGE = "google.firestore.v1"
 TABLE = r"""
@@ -91,3 +96,51 @@ StructuredQuery: Message = _messages["StructuredQuery"]
 TargetChange: Message = _messages["TargetChange"]
 Value: Message = _messages["Value"]
 Write: Message = _messages["Write"]
+
+COMMIT_ID = "commitId"
+"""The field that a write changes in any case."""
+
+
+def with_precondition(write: Message, version: Version | None) -> Message:
+    """Return the write with its precondition, and with a fresh ``commitId`` so that it changes the document."""
+    if write.HasField("update"):
+        write.update.fields[COMMIT_ID].string_value = secrets.token_hex(8)
+    if version is None:
+        write.current_document.exists = False
+    else:
+        write.current_document.update_time.FromNanoseconds(version.value)
+    return write
+
+
+def get_commit_id(document: Message) -> str:
+    """Return what tells the last write of a document from any other, even after a restore; "" if nothing does."""
+    fields = document.fields
+    return str(fields[COMMIT_ID].string_value) if COMMIT_ID in fields else ""
+
+
+def build_precondition_write(name: str, version: Version | None) -> Message:
+    """Return a write that changes nothing but fails its commit unless the document still has the expected version.
+
+    An empty mask writes no field and leaves the ``update_time`` as it is.
+    """
+    if version is None:
+        write = Write(delete=name)
+        write.current_document.exists = False
+        return write
+    write = Write()
+    write.update.name = name
+    write.update_mask.SetInParent()
+    write.current_document.update_time.FromNanoseconds(version.value)
+    return write
+
+
+MAX_ID_BYTES = 1500
+"""The most bytes of an id, or of a value in a query's filter."""
+_SEGMENT = re.compile(r"(?!\.{1,2}$)(?!__.*__$)[^/]+", re.DOTALL)
+
+
+def document_name(documents: str, *path: str) -> str | None:
+    """Return a document's full name below the name of a database's documents, or None if it is none."""
+    if not all(_SEGMENT.fullmatch(segment) and len(segment.encode()) <= MAX_ID_BYTES for segment in path):
+        return None
+    return "/".join((documents, *path))

@@ -1,38 +1,155 @@
-"""Lists across tasks in Firestore: records of all tasks as a collection group, and tasks with open runs."""
+"""Lists in Firestore: page by page, records of all tasks as a collection group, tasks with open runs, and waiters."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN
-from cloudsched.adapters.firestore.names import MAX_ID_BYTES
-from cloudsched.adapters.firestore.pages import fetch_page, to_document, to_sort_key
+from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, drop_list_fields, unhide
+from cloudsched.adapters.firestore.messages import COMMIT_ID, MAX_ID_BYTES
 from cloudsched.adapters.firestore.queries import (
     MAX_DISJUNCTIONS,
+    OFFER_WRITTEN_AT,
     Listing,
     build_lock_query,
     build_offer_listing,
     build_queue_key_query,
     build_task_listing,
+    build_waiter_query,
     name_fields,
 )
 from cloudsched.adapters.firestore.shards import query_in_order
+from cloudsched.adapters.firestore.values import decode, decode_instant
+from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions.locks import Lock
-from cloudsched.engine.ports.pages import skip_unreadable
+from cloudsched.domain.transitions.locks import Lock, Waiter
+from cloudsched.engine.ports.look_through import find_matching_rows
+from cloudsched.engine.ports.pages import Page, make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
+from cloudsched.errors import DamagedDocument
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.firestore.shards import Shards
-    from cloudsched.engine.ports.pages import Page
+    from cloudsched.adapters.google.channel import Message
     from cloudsched.engine.ports.search import ExecutionQuery
     from cloudsched.engine.ports.task_query import TaskQuery
+
+
+D = TypeVar("D", bound=Document)
+
+
+def fetch_page(  # noqa: PLR0917 - a list and the position in it
+    rpc: FirestoreRpc,
+    kind: type[D],
+    parent: str | None,
+    listing: Listing,
+    query: object,
+    limit: int,
+    page_token: str | None,
+) -> Page[D]:
+    """Return a page of a list; an empty one if there is no parent. `query` is what its page tokens belong to."""
+    start: tuple[object, str] | None = read_token(query, page_token) if page_token else None
+    if parent is None:
+        return Page(())
+
+    def read(after: Message | None, count: int) -> list[Message]:
+        return query_in_order(rpc, parent, listing, count, start if after is None else to_sort_key(after, listing))
+
+    is_bounded = bool(listing.looked_for)
+    found = find_matching_rows(read, lambda each: _is_match(each, listing), limit, is_bounded=is_bounded)
+    items = skip_unreadable((each.name, partial(to_document, kind, each)) for each in found.rows)
+    token = None
+    if found.last is not None:
+        value, key = to_sort_key(found.last, listing)
+        token = make_token(query, decode_instant(value), key)
+    return Page(items, token, len(found.rows) - len(items), found.passed_over)
+
+
+def _is_match(document: Message, listing: Listing) -> bool:
+    """Return whether a list has a document that its query has found."""
+    if listing.excluded_field and listing.excluded_field in document.fields:
+        return False
+    return all(_has(document.fields, path, text) for path, text in (listing.looked_for or {}).items())
+
+
+def _has(fields: Message, path: str, text: str) -> bool:
+    """Return whether a field is a text, or an array that has it, without decoding the rest of the document."""
+    *outer, last = path.split(".")
+    for name in outer:
+        if name not in fields:
+            return False
+        fields = fields[name].map_value.fields
+    if last not in fields:
+        return False
+    value = fields[last]
+    if value.HasField("array_value"):
+        return any(each.string_value == text for each in value.array_value.values)
+    return value.HasField("string_value") and bool(value.string_value == text)
+
+
+def to_sort_key(document: Message, listing: Listing) -> tuple[Message, str]:
+    """Return a document's position in a list, without decoding the rest of it, which may be damaged."""
+    *path, last = listing.order.split(".")
+    fields = document.fields
+    for name in path:
+        fields = fields[name].map_value.fields
+    return fields[last], listing.to_key(document.name)
+
+
+def to_document(kind: type[D], document: Message) -> D:
+    """Return a document as the model of its kind.
+
+    Raises:
+        DamagedDocument: It cannot be read.
+        UnsupportedDocument: It was written by a newer cloudsched.
+    """
+    key = document.name.rpartition("/")[2]
+    try:
+        data = decode(document.fields)
+    except Exception as error:  # whatever another program has written
+        raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
+    data.pop(COMMIT_ID, None)
+    data.pop(OFFER_WRITTEN_AT, None)
+    return kind.from_stored(key, drop_list_fields(unhide(data)))
+
+
+def list_waiters(
+    rpc: FirestoreRpc, lock: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
+) -> list[Waiter]:
+    """Return the first waiters below a lock's full name; with `task_ids` those of some tasks, in parts."""
+    if task_ids is None:
+        return _list_part(rpc, lock, limit, None, worker_group)
+    found = list[Waiter]()
+    for start in range(0, len(task_ids), MAX_DISJUNCTIONS):
+        some = task_ids[start : start + MAX_DISJUNCTIONS]
+        found += _list_part(rpc, lock, limit - len(found), some, worker_group)
+    return found
+
+
+def _list_part(
+    rpc: FirestoreRpc, lock: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
+) -> list[Waiter]:
+    found, after = list[Waiter](), None
+    while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
+        missing = limit - len(found)
+        part = rpc.query(lock, build_waiter_query(missing, after, task_ids, worker_group))
+        found += skip_unreadable((each.name, partial(_to_waiter, each)) for each in part)
+        if len(part) < missing:
+            break
+        after = part[-1].name
+    return found
+
+
+def _to_waiter(document: Message) -> Waiter:
+    return Waiter.from_stored(document.name.rpartition("/")[2], decode(document.fields))
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = tuple(

@@ -24,12 +24,21 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.adapters.firestore import messages
-from cloudsched.adapters.firestore.deliveries import build_delivery_mark, hide_from_lists
-from cloudsched.adapters.firestore.inbox import FirestoreInbox
-from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, OPEN, add_list_fields
-from cloudsched.adapters.firestore.names import MAX_ID_BYTES, document_name
-from cloudsched.adapters.firestore.pages import fetch_page, to_document, to_sort_key
-from cloudsched.adapters.firestore.preconditions import build_precondition_write, get_commit_id, with_precondition
+from cloudsched.adapters.firestore.list_fields import (
+    CHANGED,
+    CHANGED_AT,
+    OPEN,
+    add_list_fields,
+    build_delivery_mark,
+    hide_from_lists,
+)
+from cloudsched.adapters.firestore.messages import (
+    MAX_ID_BYTES,
+    build_precondition_write,
+    document_name,
+    get_commit_id,
+    with_precondition,
+)
 from cloudsched.adapters.firestore.queries import (
     BY_WAKE_TIME,
     EXECUTIONS,
@@ -42,9 +51,9 @@ from cloudsched.adapters.firestore.queries import (
     build_offer_listing,
     build_task_listing,
 )
-from cloudsched.adapters.firestore.records import FirestoreRecords
+from cloudsched.adapters.firestore.records import FirestoreInbox, FirestoreRecords
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
-from cloudsched.adapters.firestore.search import FirestoreSearch
+from cloudsched.adapters.firestore.search import FirestoreSearch, fetch_page, list_waiters, to_document, to_sort_key
 from cloudsched.adapters.firestore.shards import Shards, query_in_order
 from cloudsched.adapters.firestore.task_updates import (
     TaskVersion,
@@ -53,7 +62,6 @@ from cloudsched.adapters.firestore.task_updates import (
     read_version,
 )
 from cloudsched.adapters.firestore.values import decode_instant, encode_model
-from cloudsched.adapters.firestore.waiters import list_waiters
 from cloudsched.adapters.firestore.write_limits import require_request_fits, require_write_fits
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.firestore.deliveries import HIDDEN
-from cloudsched.adapters.firestore.list_fields import CHANGED, OPEN
-from cloudsched.adapters.firestore.preconditions import COMMIT_ID
+from cloudsched.adapters.firestore.list_fields import CHANGED, HIDDEN, OPEN
+from cloudsched.adapters.firestore.messages import COMMIT_ID
 from cloudsched.adapters.firestore.queries import TASK_SHARD, UNLISTED
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES

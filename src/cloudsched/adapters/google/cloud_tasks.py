@@ -1,13 +1,19 @@
 """The `Dispatcher` over Google Cloud Tasks or a local Cloud Tasks: one API call per dispatch.
 
-`queue_names` says which queue takes which dispatch. One queue is enough to start with: it takes the dispatches of those
-that do not exist.
+Each priority has a queue of its own, whose rate and concurrency the operator sets: ``cloudsched`` for NORMAL,
+``cloudsched-critical``, ``cloudsched-high`` and ``cloudsched-low``. So has each channel for deliveries, such as
+``cloudsched-email``, whose rate is what the provider allows. A priority that needs more dispatches a second than one
+queue delivers has further queues, such as ``cloudsched-low-q2``, over which they are spread by a hash of their names.
+Hops, which run nothing, have ``cloudsched-hops``, so that they do not hold up what is due.
+
+One queue is enough to start with: it takes the dispatches of those that do not exist.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+import zlib
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -17,7 +23,7 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.channel import OVERLOAD_CODES, Service, open_channel, retry
 from cloudsched.adapters.google.messages import build_messages
-from cloudsched.adapters.google.queue_names import choose_queues
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -25,6 +31,45 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.google.channel import Message
     from cloudsched.engine.ports.queue import QueueMessage
+
+
+_SHARED_QUEUES = {"COMPLETION": "WEBHOOK"}
+"""The channels that have the queue of another one."""
+
+
+def queue_id(queue: str, priority: Priority, number: int = 1) -> str:
+    """Return the id of one of a priority's queues, counted from 1; `queue` is the id of the first NORMAL one."""
+    first = queue if priority is Priority.NORMAL else f"{queue}-{priority.lower()}"
+    return first if number == 1 else f"{first}-q{number}"
+
+
+def channel_queue_id(queue: str, channel: str) -> str:
+    """Return the id of the queue of a channel's deliveries; `queue` is the id of the NORMAL one."""
+    return f"{queue}-{_SHARED_QUEUES.get(channel, channel).lower()}"
+
+
+def hop_queue_id(queue: str) -> str:
+    """Return the id of the queue of hops; `queue` is the id of the NORMAL one."""
+    return f"{queue}-hops"
+
+
+def list_queue_ids(queue: str, queues_per_priority: int = 1) -> list[str]:
+    """Return the ids of all queues but those of channels."""
+    numbers = range(1, queues_per_priority + 1)
+    return [*(queue_id(queue, each, number) for each in Priority for number in numbers), hop_queue_id(queue)]
+
+
+def choose_queues(queue: str, message: QueueMessage, queues_per_priority: int = 1) -> list[str]:
+    """Return the id of a dispatch's queue, then those that take it if that one does not exist; the NORMAL one is last.
+
+    The same dispatch has the same queue, so that the queue recognizes a repeated one.
+    """
+    number = zlib.crc32(message.name.encode()) % queues_per_priority + 1
+    own = [queue_id(queue, message.priority, number), queue_id(queue, message.priority)]
+    if message.channel is not None:
+        own = [channel_queue_id(queue, message.channel)]
+    hops = [hop_queue_id(queue)] if message.is_hop else []
+    return list(dict.fromkeys([*hops, *own, queue_id(queue, Priority.NORMAL, number), queue]))
 
 
 log = logging.getLogger(__name__)
@@ -94,7 +139,7 @@ class CloudTasksDispatcher:
         Args:
             project: The Google Cloud project of the queues.
             location: Their region.
-            queue: The id of the NORMAL priority's queue; see `queue_names` for the others.
+            queue: The id of the NORMAL priority's queue; the other queues' names begin with it.
             url: The URL at which the executor receives dispatches.
             queues_per_priority: Over how many queues the dispatches of each priority are spread.
             emulator: ``host:port`` of a local Cloud Tasks; None for the service itself.

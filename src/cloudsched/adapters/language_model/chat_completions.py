@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.adapters.language_model.answer import Prices, parse_answer
+from cloudsched.adapters.language_model.transport import Prices, parse_answer
 from cloudsched.engine.ports.model import record_usage
 from cloudsched.errors import UnusableAnswer
 

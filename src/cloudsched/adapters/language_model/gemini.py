@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from cloudsched.adapters.language_model.answer import Prices, parse_answer
+from cloudsched.adapters.language_model.transport import Prices, parse_answer
 from cloudsched.engine.ports.model import record_usage
 from cloudsched.errors import UnusableAnswer
 

@@ -1,4 +1,4 @@
-"""Posts JSON to a model's server, within a time limit and with one repetition."""
+"""Post JSON to a model's server, within a time limit and with one repetition, and read what its answer says."""
 
 from __future__ import annotations
 
@@ -7,17 +7,59 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from cloudsched.domain.local_requests import is_loopback
+from cloudsched.engine.ports.model import Usage
 from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import requests
+
+
+_MILLION: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a million tokens cost, in dollars."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+    def count(self, read: object, written: object) -> Usage:
+        """Return the usage of a call from the numbers that a server gives; what is no number counts as 0."""
+        inputs, outputs = _to_count(read), _to_count(written)
+        return Usage(inputs, outputs, (inputs * self.input + outputs * self.output) / _MILLION)
+
+
+def parse_answer(text: object) -> Any:  # noqa: ANN401 - any JSON
+    """Return the JSON of a model's text; fences around it are what models add, and no part of it.
+
+    Raises:
+        UnusableAnswer: It is not JSON.
+    """
+    if not isinstance(text, str):
+        raise UnusableAnswer("garbage", "it has no text")
+    bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+    try:
+        return json.loads(bare, parse_constant=_reject_constant)
+    except (ValueError, RecursionError) as error:
+        raise UnusableAnswer("not-json", f"it is not JSON: {error}", text) from error
+
+
+def _reject_constant(name: str) -> Any:  # noqa: ANN401 - the signature of json's hook
+    raise ValueError(f"{name} is not JSON")
+
+
+def _to_count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
 
 MAX_ANSWER: Final = 1024 * 1024
 """The largest response that is read, in bytes."""

@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.apply import show_changes
-from cloudsched.cli.groups import SuggestingGroup
 from cloudsched.cli.imports.job import Refusal
+from cloudsched.cli.main import SuggestingGroup
 from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from cloudsched.engine.tasks.open_executions import list_executions as list_task
 from cloudsched.engine.tasks.open_executions import load_execution, load_sealed_log
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.dry_app import validate_only
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import read_json_object, validate
@@ -31,6 +30,7 @@ from cloudsched.web.api.responses import (
 )
 from cloudsched.web.api.task_creation import read_idempotency_key
 from cloudsched.web.api.task_operations import CHANGE, REVIVAL
+from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:

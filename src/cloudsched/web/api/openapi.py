@@ -7,23 +7,58 @@ from the models that are stored, without the fields that only the scheduler uses
 from __future__ import annotations
 
 import copy
-from functools import lru_cache
+import json
+from functools import cache, lru_cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
 from cloudsched.web.api.draft_operations import EVENT_STREAM
 from cloudsched.web.api.etags import TAGS_PATTERN
-from cloudsched.web.api.openapi_examples import build_request_examples, response_example
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref
 from cloudsched.web.api.operation import TAGS
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.task_creation import IDEMPOTENCY_HEADER, KEY_PATTERN
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.domain.documents.document import WireModel
     from cloudsched.web.api.operation import Operation
+
+
+@cache
+def _load() -> Json:
+    content: Json = json.loads(Path(__file__).with_name("openapi_examples.json").read_text("utf-8"))
+    return content
+
+
+def build_request_examples(handlers: Sequence[str] | None) -> dict[str, dict[str, Json]]:
+    """Return the examples of each operation with a body, by their names.
+
+    Args:
+        handlers: The names of the app's handlers where the API is open: then a new task names its owner, and one of
+            these. None where callers must authenticate.
+    """
+    owner = {} if handlers is None else {"owner": "ada"}
+    report, work = _load()["tasks"]["report"], _load()["tasks"]["work"]
+    render = {"summary": "Work for a pool of workers", "value": {**work, **owner}}
+    tasks = {"work": render}
+    if handlers is None or handlers:
+        handler = {} if handlers is None or "report" in handlers else {"handler": handlers[0]}
+        weekly = {"summary": "A report every weekday at nine", "value": {**report, **handler, **owner}}
+        tasks = {"report": weekly, "work": render}
+    batch = {"summary": "Several tasks", "value": {"tasks": [each["value"] for each in tasks.values()]}}
+    return {"create_task": tasks, "batch_create_tasks": {"batch": batch}, **_load()["requests"]}
+
+
+def response_example(schema: str) -> Json:
+    """Return the example of a response with this schema."""
+    example: Json = _load()["responses"][schema]
+    return example
+
 
 Json = dict[str, Any]
 

@@ -24,7 +24,6 @@ from cloudsched.domain.documents.responses import Execution, Person, Task
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api import worker_bodies as workers
 from cloudsched.web.api.request_bodies import BatchChangeRequest, PutCalendar
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 from cloudsched.web.api.script_operations import PutScript
@@ -84,8 +83,8 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         BatchChangeRequest,
         PutBudget,
     ),
-    *(workers.ClaimRequest, workers.HeartbeatRequest, workers.CompleteRequest, workers.FailRequest),
-    workers.ReleaseRequest,
+    *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest),
+    bodies.ReleaseRequest,
 )
 _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(Task, Execution, Message, Person, Explanation, responses.UnreadCount, responses.VerificationStatus),

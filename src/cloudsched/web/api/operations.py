@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from cloudsched.web.api import (
-    batch_change_operations,
     calendar_operations,
     draft_operations,
     execution_operations,
@@ -25,7 +24,6 @@ from cloudsched.web.api.operation import find_operations
 OPERATIONS: Final = (
     *find_operations(task_operations),
     *find_operations(draft_operations),
-    *find_operations(batch_change_operations),
     *find_operations(execution_operations),
     *find_operations(worker_operations),
     *find_operations(overview_operations),

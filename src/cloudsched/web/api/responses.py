@@ -14,8 +14,8 @@ from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.offers import offered_runs
 from cloudsched.domain.transitions.records import drop_latest_run, keep_recent
-from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.etags import compute_quoted_etag
+from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,6 +4,11 @@
 origin (CORS), match it to an operation, authenticate the caller and check its right, give it its allowance of search
 (`domain.recurrence.allowance`), and parse the parameters and the body. Then the function runs on the app as that caller
 sees it: other owners' tasks are hidden, and a task in another state than ``If-Match`` names is refused.
+
+No web page may call the API unless its origin is listed (CORS; Fetch standard, section 3.2). A request that a browser
+sends for a page of another origin carries that ``Origin``, and is refused unless the origin is listed, even if a
+browser would send it without a preflight. So no page can use the open API of a developer's machine. Credentials mode is
+not allowed: callers authenticate by headers, and there are no cookies.
 """
 
 from __future__ import annotations
@@ -14,11 +19,12 @@ from typing import TYPE_CHECKING, Any, cast
 from werkzeug.exceptions import HTTPException
 from werkzeug.exceptions import NotFound as HttpNotFound
 from werkzeug.routing import BaseConverter, Map, Rule
+from werkzeug.wrappers import Response
 
+from cloudsched.domain.local_requests import is_same_origin
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.engine.ports.authority import Authority
-from cloudsched.errors import CloudschedError, NotFound
-from cloudsched.web.api import cors
+from cloudsched.errors import CloudschedError, Forbidden, NotFound
 from cloudsched.web.api.call import ApiCall
 from cloudsched.web.api.etags import parse_if_match, require_tags
 from cloudsched.web.api.operations import OPERATIONS
@@ -29,11 +35,59 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import NOBODY, Caller, Right
 
 if TYPE_CHECKING:
-    from werkzeug.wrappers import Request, Response
+    from collections.abc import Sequence
+
+    from werkzeug.wrappers import Request
 
     from cloudsched.app import App
     from cloudsched.domain.documents.document import WireModel
     from cloudsched.web.api.operation import Operation
+
+
+_METHODS = "GET, POST, PUT, PATCH, DELETE"
+_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
+_EXPOSED_HEADERS = "ETag, Location, Retry-After"
+_MAX_AGE_SECONDS = 600
+
+
+def respond_to_preflight(request: Request, origins: Sequence[str]) -> Response | None:
+    """Return the response to a preflight request; None if the request is not one."""
+    if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
+        return None
+    require_allowed_origin(request, origins)
+    headers = {
+        "Access-Control-Allow-Methods": _METHODS,
+        "Access-Control-Allow-Headers": _HEADERS,
+        "Access-Control-Max-Age": str(_MAX_AGE_SECONDS),
+    }
+    return Response(status=204, headers=headers)
+
+
+def require_allowed_origin(request: Request, origins: Sequence[str]) -> None:
+    """Check that a request comes from no page, from a page of this host, or from a listed origin.
+
+    Raises:
+        Forbidden: It comes from a page of another origin.
+    """
+    origin = request.headers.get("Origin")
+    if origin is None or _is_listed(origin, origins) or is_same_origin(origin, request.host):
+        return
+    raise Forbidden("Pages of this origin may not call the API; its operator lists those that may.")
+
+
+def add_headers(request: Request, response: Response, origins: Sequence[str]) -> None:
+    """Add the headers that let a listed page read the response."""
+    if not origins:
+        return
+    response.headers.add("Vary", "Origin")
+    origin = request.headers.get("Origin")
+    if origin is not None and _is_listed(origin, origins):
+        response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Access-Control-Expose-Headers"] = _EXPOSED_HEADERS
+
+
+def _is_listed(origin: str, origins: Sequence[str]) -> bool:
+    return origin in origins or "*" in origins
 
 
 class _IdConverter(BaseConverter):
@@ -71,17 +125,17 @@ class Api:
         origins: tuple[str, ...] = ()
         try:
             origins = self._app.container.settings.access.origins
-            response = cors.respond_to_preflight(request, origins) or self._handle_checked(request, origins)
+            response = respond_to_preflight(request, origins) or self._handle_checked(request, origins)
         except (CloudschedError, HTTPException) as error:
             response = render_problem(error)
         except Exception as error:  # noqa: BLE001 - the caller gets 500, the log the reason
             response = render_problem(error)
-        cors.add_headers(request, response, origins)
+        add_headers(request, response, origins)
         return response
 
     def _handle_checked(self, request: Request, origins: tuple[str, ...]) -> Response:
         if not request.path.startswith(_LINKS):  # nothing but the link itself gives those any rights
-            cors.require_allowed_origin(request, origins)
+            require_allowed_origin(request, origins)
         endpoint, path = _ROUTES.bind_to_environ(request.environ).match()
         operation = cast("Operation", endpoint)
         if self._only_links and not operation.is_link:

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents import responses
+from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
+from cloudsched.domain.documents.overview_responses import TaskCount
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.drafts.tokens import FIELD
 from cloudsched.engine.tasks import explanations as explain
 from cloudsched.engine.tasks.read_back import list_assumed, read_back
-from cloudsched.errors import QuotaExceeded
+from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.language.task_fields import note_assumptions
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.draft_operations import patch_confirmed
 from cloudsched.web.api.dry_app import validate_only
 from cloudsched.web.api.etags import mark_edit
@@ -24,6 +27,7 @@ from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import Json, json_response, page_response, task_response, task_to_json, tree_to_json
 from cloudsched.web.api.task_creation import create_or_edit, read_idempotency_key
+from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
@@ -310,3 +314,40 @@ def explain_task(call: ApiCall) -> Response:
     is_quick = container.registry.is_quick(task.handler)
     found = explain.explain_task(container.store, container.clock, task, shows_holders=shows_holders, is_quick=is_quick)
     return json_response(found.to_wire())
+
+
+_NAMES: Final = ", ".join(sorted(field.alias or name for name, field in TaskFilter.model_fields.items()))
+
+
+@operation(
+    "POST",
+    "/v1/tasks:batchChange",
+    "Tasks",
+    right=Right.WRITE,
+    body=bodies.BatchChangeRequest,
+    accepts_idempotency_key=True,
+    success_statuses=(200, 202),
+    response_schema="TaskCount",
+    error_statuses=(422, 429),
+)
+def batch_change_tasks(call: ApiCall, body: bodies.BatchChangeRequest) -> Response:
+    """Pause, resume, cancel, retry or delete all tasks that match a filter.
+
+    With `dryRun`, the answer is how many there are now (200). Otherwise a task is created that changes them (202): its
+    execution has the progress, and in the end the counts. Each task is changed as you may change it at that time; one
+    that came to be after the request, or matches no longer, is left as it is. An `Idempotency-Key` makes the request
+    safe to repeat. Users may have five open ones.
+    """
+    chosen = TaskFilter(**{name: getattr(body.filter, name) for name in body.filter.model_fields_set})
+    if not chosen.to_wire():
+        raise InvalidInput("filter", "is empty, and would match every task", f"Give one or more of {_NAMES}.")
+    if call.caller.visible_owner is not None:
+        chosen = chosen.model_copy(update={"owner": call.caller.resolve_owner(chosen.owner)})
+    change = BatchChange(action=body.action, filter=chosen)
+    changes = call.app.container.many_tasks.batch_changes
+    key = read_idempotency_key(call.request)
+    if body.dry_run:
+        found = changes.count(change)
+        return json_response(TaskCount(count=found.count, is_at_least=found.is_at_least).to_wire())
+    owner = SYSTEM_OWNER if call.caller.requesters is Requesters.SERVERS else str(call.caller.owner)
+    return task_response(call, changes.start(change, owner, key, call.authority.actor), 202)

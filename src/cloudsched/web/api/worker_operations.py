@@ -22,11 +22,11 @@ from cloudsched.engine.handlers.user_access import may_user_report, require_user
 from cloudsched.engine.pull.claim_caller import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
-from cloudsched.web.api import worker_bodies as bodies
-from cloudsched.web.api.allowed_verbs import AllowedVerbs
+from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.responses import Json, finished_response, json_response, task_to_json
+from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:

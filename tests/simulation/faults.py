@@ -64,6 +64,8 @@ class FaultProfile:
     """Whether programs call the API, and send each request again until they get its answer."""
     redefines: float = 0.0
     """The probability that a change by a client is an edit of what a task runs."""
+    restarts: int = 0
+    """How often the executors, which are one process, are killed and started again; 0 if they are many processes."""
 
     def pick_kind(self, random: Random) -> str:
         """Return the kind of handler that a task has."""
@@ -76,7 +78,7 @@ class FaultProfile:
     @property
     def is_fault_free(self) -> bool:
         """Whether nothing goes wrong, so that everything happens exactly when it is due."""
-        return not (self.fault or self.kill or self.linger or self.purge)
+        return not (self.fault or self.kill or self.linger or self.purge or self.restarts)
 
 
 PROFILES = (
@@ -400,4 +402,36 @@ QUICK_PROFILES = (
     FaultProfile(
         "quick durable", fault=0.03, kill=0.015, linger=0.1, changes=24, length=_HOURS, is_durable=True, has_quick=True
     ),
+)
+
+RESTART_PROFILES = (
+    FaultProfile("restarts", linger=0.4, changes=24, length=_HOURS, restarts=20),
+    FaultProfile("restarts crowd", linger=0.4, length=_HOURS, is_crowded=True, restarts=20),
+    FaultProfile(
+        "restarts all faults",
+        fault=0.06,
+        kill=0.03,
+        linger=0.3,
+        yields=0.2,
+        drift=timedelta(seconds=2),
+        changes=24,
+        rivals=(1, 2),
+        length=_HOURS,
+        restarts=20,
+    ),
+    FaultProfile("restarts durable", linger=0.3, changes=24, length=_HOURS, is_durable=True, restarts=20),
+    FaultProfile(
+        "restarts durable with faults",
+        fault=0.04,
+        kill=0.02,
+        linger=0.3,
+        yields=0.2,
+        changes=24,
+        rivals=(1, 2),
+        length=_HOURS,
+        is_durable=True,
+        restarts=20,
+    ),
+    FaultProfile("restarts workers", fault=0.03, linger=0.3, changes=24, length=_HOURS, has_workers=True, restarts=20),
+    FaultProfile("restarts quick", fault=0.03, linger=0.3, changes=24, length=_HOURS, has_quick=True, restarts=20),
 )

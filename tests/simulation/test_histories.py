@@ -25,6 +25,7 @@ from tests.simulation.faults import (
     PROFILES,
     QUICK_PROFILES,
     REQUEST_PROFILES,
+    RESTART_PROFILES,
     SHARD_PROFILES,
     WORKER_PROFILES,
     FaultProfile,
@@ -42,6 +43,7 @@ ALL_PROFILES = (
     *JOURNEY_PROFILES,
     *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *QUICK_PROFILES, *BUDGET_PROFILES),
     *REQUEST_PROFILES,
+    *RESTART_PROFILES,
 )
 HISTORIES_EACH = 2
 """How many histories of each profile a normal run lives through: the same on every machine."""

@@ -22,6 +22,7 @@ from tests.simulation.actors_durable_handlers import register_durable_handlers
 from tests.simulation.actors_handlers import register_handlers
 from tests.simulation.actors_journeys import add_traveller
 from tests.simulation.actors_requests import Requests, register_asked_handlers
+from tests.simulation.actors_restarts import Restarts
 from tests.simulation.actors_shards import GrowingShards
 from tests.simulation.actors_workers import Workers
 from tests.simulation.faults import FaultProfile
@@ -108,8 +109,8 @@ class World:
         self.faults_enabled = True
         self.real_store = SqliteStore()
         names = random.Random(f"names {seed}").choice(_NAMES_STAY_TAKEN)  # noqa: S311 - the same
-        config = QueueConfig(tombstone_ttl=names)
-        self.model = Queue("queue", config, TokenBucket.full(config.rate_limits, START))
+        self._queue_config = QueueConfig(tombstone_ttl=names)
+        self.model = self._make_queue()
         self.rules = RunInvariants(self)
         self.journals = JournalInvariants(self)
         self.trees = CallInvariants(self)
@@ -148,6 +149,7 @@ class World:
                 prepare(self)
         self.shards = GrowingShards(self)
         self.requests = Requests(self)
+        self.restarts = Restarts(self)
         moments = (START + fault_profile.length * self.random.random() for _ in range(fault_profile.changes))
         self._changes = deque(sorted(moments))
 
@@ -293,12 +295,14 @@ class World:
             choices.append((2.0, self.shards.act))
         if (request_at := self.requests.next_at()) is not None and request_at <= self.now and len(awake) < 6:
             choices.append((2.0, self.requests.act))
+        if (restart_at := self.restarts.next_at()) is not None and restart_at <= self.now:
+            choices.append((2.0, self.restarts.act))
         visit_at = self.workers.next_at() if self.now < end else None
         if visit_at is not None and visit_at <= self.now and len(awake) < 6:
             choices.append((2.0, self.workers.start_visit))
         lingers = self.faults_enabled and self.random.random() < self.fault_profile.linger
         if not choices or (lingers and awake):
-            self._advance_clock(end, waiting, sweep_at, visit_at, growth_at, request_at)
+            self._advance_clock(end, waiting, sweep_at, visit_at, growth_at, request_at, restart_at)
             return
         (_, act), *_ = self.random.choices(choices, [weight for weight, _ in choices])
         act()
@@ -412,6 +416,23 @@ class World:
             raise process.failure
         if process.sent is not None:
             self.model.finish_attempt(process.sent, HttpResult(status=204 if process.is_ok else 503), self.now)
+
+    def crash(self, process: Process) -> None:
+        """End a process where it is, from outside."""
+        while process.fiber is not None and not process.fiber.dead:
+            self.current = process
+            process.fiber.throw(Killed)
+            self.current = None
+        self.processes.remove(process)
+        if process.sent is not None:
+            self.model.finish_attempt(process.sent, HttpResult(status=503), self.now)
+
+    def replace_queue(self) -> None:
+        """Use another queue, which is empty and knows no names."""
+        self.model = self._make_queue()
+
+    def _make_queue(self) -> Queue:
+        return Queue("queue", self._queue_config, TokenBucket.full(self._queue_config.rate_limits, self.now))
 
     def _kill_remaining(self) -> None:
         """Crash all processes that are left when a history has failed."""

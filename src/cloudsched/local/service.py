@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import os
 import secrets
 import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Request
 
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS, InProcessDispatcher
 from cloudsched.errors import CloudschedError, Misconfigured
+from cloudsched.local.folder_lock import FolderLock
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api
@@ -70,50 +70,6 @@ class WindowedDispatcher:
     def close(self) -> None:
         """Close the queue."""
         self._queue.close()
-
-
-LOCK_FILE_NAME = "lock"
-"""The file, in the folder, that the process locks. It names the process."""
-
-
-@contextmanager
-def lock_data_folder(folder: Path) -> Iterator[Path]:
-    """Create a folder if necessary, and keep other processes from using it for as long as the context lasts.
-
-    The lock ends with the process, however it ends.
-
-    Raises:
-        Misconfigured: The folder cannot be created, or another process uses it.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK_FILE_NAME).open("a+", encoding="ascii")
-    except OSError as error:
-        raise Misconfigured(f"The folder {folder} cannot be used: {error}. Name another one.") from error
-    with file:
-        if not _lock(file):
-            file.seek(0)
-            owner = file.read().strip() or "another one"
-            raise Misconfigured(f"The folder {folder} is in use by process {owner}. Stop it, or name another folder.")
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield folder.resolve()
-        with suppress(OSError):
-            file.truncate(0)
-
-
-def _lock(file: IO[str]) -> bool:
-    """Lock a file; return False if another process has locked it."""
-    try:
-        import fcntl  # noqa: PLC0415 - POSIX only
-    except ImportError:  # pragma: no cover - on Windows SQLite alone protects the file
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 log = logging.getLogger(__name__)
@@ -172,22 +128,25 @@ def run_service(
             "instead (docs/how-to/deployment.md)."
         )
     with ExitStack() as parts:
-        folder = parts.enter_context(lock_data_folder(data))
+        clock = SystemClock()
+        queue = InProcessDispatcher(clock, app.deliver, workers=threads)
+        lock = FolderLock(data)
+        lock.require()
+        parts.callback(_release, lock, queue)
         settings = dataclasses.replace(
             settings,
             secret=settings.secret or secrets.token_urlsafe(32),  # dispatches never leave this process
             store="sqlite",
-            data=folder / STORE_FILE_NAME,
+            data=lock.folder / STORE_FILE_NAME,
             tasks_emulator=None,
             firestore_emulator=None,
             invoker=None,
             fallback=False,
         )
-        clock = SystemClock()
-        queue = InProcessDispatcher(clock, app.deliver, workers=threads)
+        holder = secrets.token_hex(4) if lock.excludes_others else None
         window = WindowedDispatcher(queue)
         web = parts.enter_context(WebServer(_make_application(app), host=host, port=port))
-        parts.enter_context(app.override(settings, dispatcher=window, clock=clock))
+        parts.enter_context(app.override(settings, dispatcher=window, clock=clock, holder=holder))
         parts.callback(app.container.store.close)
         app.apply_declarations()
         parts.enter_context(_run_queue(queue))
@@ -217,6 +176,14 @@ def _run_queue(queue: InProcessDispatcher) -> Iterator[None]:
             log.warning(
                 "Handlers are still running after %s and will be stopped; they run again after the next start.", GRACE
             )
+
+
+def _release(lock: FolderLock, queue: InProcessDispatcher) -> None:
+    """Release the folder once no handler is running: the next process takes the leases of this one to be over."""
+    if queue.stop(timedelta(0)):
+        lock.release()
+    else:
+        lock.release_after(queue.close)
 
 
 class _Maintenance:

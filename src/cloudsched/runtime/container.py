@@ -95,6 +95,7 @@ class Container:
         self._blobs = parts.get("blobs")
         self._clock = parts.get("clock")
         self._monotonic = parts.get("monotonic")
+        self._holder = parts.get("holder")
         self.given_model = parts.get("language_model")
         self._chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
         self.circuits = Circuits()
@@ -401,7 +402,14 @@ class Container:
     def executor(self) -> Executor:
         """Runs due tasks when their dispatches are delivered."""
         checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
-        return Executor(self.engine, self.attempt_runner, self._keys, self.tracer, checks_clock=checks_clock)
+        return Executor(
+            self.engine,
+            self.attempt_runner,
+            self._keys,
+            self.tracer,
+            checks_clock=checks_clock,
+            holder=self._holder,
+        )
 
     @lazy_property
     def sweeper(self) -> Sweeper:
@@ -426,7 +434,7 @@ class Container:
 
         threads = SHARD_THREADS if isinstance(self.clock, SystemClock) else 1
         if not self.settings.fallback:
-            return Sweeper(self.engine, self.child_tasks, shard=shard, threads=threads)
+            return Sweeper(self.engine, self.child_tasks, shard=shard, threads=threads, holder=self._holder)
         sender = DispatchSender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)
         return Sweeper(replace(self.engine, sender=sender), self.child_tasks, shard=shard, threads=threads)
 

@@ -45,6 +45,8 @@ class Parts(TypedDict, total=False):
     chance: random.Random | None
     monotonic: Callable[[], float] | None
     language_model: Model | None
+    holder: str | None
+    """The name of this process, if no other executes the store's tasks while it lives; None if others may."""
 
 
 class Replacements(Parts, total=False):

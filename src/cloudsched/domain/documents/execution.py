@@ -190,6 +190,14 @@ class Lease(WireModel):
     claimed_by: str | None = None
     """The API caller that claimed it, and that alone may renew, release or end it; None if it was not claimed through
     the API."""
+    holder: str | None = None
+    """The process that holds it, if no other may execute the store's tasks while it lives; None for a worker, and in
+    the cloud."""
+
+
+def is_orphaned(lease: Lease, holder: str) -> bool:
+    """Return whether the process that holds a lease must have ended, since `holder` has taken its place."""
+    return lease.holder is not None and lease.holder != holder
 
 
 class WaitingFor(StoredEnum):

@@ -11,6 +11,7 @@ Policies that are decided here, each visible in the executions:
   backlog is processed in batches of `MAX_RECORDS_PER_COMMIT` records, so that no commit grows without bound.
 * An attempt whose lease ended without a result is recorded as TIMED_OUT and counts: the next one begins at once, as
   long as the retry policy has attempts left.
+* An attempt whose process has ended, as the next process with the store for itself knows, ends likewise, at once.
 * A task with ``pull`` is offered to workers instead of run here; a run that no worker claimed within the task's
   ``expiration`` is recorded as EXPIRED. `on_worker_claim` decides a worker's claim.
 """
@@ -21,11 +22,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.transitions.backlog import MAX_RECORDS_PER_COMMIT, take_left_out
-from cloudsched.domain.transitions.finish import on_lease_expired
+from cloudsched.domain.transitions.finish import on_lease_expired, on_process_ended
 from cloudsched.domain.transitions.lifecycle import (
     Transition,
     complete_if_idle,
@@ -41,6 +42,7 @@ from cloudsched.domain.transitions.zone_plans import occurrence_id, stamp
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from random import Random
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.planning import Dispatch, DueOccurrence
@@ -74,23 +76,55 @@ class Claim:
     reason: str
 
 
-def on_dispatch(task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
-    """Decide what a dispatch that arrived at `now` may do. `token_hash` is of a new random lease token."""
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Who claims a run: an executor, or a worker."""
+
+    token_hash: str
+    claimed_by: str | None
+    worker: str | None = None
+    holder: str | None = None
+
+
+def on_orphaned_lease(task: Task, dispatch: Dispatch, now: datetime, holder: str, random: Random) -> Claim | None:
+    """Close an attempt whose process has ended; None if there is no such attempt.
+
+    Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may be next.
+    """
+    run = task.find_run(dispatch.execution_id)
+    if task.deleted_at is not None or run is None or run.lease is None or not is_orphaned(run.lease, holder):
+        return None
+    return Claim(on_process_ended(task, run, now, random), None, f"the process of attempt {run.attempt} had ended")
+
+
+def on_dispatch(
+    task: Task, dispatch: Dispatch, now: datetime, token_hash: str, *, holder: str | None = None
+) -> Drop | Hop | Claim:
+    """Decide what a dispatch that arrived at `now` may do.
+
+    Args:
+        task: The task.
+        dispatch: The dispatch.
+        now: The current time.
+        token_hash: The hash of a new random lease token.
+        holder: The name of this process, if no other executes the store's tasks while it lives.
+    """
+    claimant = Claimant(token_hash, None, holder=holder)
     if task.deleted_at is not None:
         return Drop("the task is being deleted")
     run = task.find_run(dispatch.execution_id)
     if run and run.lease and run.lease.until <= now:
-        return _on_expired_lease(task, run, dispatch, now, token_hash)
+        return _on_expired_lease(task, run, dispatch, now, claimant)
     if dispatch.revision != task.revision:
         return Drop(f"its revision is {dispatch.revision}, the task's is {task.revision}")
     if not task.is_active:
         return Drop(f"the task is {task.status}")
     if run:
-        return _on_open_run(task, run, dispatch, now, token_hash)
-    return _on_occurrence(task, dispatch, now, token_hash)
+        return _on_open_run(task, run, dispatch, now, claimant)
+    return _on_occurrence(task, dispatch, now, claimant)
 
 
-def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
+def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Drop | Hop | Claim:
     if dispatch.suspension_count < run.suspension_count:
         return Drop("it has been suspended since")
     if dispatch.attempt < run.attempt:
@@ -101,7 +135,7 @@ def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, token_
         return _on_offered(task, run, dispatch, now)
     if run.due_at > now:
         return Hop(run.due_at, "it is too early")
-    return _claim_or_offer(task, run, dispatch, now, token_hash)
+    return _claim_or_offer(task, run, dispatch, now, claimant)
 
 
 def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Claim:
@@ -139,14 +173,14 @@ def _on_live_lease(lease: Lease) -> Drop | Hop:
     return Hop(lease.until, "another executor is running it")
 
 
-def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, token_hash: str) -> Claim:
+def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Claim:
     """Claim an attempt that is due, or offer it if it is for workers."""
     if task.pull is not None:
         turned = _with_turn(run, dispatch, now + GRANT_TIMEOUT if dispatch.lock_key else None)
         offered = turned.model_copy(update={"waiting_for": None})
         step = Transition(with_changes(task, now, runs=task.runs_with(offered)))
         return Claim(step, None, f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
-    claimed = _with_lease(task, run, now, token_hash, None, None)
+    claimed = _with_lease(task, run, now, claimant)
     return Claim(Transition(with_changes(task, now, runs=task.runs_with(claimed))), claimed, f"attempt {run.attempt}")
 
 
@@ -155,7 +189,7 @@ def _with_turn(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
     return run.model_copy(update={"lock_turn": max(run.lock_turn, dispatch.lock_turn), "lock_turn_until": until})
 
 
-def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
+def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Drop | Hop | Claim:
     occurrence = task.next_execution_time
     if occurrence is None:
         return Drop("the occurrence is done")
@@ -171,7 +205,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, token_hash: st
         return Drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)
-    return _claim_occurrence(task, now, token_hash)
+    return _claim_occurrence(task, now, claimant)
 
 
 def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
@@ -182,7 +216,7 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
     return Hop(max(soonest, now + FULL_RETRY_DELAY), f"{MAX_OPEN_RUNS} runs of the task are open")
 
 
-def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
+def _claim_occurrence(task: Task, now: datetime, claimant: Claimant) -> Claim:
     task, left_out = (task, ()) if task.left_out_from is None else take_left_out(task, now)
     due, following, lost = due_occurrences(task, now, MAX_RECORDS_PER_COMMIT + 1)
     plan = [*(each.at for each in due), following]
@@ -215,7 +249,7 @@ def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
     if task.pull is not None:
         offered = with_changes(task, now, runs=(*task.runs, waiting), **changes)
         return Claim(Transition(offered, records), None, f"attempt 1 is offered in {task.pull.queue_key!r}")
-    run = _with_lease(task, waiting, now, token_hash, None, None)
+    run = _with_lease(task, waiting, now, claimant)
     claimed = with_changes(task, now, runs=(*task.runs, run), **changes)
     return Claim(Transition(claimed, records), run, "attempt 1")
 
@@ -263,7 +297,8 @@ def on_worker_claim(
     run = next((each for each in offered_runs(task) if not _has_expired(task, each, now)), None)
     if run is None:
         return None
-    claimed = _with_lease(task, run, now, token_hash, worker, claimed_by)
+    claimant = Claimant(token_hash, claimed_by, worker)
+    claimed = _with_lease(task, run, now, claimant)
     return Transition(with_changes(task, now, runs=task.runs_with(claimed))), claimed
 
 
@@ -293,17 +328,16 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     )
 
 
-def _with_lease(
-    task: Task, run: Run, now: datetime, token_hash: str, worker: str | None, claimed_by: str | None
-) -> Run:
-    queue = task.pull.queue if worker is not None and task.pull is not None else None
+def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant) -> Run:
+    queue = task.pull.queue if claimant.worker is not None and task.pull is not None else None
     lease = Lease.build(
-        token_hash=token_hash,
+        token_hash=claimant.token_hash,
         started_at=now,
         until=now + task.expected_duration,
-        worker=worker,
+        worker=claimant.worker,
         queue=queue,
-        claimed_by=claimed_by,
+        claimed_by=claimant.claimed_by,
+        holder=claimant.holder,
     )
     started_at = run.started_at or now
     return run.model_copy(
@@ -321,7 +355,7 @@ def _with_lease(
     )
 
 
-def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, token_hash: str) -> Claim:
+def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Claim:
     """Close the attempt whose lease has ended, and start the next one if the retry policy allows one.
 
     A dispatch of an older revision closes it too, but starts nothing: the current revision has a dispatch of its own.
@@ -334,6 +368,6 @@ def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, t
         return Claim(lapsed, None, "its lease had ended; the next attempt waits for a worker")
     if dispatch.revision != task.revision:
         return Claim(lapsed, None, "its lease had ended; the next attempt is the task's newer revision's")
-    claimed = _with_lease(task, waiting, now, token_hash, None, None)
+    claimed = _with_lease(task, waiting, now, claimant)
     step = Transition(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), lapsed.executions)
     return Claim(step, claimed, f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended")

@@ -262,6 +262,29 @@ def on_lease_expired(task: Task, run: Run, now: datetime) -> Transition:
     return _retry_or_finish(task, lost, timedelta(0), now, ExecutionStatus.TIMED_OUT)
 
 
+PROCESS_ENDED = "ProcessEnded"
+"""The error of an attempt that ended with its process."""
+
+
+def on_process_ended(task: Task, run: Run, now: datetime, random: Random) -> Transition:
+    """Close the leased attempt of a run, whose process has ended, as TIMED_OUT; the run goes on as its policy says.
+
+    At first it goes on at once. If its attempts end their processes one after the other, it waits longer and longer:
+    otherwise a handler that crashes its process would do so as fast as that is started again.
+    """
+    error = ExecutionError(
+        type=PROCESS_ENDED, message="Its process ended before there was a result: it crashed, or was stopped."
+    )
+    lost = _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, error, now)
+    losses = 0
+    for attempt in reversed(lost.attempts):
+        if attempt.error is None or attempt.error.type != PROCESS_ENDED:
+            break
+        losses += 1
+    wait = timedelta(0) if losses == 1 else task.retry.delay(losses, random)
+    return _retry_or_finish(task, lost, wait, now, ExecutionStatus.TIMED_OUT)
+
+
 def on_heartbeat(
     task: Task, execution_id: str, token_hash: str, progress: Sequence[ProgressNote], now: datetime
 ) -> Transition | None:

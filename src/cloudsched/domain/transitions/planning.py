@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from cloudsched.domain.documents.execution import Trigger, WaitingFor
+from cloudsched.domain.documents.execution import Trigger, WaitingFor, is_orphaned
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
@@ -181,6 +181,15 @@ def _run_wakeups(task: Task, run: Run) -> tuple[WakeUp, ...]:
 def lease_expiries(task: Task) -> tuple[WakeUp, ...]:
     """Return when the leases of the task's running attempts end: lapsed ones are closed whatever the task's status."""
     return tuple(_to_wakeup(run) for run in task.runs if run.lease is not None)
+
+
+def orphaned_attempts(task: Task, holder: str) -> tuple[WakeUp, ...]:
+    """Return the running attempts whose process has ended, as `holder` has taken its place: each is overdue."""
+    return tuple(
+        WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lease.started_at)
+        for run in task.runs
+        if run.lease is not None and is_orphaned(run.lease, holder)
+    )
 
 
 def lock_turn_expiries(task: Task) -> tuple[WakeUp, ...]:

@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from cloudsched.domain.documents.execution import WaitingFor, lease_fingerprint
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
-from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
+from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch, on_orphaned_lease
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups, start_time
 from cloudsched.domain.transitions.quick import fits_quick
@@ -78,12 +78,14 @@ class Executor:
         tracer: Tracer,
         *,
         checks_clock: bool = False,
+        holder: str | None = None,
     ) -> None:
         self._engine = engine
         self._attempt_runner = attempt_runner
         self._keys = keys
         self._tracer = tracer
         self._checks_clock = checks_clock
+        self._holder = holder
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; return once its result is stored.
@@ -143,10 +145,17 @@ class Executor:
         known = stored.task.find_run(dispatch.execution_id)
         if known and known.lease and known.lease.token_hash == token_hash:  # committed, but its answer was lost
             return ClaimedRun(self._engine, stored, known)
-        decision = on_dispatch(stored.task, dispatch, now, token_hash)
+        decision = self._decide_on(stored.task, dispatch, now, token_hash)
         if isinstance(decision, Claim):
             return self._to_commit(dispatch, stored, decision, now)
         return NotClaimed(stored, decision)
+
+    def _decide_on(self, task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
+        if self._holder is not None:
+            orphaned = on_orphaned_lease(task, dispatch, now, self._holder, self._engine.random)
+            if orphaned is not None:
+                return orphaned
+        return on_dispatch(task, dispatch, now, token_hash, holder=self._holder)
 
     def _to_commit(
         self, dispatch: Dispatch, stored: VersionedTask, decision: Claim, now: datetime
@@ -214,7 +223,7 @@ class Executor:
         if first.run is None or first.run.lease is None:
             raise ValueError("only a run is claimed again")
         claimed_at, token_hash = first.run.lease.started_at, first.run.lease.token_hash
-        decision = on_dispatch(stored.task, dispatch, claimed_at, token_hash)
+        decision = on_dispatch(stored.task, dispatch, claimed_at, token_hash, holder=self._holder)
         if not isinstance(decision, Claim) or not self._is_quick(stored.task, decision, claimed_at):
             return None
         run = decision.run

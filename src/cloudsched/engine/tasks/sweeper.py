@@ -21,10 +21,17 @@ from cloudsched.domain.documents.task import MAX_RETENTION, TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.transitions.backlog import take_records
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated, with_changes
-from cloudsched.domain.transitions.planning import executor_wakeups, lease_expiries, lock_turn_expiries, repair_number
+from cloudsched.domain.transitions.planning import (
+    executor_wakeups,
+    lease_expiries,
+    lock_turn_expiries,
+    orphaned_attempts,
+    repair_number,
+)
 from cloudsched.domain.transitions.suspend import can_still_call
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.zone_replans import replan_stored
+from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, SearchLimitReached, StoreUnavailable, VersionConflict
 
@@ -115,15 +122,23 @@ class Sweeper:
         child_tasks: Completes what concerns calls.
         shard: The store's shard to look at; all if None.
         threads: How many tasks are repaired at a time.
+        holder: The name of this process, if no other executes the store's tasks while it lives.
     """
 
     def __init__(
-        self, engine: EngineContext, child_tasks: ChildTasks, *, shard: int | None = None, threads: int = 1
+        self,
+        engine: EngineContext,
+        child_tasks: ChildTasks,
+        *,
+        shard: int | None = None,
+        threads: int = 1,
+        holder: str | None = None,
     ) -> None:
         self._engine = engine
         self._child_tasks = child_tasks
         self._shard = shard
         self._threads = threads
+        self._holder = holder
         self._resume_token: str | None = None
         self._front: datetime | None = None
         """The earliest instant that the latest sweep found, kept in memory: storing it would cost a read a sweep."""
@@ -200,22 +215,41 @@ class Sweeper:
         """Send the dispatches of all active tasks that are due up to an instant again; return how many there were.
 
         For a queue that has lost its content, such as one in memory after a restart. It changes no task. A dispatch
-        that the queue still has is not duplicated, since it has the same name.
+        that the queue still has is not duplicated, since it has the same name. Attempts that ended with the process
+        before come first, those of deliveries apart.
 
         Raises:
             QueueUnavailable: A dispatch could not be created; those before it were.
             StoreUnavailable: The tasks could not be read to the end.
         """
-        count = 0
+        count = 0 if self._holder is None else self._resend_orphaned(self._holder)
         token: str | None = None
         while True:
             page = self._engine.store.list_due_tasks(until, limit=PAGE_SIZE, page_token=token)
             for task in page.items:
                 wakeups = [wake for wake in executor_wakeups(task) if wake.due_at <= until]
                 count += self._engine.sender.send(task, wakeups, self._engine.now())
+                if task.delivery is not None and self._holder is not None:  # those are in no list of what runs
+                    count += self._send_orphaned(task, self._holder)
             token = page.next_page_token
             if token is None:
                 return count
+
+    def _resend_orphaned(self, holder: str) -> int:
+        """Dispatch attempts that ended with the process before, however long their leases are; return how many."""
+        count, token = 0, None
+        while True:
+            page = self._engine.store.search.list_open(
+                ExecutionQuery(owner=None), ExecutionStatus.RUNNING, limit=PAGE_SIZE, page_token=token
+            )
+            for task in page.items:
+                count += self._send_orphaned(task, holder)
+            token = page.next_page_token
+            if token is None:
+                return count
+
+    def _send_orphaned(self, task: Task, holder: str) -> int:
+        return self._engine.sender.send(task, orphaned_attempts(task, holder), self._engine.now(), repair=1)
 
     def _list_due(self, now: datetime, token: str | None) -> Page[Task]:
         """Return a page of overdue tasks; the first page begins where the previous sweep found the first one."""

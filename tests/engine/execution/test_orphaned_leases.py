@@ -1,0 +1,200 @@
+"""A process that takes the place of one that has ended goes on at once with what that ran."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, RetryPolicy, Schedule, Settings
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
+from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.engine.ports.sender import Message, Recipient
+
+HOUR = timedelta(hours=1)
+
+
+class Crash(BaseException):
+    """The process has ended: nothing after it is committed."""
+
+
+class Server:
+    """An app that runs in one process after the other, over one store."""
+
+    def __init__(self) -> None:
+        self.app = App(Settings())
+        self.runs: list[str] = []
+        self.crashes = 1
+        """How many more attempts end their process."""
+        self.app.handler("work", expected_duration=HOUR, retry=RetryPolicy.build(jitter=0.0))(self.work)
+        self.app.handler("steps", expected_duration=HOUR)(self.take_steps)
+        self.app.handler("remind")(lambda: "plants")
+        self.sent: list[str] = []
+        self.sim = Simulation(self.app).__enter__()
+        self.start("first")
+
+    def start(self, name: str | None) -> None:
+        """Start the next process of that name: the queue has lost its content."""
+        self.sim.queue.purge()
+        before = self.app.container
+        self.app.container = type(before)(
+            before.registry, before.settings, store=before.store, dispatcher=before.dispatcher, clock=before.clock,
+            holder=name,
+        )  # fmt: skip
+        recipients = before.recipients
+        self.app.container.replace(senders={"EMAIL": self}, recipients=recipients)
+        self.app.container.sweeper.resend(self.sim.now + timedelta(minutes=10))
+
+    def send(self, message: Message, recipient: Recipient) -> str:
+        """Send a mail, as a `Sender` does."""
+        self.end()
+        self.sent.append(message.title)
+        return recipient.address
+
+    def run(self) -> None:
+        """Deliver what is due, until an attempt ends the process."""
+        with pytest.raises(Crash):
+            self.sim.advance(timedelta(0))
+
+    def work(self, ctx: Context) -> str:
+        self.runs.append(f"{ctx.task.id} {ctx.attempt}")
+        return self.end()
+
+    def end(self) -> str:
+        if self.crashes:
+            self.crashes -= 1
+            raise Crash
+        return "done"
+
+    def take_steps(self, ctx: Context) -> str:
+        ctx.step("one", lambda: self.runs.append("one"))
+        return ctx.step("two", self.end)
+
+    def create(self, task_id: str = "t", handler: str = "work", **fields: Any) -> None:
+        self.app.create(id=task_id, handler=handler, schedule=Schedule.once(self.sim.now), **fields)
+
+    def statuses(self, task_id: str = "t") -> list[ExecutionStatus]:
+        return [each.status for each in self.app.executions(task_id).items]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.sim.__exit__(None, None, None)
+
+
+def test_the_next_process_goes_on_at_once(server: Server) -> None:
+    """However long the lease is, no time passes; the lost attempt is recorded, and counts."""
+    server.create()
+    server.run()
+    server.start("second")
+    server.sim.advance(timedelta(0))
+    (record,) = server.app.executions("t").items
+    assert server.runs == ["t 1", "t 2"]
+    assert record.status is ExecutionStatus.SUCCEEDED
+    assert [(each.status, each.error and each.error.type) for each in record.attempts] == [
+        (ExecutionStatus.TIMED_OUT, "ProcessEnded"),
+        (ExecutionStatus.SUCCEEDED, None),
+    ]
+
+
+def test_durable_work_continues_where_it_was(server: Server) -> None:
+    """The steps that it took are not taken again."""
+    server.create(handler="steps")
+    server.run()
+    server.start("second")
+    server.sim.advance(timedelta(0))
+    assert server.runs == ["one"]
+    assert server.statuses() == [ExecutionStatus.SUCCEEDED]
+
+
+def test_attempts_that_end_their_process_again_and_again_wait_longer_and_longer(server: Server) -> None:
+    """After the second loss in a row the policy's waits follow, so a handler cannot crash its process at full speed."""
+    server.crashes, waits = 4, []
+    server.create()
+    server.run()
+    for number in range(3):
+        server.start(f"again-{number}")
+        begin = server.sim.now
+        with pytest.raises(Crash):
+            server.sim.advance(timedelta(minutes=5))
+        waits.append((server.sim.now - begin).total_seconds())
+    assert waits == [0, 5, 25]
+    server.start("last")
+    server.sim.advance(timedelta(0))
+    assert server.statuses() == [ExecutionStatus.TIMED_OUT]
+
+
+def test_its_lock_goes_on_to_whoever_is_next(server: Server) -> None:
+    """An attempt's hold on its lock ends with its process, and is not waited for by itself or by others."""
+    server.create("first", lock_key="door")
+    server.run()
+    server.create("second", lock_key="door")
+    server.sim.advance(timedelta(0))
+    assert server.runs == ["first 1"]
+    server.start("next")
+    server.sim.advance(timedelta(0))
+    assert sorted(server.runs) == ["first 1", "first 2", "second 1"]
+    assert server.statuses("first") == server.statuses("second") == [ExecutionStatus.SUCCEEDED]
+
+
+def test_a_delivery_goes_on_too(server: Server) -> None:
+    """Deliveries are in no list of what runs, and are found by when they are due."""
+    server.create("mail", "remind", delivery_channels=("EMAIL",))
+    server.run()
+    assert server.sent == []
+    server.start("second")
+    server.sim.advance(timedelta(0))
+    assert server.sent == ["remind"]
+
+
+@pytest.mark.parametrize("holder", ["second", None])
+def test_other_leases_are_left_alone(server: Server, holder: str | None) -> None:
+    """A worker's lease, and one of an executor that did not have the store for itself, last to their ends."""
+    server.start(None)
+    server.create("executors")
+    server.run()
+    server.create("workers", pull="queue")
+    server.sim.advance(timedelta(0))
+    assert server.app.container.work_queue.claim(WorkerFilter("queue"), THIS_PROCESS)
+    server.start(holder)
+    server.sim.advance(timedelta(minutes=30))
+    assert server.runs == ["executors 1"]
+    assert server.statuses("executors") == server.statuses("workers") == [ExecutionStatus.RUNNING]
+
+
+def test_a_process_that_does_not_have_the_store_for_itself_breaks_no_lease(server: Server) -> None:
+    """An executor beside the server waits for the server's leases to end."""
+    server.create()
+    server.run()
+    server.start(None)
+    server.sim.advance(timedelta(minutes=30))
+    assert server.runs == ["t 1"]
+    server.sim.advance(timedelta(minutes=35))
+    assert server.runs == ["t 1", "t 2"]
+
+
+def test_a_paused_or_ended_tasks_attempt_is_closed_and_not_repeated(server: Server) -> None:
+    """What the process ran is recorded, whatever happened to its task before the crash; nothing runs again."""
+    server.crashes = 2
+    for name in ("paused", "cancelled"):
+        server.create(name)
+        server.run()
+    server.app.pause("paused")
+    server.app.cancel("cancelled")
+    server.start("second")
+    server.sim.advance(timedelta(0))
+    assert server.runs == ["paused 1", "cancelled 1"]
+    assert server.app.get("paused").runs[0].lease is None
+    assert server.statuses("cancelled") == [ExecutionStatus.CANCELLED]
+    server.app.resume("paused")
+    server.sim.advance(timedelta(0))
+    assert server.statuses("paused") == [ExecutionStatus.SUCCEEDED]

@@ -299,7 +299,9 @@ class App:
         content = self._to_content(fields)
         if fields.get("id") is None:
             return self.put(self.read_draft(content))[0]
-        return self.put_content(content, mark=RequestMark.of_content(content, has_words=has_schedule_text(content)))[0]
+        return self.put_content(
+            content, mark=RequestMark.of_content(content, depends_on_time=has_schedule_text(content))
+        )[0]
 
     def run_now(
         self,
@@ -426,21 +428,21 @@ class App:
             find_owner_zone=partial(self._find_zone, owner),
         )
 
-    def pause(self, task_id: str) -> Task:
-        """Pause a task until it is resumed."""
-        return self._scheduler.pause(task_id, self._authority)
+    def pause(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
+        """Pause a task until it is resumed. Here and below, a `mark` makes it safe to repeat; see `RequestMark`."""
+        return self._scheduler.pause(task_id, self._authority, mark)
 
-    def resume(self, task_id: str) -> Task:
+    def resume(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Resume a paused task from now."""
-        return self._scheduler.resume(task_id, self._authority)
+        return self._scheduler.resume(task_id, self._authority, mark)
 
-    def cancel(self, task_id: str) -> Task:
+    def cancel(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Cancel a task; it and its executions stay."""
-        return self._scheduler.cancel(task_id, self._authority)
+        return self._scheduler.cancel(task_id, self._authority, mark)
 
-    def delete(self, task_id: str) -> None:
+    def delete(self, task_id: str, *, mark: RequestMark | None = None) -> None:
         """Remove a task and its executions."""
-        self._scheduler.delete(task_id, self._authority)
+        self._scheduler.delete(task_id, self._authority, mark)
 
     def trigger(
         self,
@@ -496,14 +498,15 @@ class App:
         execution_id: str | None = None,
         *,
         from_step: int | None = None,
+        mark: RequestMark | None = None,
     ) -> Task:
         """Retry an execution, by default the last, from its failure, or from a step: forget it and all after it."""
         runs = self._scheduler.manual_runs
-        return runs.retry(task_id, execution_id, from_step=from_step, by=self._authority)
+        return runs.retry(task_id, execution_id, from_step=from_step, by=self._authority, mark=mark)
 
-    def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
+    def backfill(self, task_id: str, start: datetime, end: datetime, *, mark: RequestMark | None = None) -> Task:
         """Run the past occurrences from `start` to `end` (both included), one after the other."""
-        return self._scheduler.manual_runs.backfill(task_id, start, end, self._authority)
+        return self._scheduler.manual_runs.backfill(task_id, start, end, self._authority, mark)
 
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return the task's next occurrences, in UTC."""
@@ -541,6 +544,7 @@ class App:
         *,
         execution_id: str | None = None,
         sender: EventSender | None = None,
+        mark: RequestMark | None = None,
     ) -> Task:
         """Send an event to a task's durable handler, which takes it with `Context.wait_for`.
 
@@ -551,13 +555,14 @@ class App:
             execution_id: The only execution that may take it; the event is removed when that ends. If None, the first
                 execution that waits for it takes it, which may be the task's next one.
             sender: Who sends it; `Context.wait_for` says whose events count. If None, this code does, as an admin.
+            mark: Makes it safe to repeat; see `RequestMark`.
 
         Raises:
             InvalidInput: The payload is too large, or not JSON.
             NotAllowed: The task or the execution has ended, or too many events are waiting for it.
         """
         by = self._authority if sender is None else replace(self._authority, sender=sender)
-        return self._scheduler.send_event(task_id, name, payload, execution_id, by=by)
+        return self._scheduler.send_event(task_id, name, payload, execution_id, by=by, mark=mark)
 
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the tasks that it called, from all its executions or from one.

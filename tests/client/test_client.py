@@ -153,11 +153,11 @@ def test_a_creation_is_repeated_and_made_once(client: Client, flaky: Flaky, wait
 
 
 def test_unsafe_requests_are_not_repeated(client: Client, flaky: Flaky, waits: list[float]) -> None:
-    """A retry whose response was lost is not repeated, because it may have run. Reads are repeated, a few times."""
+    """A feed whose response was lost is not made again, because nothing names it. Reads are repeated, a few times."""
     client.create(**GREET, id="t", schedule=DAILY)
     flaky.asked.clear()
     flaky.fails = [lambda: Response(status=503)] * 10
-    assert type(catch_error(lambda: client.retry("t"))) is Unavailable
+    assert type(catch_error(lambda: client.create_feed("ada"))) is Unavailable
     assert len(flaky.asked) == 1
     assert type(catch_error(lambda: client.get("t"))) is Unavailable
     assert len(flaky.asked) == 1 + 1 + RETRIES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,8 +16,10 @@ from cloudsched.cli.agents.server import AgentTools
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import AsyncClient, Client
 from cloudsched.dashboard.api import Api
+from cloudsched.dashboard.application import act
+from cloudsched.domain.documents.task import Action, TaskStatus
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.errors import Unavailable
+from cloudsched.errors import NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 HOUR = timedelta(hours=1)
 LATER = "one hour later"
+PAST = datetime(2027, 1, 1, 1, tzinfo=UTC)
 TASK = {**GREET, "schedule": "in 2 seconds"}
 pytestmark = pytest.mark.usefixtures("waits")
 
@@ -36,12 +39,17 @@ def app() -> App:
     """The greeting app, with one handler that makes the ids of its tasks and one that drafts may name."""
     app = make_app()
     app.handler("greet", access="users")(_run)
+    app.handler("fails")(_fail)
     app.handler("rebuild", task_id=lambda payload: f"rebuild-{payload['name']}")(_run)
     return app
 
 
 def _run(payload: dict[str, Any]) -> None:
     del payload
+
+
+def _fail(payload: dict[str, Any]) -> None:
+    raise ValueError(payload)
 
 
 def lose_answers(flaky: Flaky, sim: Simulation) -> None:
@@ -130,19 +138,20 @@ def test_an_edit_that_is_repeated_is_made_once(
         sim.app.update("t", description="Theirs")
         return lose()
 
-    answers = [lambda: None] if edit in {"tasks update", "an agent"} else []  # they read the task first
-    flaky.loses, flaky.fails = not answers, [_pass_on(flaky) for _ in answers] + [lose, lose_and_edit]
+    before = {"tasks update": 1, "an agent": 2}.get(edit, 0)  # they ask for the task first
+    passed = [_pass_on(flaky, loses=number == before) for number in range(1, before + 1)]
+    flaky.loses, flaky.fails = not before, [*passed, lose, lose_and_edit]
     EDITS[edit](client, url, task.etag)
     assert not flaky.fails
     assert sim.app.upcoming("t") == [due]
     assert sim.app.get("t").description == "Theirs"
 
 
-def _pass_on(flaky: Flaky) -> Callable[[], Response]:
+def _pass_on(flaky: Flaky, *, loses: bool) -> Callable[[], Response]:
     from cloudsched.web.functions import serve_api  # noqa: PLC0415 - beside its use
 
     def answer() -> Response:
-        flaky.loses = True
+        flaky.loses = loses
         return serve_api(flaky.sim.app, flaky.asked[-1])
 
     return answer
@@ -165,13 +174,126 @@ def test_a_snooze_that_is_repeated_runs_once(
     assert count_runs(sim) == [3]
 
 
-def test_an_edit_without_an_etag_is_not_repeated(client: Client, flaky: Flaky, sim: Simulation) -> None:
-    """Nothing tells whether it was made, so its caller decides."""
+CHANGES: dict[str, Callable[[Client, str], Any]] = {
+    "EDITED": lambda client, _: client.update("t", schedule={"delay": "PT5H"}),
+    "PAUSED": lambda client, _: client.pause("t"),
+    "PAUSED in a shell": lambda _, url: _type(url, "pause"),
+    "PAUSED on the page": lambda _, url: act(_show(url), "t", "pause", {}),
+    "RESUMED": lambda client, _: client.resume("t"),
+    "CANCELLED": lambda client, _: client.cancel("t"),
+    "TRIGGERED on the page": lambda _, url: act(_show(url), "t", "trigger", {}),
+    "RETRIED": lambda client, _: client.retry("t"),
+    "RETRIED in a shell": lambda _, url: _type(url, "retry"),
+    "RETRIED on the page": lambda _, url: act(_show(url), "t", "retry", {}),
+    "BACKFILLED": lambda client, _: client.backfill("t", PAST, PAST),
+    "BACKFILLED in a shell": lambda _, url: _type(url, "backfill", PAST.isoformat(), PAST.isoformat()),
+    "SNOOZED on the page": lambda _, url: act(_show(url), "t", "snooze", {}),
+}
+
+
+def _type(url: str, verb: str, *more: str) -> None:
+    CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, verb, "t", *more])
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_that_is_repeated_is_made_once(
+    client: Client, url: str, flaky: Flaky, sim: Simulation, change: str
+) -> None:
+    """Whatever has run meanwhile, and though its owner has taken it back before the repetition."""
+    action = change.split(maxsplit=1)[0]
+    client.create(**{**GREET, "handler": "fails"}, id="t", schedule="every 5 hours from 2027-01-01T01:00Z", retry=0)
+    sim.advance(timedelta(minutes=90))
+    if action == "RESUMED":
+        client.pause("t")
+
+    def lose() -> Response:
+        flaky.loses = True
+        sim.advance(HOUR)
+        status = sim.app.get("t").status
+        if action == "PAUSED" and status == TaskStatus.PAUSED:
+            sim.app.resume("t")
+        if action == "RESUMED" and status == TaskStatus.ACTIVE:
+            sim.app.pause("t")
+        return Response(status=502)
+
+    flaky.loses, flaky.fails = True, [lose, lose]
+    CHANGES[change](client, url)
+    assert not flaky.fails
+    sim.advance(HOUR)
+    task, runs = sim.app.get("t"), sim.executions("t")
+    assert [each.action for each in task.history].count(Action(action)) == 1
+    assert task.status == {"RESUMED": TaskStatus.PAUSED, "CANCELLED": TaskStatus.CANCELLED}.get(
+        action, TaskStatus.ACTIVE
+    )
+    assert sum(each.attempt_count for each in runs) == 1 + (action in {"TRIGGERED", "RETRIED", "BACKFILLED", "SNOOZED"})
+
+
+def test_an_event_that_is_repeated_is_sent_once(client: Client, url: str, flaky: Flaky, sim: Simulation) -> None:
+    """A second one would be taken by the next that waits for it."""
+    ways: list[Callable[[], object]] = [
+        lambda: client.send_event("t", "x"),
+        lambda: _type(url, "send", "x"),
+        lambda: act(_show(url), "t", "send", {"event": "x"}),
+    ]
     client.create(**GREET, id="t", schedule="in 5 hours")
-    lose_answers(flaky, sim)
-    with pytest.raises(Unavailable):
-        client.update("t", schedule=LATER)
-    assert len(flaky.fails) == 1
+    for number, send in enumerate(ways, 1):
+        flaky.loses, flaky.fails = True, [lambda: Response(status=502)]
+        send()
+        assert len(sim.app.get("t").events) == number
+
+
+def test_a_task_whose_deletion_is_repeated_is_deleted(client: Client, flaky: Flaky, sim: Simulation) -> None:
+    """What is gone when an answer was lost is done; what was never there, or was not asked for, is not found."""
+    client.create(**GREET, id="t", schedule="in 5 hours")
+    flaky.loses, flaky.fails = True, [lambda: Response(status=502)]
+    client.delete("t")
+    assert not flaky.fails
+    assert sim.app.tasks(TaskQuery()).items == []
+    with pytest.raises(NotFound):
+        client.delete("t")
+    flaky.fails = [lambda: Response(status=502)]
+    with pytest.raises(NotFound):
+        client.get("t")
+
+
+def test_a_state_that_has_gone_is_not_deleted(client: Client, sim: Simulation) -> None:
+    """Nor is it paused, resumed or cancelled."""
+    seen = client.create(**GREET, id="t", schedule="in 5 hours").etag
+    sim.app.update("t", description="Theirs")
+    for change in (client.delete, client.pause, client.resume, client.cancel):
+        with pytest.raises(PreconditionFailed):
+            change("t", etag=seen)
+    assert sim.app.get("t").status is TaskStatus.ACTIVE
+
+
+def test_an_agent_s_same_call_is_one_change(sim: Simulation, url: str) -> None:
+    """Within five minutes, whatever else has changed; its own key, other words and a later call are changes."""
+    sim.app.create(**GREET, id="t", schedule="in 5 hours")
+    clock = [299.0]  # a second before the next window
+
+    def update(**given: Any) -> bool:
+        async def ask() -> bool:
+            async with AsyncClient(url) as client:
+                tools = AgentTools(lambda: client, lambda: None, lambda: clock[0])
+                return (await tools.update_task("t", "UTC", **given)).changed
+
+        return asyncio.run(ask())
+
+    def hours() -> float:
+        return (sim.app.upcoming("t")[0] - sim.now) / HOUR
+
+    assert (update(schedule=LATER), hours()) == (True, 6)
+    clock[0] += 2
+    assert (update(schedule=LATER), hours()) == (False, 6)
+    sim.app.update("t", description="Theirs")
+    clock[0] += 297
+    assert (update(schedule=LATER), hours()) == (False, 6)
+    assert sim.app.get("t").description == "Theirs"
+    assert (update(schedule=LATER, idempotency_key="again"), hours()) == (True, 7)
+    assert (update(schedule=LATER, idempotency_key="again"), hours()) == (False, 7)
+    assert (update(schedule="2 hours later"), hours()) == (True, 9)
+    clock[0] += 600
+    assert (update(schedule=LATER), hours()) == (True, 10)
 
 
 @pytest.mark.parametrize("text", ["Remind me to stretch in 10 minutes", "make my reminder 2 hours later"])

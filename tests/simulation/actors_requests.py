@@ -6,7 +6,7 @@ holds, whatever fails and dies on the way:
 R1  each task that was asked for is there once, and runs once;
 R2  a repetition of what was made is answered by 200, and never by an error, though its words have passed;
 R3  an edit of a state that its caller has seen is made once if it is answered by 200, and not at all if it is refused;
-R4  a trigger with a key starts one run.
+R4  a trigger with a key starts one run, and so does a snooze.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Requests:
         self._world = world
         self._creations: list[Intent] = []
         self._edits: list[Intent] = []
-        self._triggers: list[Intent] = []
+        self._runs: dict[Trigger, list[Intent]] = {Trigger.MANUAL: [], Trigger.SNOOZE: []}
         self._open: list[Intent] = []
         if world.fault_profile.loses_answers:
             for number in range(_TASKS):
@@ -112,8 +112,8 @@ class Requests:
             patch = {"schedule": random.choice(_LATER)}
             self._add(self._edits, partial(self._edit, intent.task_id, patch))
         elif intent in self._creations and intent.task_id:
-            key = f"trigger {intent.task_id}"
-            self._add(self._triggers, partial(self._trigger, intent.task_id, key))
+            trigger = random.choice([Trigger.MANUAL, Trigger.SNOOZE])
+            self._add(self._runs[trigger], partial(self._start, intent.task_id, trigger))
 
     # ── The ways to create a task ────────────────────────────────────────────────────────────────────────────────
 
@@ -161,9 +161,10 @@ class Requests:
         intent.task_id = task_id
         return self._ask(app, "PATCH", path, patch, {"If-Match": intent.etag})[0]
 
-    def _trigger(self, task_id: str, key: str, intent: Intent, app: App) -> int:
+    def _start(self, task_id: str, trigger: Trigger, intent: Intent, app: App) -> int:
         intent.task_id = task_id
-        return self._ask(app, "POST", f"/v1/tasks/{task_id}/trigger", None, {"Idempotency-Key": key})[0]
+        verb, body = ("snooze", {"duration": "3 minutes"}) if trigger is Trigger.SNOOZE else ("trigger", None)
+        return self._ask(app, "POST", f"/v1/tasks/{task_id}/{verb}", body, {"Idempotency-Key": f"start {task_id}"})[0]
 
     @staticmethod
     def _ask(
@@ -194,7 +195,6 @@ class Requests:
 
     def _check_task(self, task: Task) -> None:
         edits = [each for each in self._edits if each.task_id == task.id]
-        triggers = [each for each in self._triggers if each.task_id == task.id]
         for edit in edits:
             answers = {each for each in edit.statuses if each < _FAILED}
             assert answers == {_OK} or _OK not in answers, f"R3: {task.id} was answered by {edit.statuses}"
@@ -202,9 +202,10 @@ class Requests:
         entries = sum(entry.action is Action.EDITED for entry in task.history)
         assert entries == edited, f"R3: {task.id} was edited {entries} times, and {edited} edits were made"
         found = self._world.real_store.list_executions(task.id, limit=100).items
-        manual = [each for each in found if each.trigger is Trigger.MANUAL]
-        started = sum(_OK in each.statuses for each in triggers)
-        assert len(manual) == started, f"R4: {task.id} has {len(manual)} runs of {started} triggers"
+        for trigger, intents in self._runs.items():
+            made = [each for each in found if each.trigger is trigger]
+            asked = sum(_OK in each.statuses for each in intents if each.task_id == task.id)
+            assert len(made) == asked, f"R4: {task.id} has {len(made)} {trigger} runs, and {asked} were asked for"
         scheduled = [each for each in found if each.trigger is Trigger.SCHEDULE]
         due = task.schedule.at is not None and task.schedule.at <= self._world.now
         if not edited:

@@ -102,6 +102,8 @@ RECORD_SYNONYMS: Final = {
 """What people type for the commands of a group that sets, shows, lists and deletes records."""
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 """Print JSON in place of what people read."""
+key_option = click.option("--key", help="An idempotency key: commands with the same one do this once.")
+"""Which request a command is, so that it may be typed again."""
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.api_group import pass_client
+from cloudsched.cli.api_group import key_option, pass_client
 from cloudsched.cli.instants import parse_instant
 from cloudsched.errors import InvalidSchedule
 from cloudsched.local.untrusted_text import to_json_line, to_printable
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 @click.argument("start")
 @click.argument("end")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of START and END, if they have no offset.")
+@key_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @pass_client
-def backfill(client: Client, task_id: str, start: str, end: str, *, timezone: str | None, as_json: bool) -> None:
+def backfill(
+    client: Client, task_id: str, start: str, end: str, *, timezone: str | None, key: str | None, as_json: bool
+) -> None:
     """Run the past occurrences from START to END (both included), one after the other.
 
     Both are instants, such as 2027-01-01T09:00:00Z.
@@ -32,7 +35,7 @@ def backfill(client: Client, task_id: str, start: str, end: str, *, timezone: st
     from cloudsched.cli.output import Printer  # noqa: PLC0415 - not needed for --help
 
     first, last = parse_instant(start, timezone, "START"), parse_instant(end, timezone, "END")
-    Printer(as_json=as_json).print_task(client.backfill(task_id, first, last))
+    Printer(as_json=as_json).print_task(client.backfill(task_id, first, last, idempotency_key=key))
 
 
 @click.command()

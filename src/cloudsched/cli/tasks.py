@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.across import batch, executions, occurrences
-from cloudsched.cli.api_group import ApiGroup, api_options, json_option, pass_client
+from cloudsched.cli.api_group import ApiGroup, api_options, json_option, key_option, pass_client
 from cloudsched.cli.choices import TASK_STATUS
 from cloudsched.cli.execution_log import print_execution_log, print_log_of
 from cloudsched.cli.instants import parse_once
@@ -54,14 +54,15 @@ def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) 
 @click.option(
     "--execution", metavar="ID", help="Send to this execution only; else the first that waits for it takes it."
 )
+@key_option
 @pass_client
-def send(client: Client, task_id: str, event: str, *, payload: str, execution: str | None) -> None:
+def send(client: Client, task_id: str, event: str, *, payload: str, execution: str | None, key: str | None) -> None:
     """Send EVENT to a task's durable handler."""
     try:
         content = json.loads(payload)
     except ValueError as error:
         raise click.UsageError(f"--payload is not JSON: {error}") from error
-    client.send_event(task_id, event, content, execution_id=execution)
+    client.send_event(task_id, event, content, execution_id=execution, idempotency_key=key)
     click.echo(f"sent {event}")
 
 
@@ -246,7 +247,7 @@ _add_change_command("cancel", "Cancel a task; its record stays.")
 @_task_id_argument
 @click.option("--payload", help="What this run gets in place of the task's payload, as JSON.")
 @click.option("--dry-run", is_flag=True, help="Only show what would run.")
-@click.option("--key", help="An idempotency key: the same for commands that are to start one run only.")
+@key_option
 @json_option
 @pass_client
 def trigger(
@@ -261,11 +262,12 @@ def trigger(
 @tasks.command()
 @_task_id_argument
 @click.argument("duration", nargs=-1)
+@key_option
 @json_option
 @pass_client
-def snooze(client: Client, task_id: str, duration: tuple[str, ...], *, as_json: bool) -> None:
+def snooze(client: Client, task_id: str, duration: tuple[str, ...], *, key: str | None, as_json: bool) -> None:
     """Run again later what has run last: in ten minutes, or after DURATION (10 minutes, PT2H, tomorrow at 9:00)."""
-    _make_printer(as_json=as_json).print_task(client.snooze(task_id, " ".join(duration) or None))
+    _make_printer(as_json=as_json).print_task(client.snooze(task_id, " ".join(duration) or None, idempotency_key=key))
 
 
 @tasks.command()
@@ -281,11 +283,15 @@ def delete(client: Client, task_id: str) -> None:
 @_task_id_argument
 @click.argument("execution_id", required=False)
 @click.option("--from-step", type=click.IntRange(1), help="Forget this step of a durable handler and all after it.")
+@key_option
 @json_option
 @pass_client
-def retry(client: Client, task_id: str, execution_id: str | None, *, from_step: int | None, as_json: bool) -> None:
+def retry(
+    client: Client, task_id: str, execution_id: str | None, *, from_step: int | None, key: str | None, as_json: bool
+) -> None:
     """Retry an execution once more; the latest one, if none is named."""
-    _make_printer(as_json=as_json).print_task(client.retry(task_id, execution_id, from_step=from_step))
+    retried = client.retry(task_id, execution_id, from_step=from_step, idempotency_key=key)
+    _make_printer(as_json=as_json).print_task(retried)
 
 
 @tasks.command()

@@ -22,8 +22,8 @@ from tenacity import (
     stop_after_attempt,
 )
 
-from cloudsched.client.responses import BodyCollector, HttpResponse, parse_response
-from cloudsched.errors import InvalidInput, Misconfigured, Unavailable
+from cloudsched.client.responses import ApiResponse, BodyCollector, HttpResponse, parse_response
+from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
 
 CORE_ERRORS = (
     httpcore.TimeoutException,
@@ -127,7 +127,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
     from cloudsched.client.flow import ApiRequest
-    from cloudsched.client.responses import ApiResponse
 
     Token = str | Callable[[], str] | None
     AsyncToken = str | Callable[[], str] | Callable[[], Awaitable[str]] | None
@@ -143,6 +142,7 @@ _RETRY_STATUSES = frozenset({502, _OVERLOADED, 504})
 _MAX_RETRY_AFTER = 10.0
 """The longest wait before a retry, in seconds, whatever ``Retry-After`` says."""
 _NETWORK_ERRORS: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, *CORE_ERRORS, OSError, UnicodeError)
+_NOTHING_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpcore.ConnectError, httpcore.ConnectTimeout)
 _TOKEN_HEADER, _PLATFORM_TOKEN_HEADER = "Authorization", "X-Serverless-Authorization"
 
 
@@ -220,12 +220,12 @@ class Connection:
             CloudschedError: The API refused it.
         """
         tokens = {name: token() if callable(token) else token for name, token in self._tokens.items()}
-        written = self._endpoint.write(request, tokens)
+        written, sendings = self._endpoint.write(request, tokens), _Sendings(request)
         try:
-            response = Retrying(**_retry_policy(request))(self._exchange, **written)
+            response = Retrying(**sendings.policy())(self._exchange, **written)
         except _NETWORK_ERRORS as error:
             raise self._endpoint.unavailable(error) from error
-        return parse_response(response, self._endpoint.server)
+        return sendings.parse(response, self._endpoint.server)
 
     def _exchange(self, timeout: float, **written: Any) -> HttpResponse:
         body = BodyCollector(self._endpoint.server)
@@ -250,12 +250,12 @@ class AsyncConnection:
     async def send(self, request: ApiRequest) -> ApiResponse:
         """Send a request like `Connection.send`."""
         tokens = {name: await _resolve(token) for name, token in self._tokens.items()}
-        written = self._endpoint.write(request, tokens)
+        written, sendings = self._endpoint.write(request, tokens), _Sendings(request)
         try:
-            response: HttpResponse = await AsyncRetrying(**_retry_policy(request))(self._exchange, **written)
+            response: HttpResponse = await AsyncRetrying(**sendings.policy())(self._exchange, **written)
         except _NETWORK_ERRORS as error:
             raise self._endpoint.unavailable(error) from error
-        return parse_response(response, self._endpoint.server)
+        return sendings.parse(response, self._endpoint.server)
 
     async def _exchange(self, timeout: float, **written: Any) -> HttpResponse:  # noqa: ASYNC109 - httpx needs it, too
         body = BodyCollector(self._endpoint.server)
@@ -276,15 +276,41 @@ async def _resolve(token: AsyncToken) -> str | None:
     return await value if inspect.isawaitable(value) else value
 
 
-def _retry_policy(request: ApiRequest) -> dict[str, Any]:
-    """Return tenacity's arguments: requests that may be repeated are, if they got no response or none but overload."""
-    is_repeatable = request.time_limit is None and (request.is_idempotent or request.method in _IDEMPOTENT_METHODS)
-    return {
-        "stop": stop_after_attempt(1 + RETRIES if is_repeatable else 1),
-        "retry": retry_if_exception_type(_NETWORK_ERRORS) | retry_if_result(_is_overloaded),
-        "wait": _choose_wait,
-        "retry_error_callback": _return_outcome,
-    }
+class _Sendings:
+    """The sendings of one request, which is repeated if it may be."""
+
+    def __init__(self, request: ApiRequest) -> None:
+        self._request = request
+        self._may_be_done = False
+
+    def policy(self) -> dict[str, Any]:
+        """Return tenacity's arguments: it is repeated, if it may be, after no response or none but overload."""
+        request = self._request
+        is_repeatable = request.time_limit is None and (request.is_idempotent or request.method in _IDEMPOTENT_METHODS)
+        return {
+            "stop": stop_after_attempt(1 + RETRIES if is_repeatable else 1),
+            "retry": retry_if_exception_type(_NETWORK_ERRORS) | retry_if_result(_is_overloaded),
+            "wait": _choose_wait,
+            "after": self._note,
+            "retry_error_callback": _return_outcome,
+        }
+
+    def parse(self, response: HttpResponse, server: str) -> ApiResponse:
+        """Return the API's last response; see `parse_response`.
+
+        A deletion that finds nothing is done if an earlier sending may have deleted it.
+        """
+        try:
+            return parse_response(response, server)
+        except NotFound:
+            if self._request.method != "DELETE" or not self._may_be_done:
+                raise
+            return ApiResponse(server, {}, "")
+
+    def _note(self, state: RetryCallState) -> None:
+        """Note that an attempt got no answer, unless nothing was sent."""
+        outcome = state.outcome
+        self._may_be_done |= outcome is None or not isinstance(outcome.exception(), _NOTHING_SENT)
 
 
 def _is_overloaded(response: HttpResponse) -> bool:

@@ -103,35 +103,43 @@ class TaskOperations:
         return Listing("/v1/tasks", "tasks", query, TaskView.from_response)
 
     @operation
-    def update(self, /, task_id: str, *, etag: str | None = None, **changes: Any) -> Flow[TaskView]:
-        """Change some fields, by their Python names; None restores a default. With an `etag` it is safe to repeat.
+    def update(
+        self, /, task_id: str, *, etag: str | None = None, idempotency_key: str | None = None, **changes: Any
+    ) -> Flow[TaskView]:
+        """Change some fields, by their Python names; None restores a default.
+
+        This and all changes below are safe to repeat, by the key, and are repeated by themselves if no answer comes; a
+        new key is made if it is None. With an `etag`, nothing happens if the task has changed since.
 
         Raises:
             PreconditionFailed: The task has changed since this `etag`. Nothing was changed.
         """
-        headers = {} if etag is None else {"If-Match": etag}
-        content, path = to_wire_fields(changes), _task_path(task_id)
-        return parse_task((yield ApiRequest("PATCH", path, content, headers=headers, is_idempotent=etag is not None)))
+        path, headers = _task_path(task_id), _write_conditions(etag, idempotency_key)
+        content = to_wire_fields(changes)
+        return parse_task((yield ApiRequest("PATCH", path, content, headers=headers, is_idempotent=True)))
 
     @operation
-    def delete(self, task_id: str) -> Flow[None]:
-        """Delete a task and its executions."""
-        yield ApiRequest("DELETE", _task_path(task_id))
+    def delete(self, task_id: str, *, etag: str | None = None) -> Flow[None]:
+        """Delete a task and its executions. Raises NotFound if there is none.
+
+        If it is repeated because an answer was lost, it is done once the task is gone.
+        """
+        yield ApiRequest("DELETE", _task_path(task_id), headers=_write_conditions(etag, None))
 
     @operation
-    def pause(self, task_id: str) -> Flow[TaskView]:
+    def pause(self, task_id: str, *, etag: str | None = None) -> Flow[TaskView]:
         """Pause a task until it is resumed."""
-        return _post_change(task_id, "pause")
+        return _post_change(task_id, "pause", etag=etag)
 
     @operation
-    def resume(self, task_id: str) -> Flow[TaskView]:
+    def resume(self, task_id: str, *, etag: str | None = None) -> Flow[TaskView]:
         """Resume a paused task, from now on."""
-        return _post_change(task_id, "resume")
+        return _post_change(task_id, "resume", etag=etag)
 
     @operation
-    def cancel(self, task_id: str) -> Flow[TaskView]:
+    def cancel(self, task_id: str, *, etag: str | None = None) -> Flow[TaskView]:
         """Cancel a task; its record is kept."""
-        return _post_change(task_id, "cancel")
+        return _post_change(task_id, "cancel", etag=etag)
 
     @operation
     def trigger(
@@ -163,39 +171,50 @@ class TaskOperations:
         return parse_task((yield ApiRequest("POST", path, content, query=query, headers=headers, is_idempotent=True)))
 
     @operation
-    def snooze(self, task_id: str, duration: timedelta | str | None = None) -> Flow[TaskView]:
+    def snooze(
+        self, task_id: str, duration: timedelta | str | None = None, *, idempotency_key: str | None = None
+    ) -> Flow[TaskView]:
         """Run again later what has run last of a task; the answer's `snoozed_until` says when.
 
-        Its schedule stays, and runs meanwhile, too. Another snooze moves the one that waits. It is repeated by itself,
-        with a key, so that one call is one snooze.
+        Its schedule stays, and runs meanwhile, too. Another snooze moves the one that waits.
 
         Args:
             task_id: The task.
             duration: How long, up to 30 days; or in words: "PT10M", "10 minutes", "tomorrow at 9:00". Ten minutes if
                 None.
+            idempotency_key: The same for requests that are to be one snooze.
 
         Raises:
             InvalidInput: The duration is not understood, or too long.
             NotAllowed: Nothing of the task has run, it is paused or cancelled, or it has too many open runs.
         """
         text = f"PT{duration.total_seconds():.0f}S" if isinstance(duration, timedelta) else duration
-        content = None if text is None else {"duration": text}
-        path, headers = f"{_task_path(task_id)}/snooze", {"Idempotency-Key": str(uuid.uuid4())}
-        return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
+        return _post_change(task_id, "snooze", None if text is None else {"duration": text}, key=idempotency_key)
 
     @operation
-    def retry(self, task_id: str, execution_id: str | None = None, *, from_step: int | None = None) -> Flow[TaskView]:
+    def retry(
+        self,
+        task_id: str,
+        execution_id: str | None = None,
+        *,
+        from_step: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Flow[TaskView]:
         """Give an execution one more attempt; the last one if none is given.
 
         With `from_step`, a durable handler forgets that step and all after it, and does them again.
         """
-        content = {"executionId": execution_id, "fromStep": from_step}
-        return _post_change(task_id, "retry", {key: value for key, value in content.items() if value is not None})
+        given = {"executionId": execution_id, "fromStep": from_step}
+        content = {name: value for name, value in given.items() if value is not None}
+        return _post_change(task_id, "retry", content, key=idempotency_key)
 
     @operation
-    def backfill(self, task_id: str, start: datetime, end: datetime) -> Flow[TaskView]:
+    def backfill(
+        self, task_id: str, start: datetime, end: datetime, *, idempotency_key: str | None = None
+    ) -> Flow[TaskView]:
         """Run the occurrences of a past range again, both ends included."""
-        return _post_change(task_id, "backfill", {"start": start.isoformat(), "end": end.isoformat()})
+        content = {"start": start.isoformat(), "end": end.isoformat()}
+        return _post_change(task_id, "backfill", content, key=idempotency_key)
 
     @operation
     def send_event(
@@ -205,11 +224,12 @@ class TaskOperations:
         payload: Any = None,  # noqa: ANN401 - any JSON
         *,
         execution_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Flow[TaskView]:
         """Send an event to a task's durable handler, or to one of its executions; it is kept until awaited."""
-        path = f"{_task_path(task_id)}/events/{quote(event, safe='')}"
         only = {} if execution_id is None else {"executionId": execution_id}
-        return parse_task((yield ApiRequest("POST", path, {"payload": payload, **only})))
+        content = {"payload": payload, **only}
+        return _post_change(task_id, f"events/{quote(event, safe='')}", content, key=idempotency_key)
 
     @operation
     def tree(self, task_id: str, execution_id: str | None = None) -> Flow[TreeView]:
@@ -364,8 +384,21 @@ def _create(content: dict[str, Any], key: str | None) -> Flow[TaskView]:
     return parse_task((yield ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)))
 
 
-def _post_change(task_id: str, verb: str, content: dict[str, Any] | None = None) -> Flow[TaskView]:
-    return parse_task((yield ApiRequest("POST", f"{_task_path(task_id)}/{verb}", content)))
+def _post_change(
+    task_id: str,
+    verb: str,
+    content: dict[str, Any] | None = None,
+    *,
+    etag: str | None = None,
+    key: str | None = None,
+) -> Flow[TaskView]:
+    path, headers = f"{_task_path(task_id)}/{verb}", _write_conditions(etag, key)
+    return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
+
+
+def _write_conditions(etag: str | None, key: str | None) -> dict[str, str]:
+    """Return the headers that say which state a change is of, and which request it is."""
+    return {"Idempotency-Key": key or str(uuid.uuid4()), **({} if etag is None else {"If-Match": etag})}
 
 
 def _fetch_finished(task_id: str, deadline: float) -> Flow[Execution | None]:

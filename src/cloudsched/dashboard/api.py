@@ -46,7 +46,7 @@ class Api:
     ) -> Json:
         """Send a POST, with `If-Match` if there is an ETag. Raises CloudschedError if the API refuses."""
         given = {**(headers or {}), **({"If-Match": etag} if etag else {})}
-        is_safe = "Idempotency-Key" in given
+        is_safe = bool(etag) or "Idempotency-Key" in given
         request = ApiRequest("POST", path, dict(content or {}), dict(query or {}), given, is_idempotent=is_safe)
         return self._send(request).content
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import mimetypes
+import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -412,17 +413,20 @@ def act(api: Api, task_id: str, verb: str, form: Mapping[str, str]) -> None:
         InvalidInput: What the form says is not what the verb needs.
         CloudschedError: The API refuses.
     """
-    path = task_path(task_id)
+    path, etag = task_path(task_id), form.get("etag", "")
+    key = (
+        {} if etag else {"Idempotency-Key": str(uuid.uuid4())}
+    )  # the state names it, so that a second click is the same
     execution = form.get("executionId")
     if verb in _PLAIN:
-        api.post(f"{path}/{verb}", etag=form.get("etag", ""))
+        api.post(f"{path}/{verb}", etag=etag, headers=key)
     elif verb == "retry":
         step = _read_step(form.get("fromStep", ""))
-        api.post(f"{path}/retry", {**({"executionId": execution} if execution else {}), **step})
+        api.post(f"{path}/retry", {**({"executionId": execution} if execution else {}), **step}, headers=key)
     elif verb == "send":
         only = {"executionId": execution} if execution else {}
         event = quote(form.get("event", ""), safe="")
-        api.post(f"{path}/events/{event}", {"payload": _read_json(form.get("payload", "null")), **only})
+        api.post(f"{path}/events/{event}", {"payload": _read_json(form.get("payload", "null")), **only}, headers=key)
     elif verb == "delete":
         api.delete(path)
     else:

@@ -20,7 +20,6 @@ from cloudsched.web.auth.roles import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports.authority import Authority
     from cloudsched.testing import Simulation
 
 PATH = "/v1/tasks:batchChange"
@@ -310,11 +309,11 @@ def test_a_change_that_was_killed_half_way_goes_on(roles: RoleHarness, monkeypat
     class Killed(BaseException):
         """The process is gone."""
 
-    def pause(self: Scheduler, task_id: str, by: Authority) -> Any:  # noqa: ANN401 - a Task
+    def pause(self: Scheduler, task_id: str, *given: Any) -> Any:  # noqa: ANN401 - a Task
         revisions.append(task_id)
         if len(revisions) == 6:
             raise Killed
-        return original(self, task_id, by)
+        return original(self, task_id, *given)
 
     monkeypatch.setattr(Scheduler, "pause", pause)
     started = roles.ask("ada", "POST", PATH, {"action": "pause", "filter": {"handler": "work"}}).get_json()
@@ -329,3 +328,32 @@ def test_a_change_that_was_killed_half_way_goes_on(roles: RoleHarness, monkeypat
     assert set(statuses(roles).values()) == {"PAUSED"}
     found = roles.ask("ada", "GET", "/v1/tasks?handler=work").get_json()["tasks"]
     assert {task["revision"] for task in found} == {2}
+
+
+def test_what_somebody_has_taken_back_is_not_done_again(roles: RoleHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a page that was cut short and is done again: a task that was paused, and resumed since, stays as it is."""
+    for number in range(4):
+        roles.task("ada", **YEARLY, id=f"t{number}")
+    original, paused = Scheduler.pause, list[str]()
+
+    class Killed(BaseException):
+        """The process is gone."""
+
+    def pause(self: Scheduler, task_id: str, *given: Any) -> Any:  # noqa: ANN401 - a Task
+        if len(paused) == 2:
+            paused.append("killed")
+            raise Killed
+        paused.append(task_id)
+        return original(self, task_id, *given)
+
+    monkeypatch.setattr(Scheduler, "pause", pause)
+    started = roles.ask("ada", "POST", PATH, {"action": "pause", "filter": {"handler": "work"}}).get_json()
+    with pytest.raises(Killed):
+        roles.sim.advance(MINUTE)
+    assert roles.ask("ada", "POST", f"/v1/tasks/{paused[0]}/resume").status_code == 200
+    roles.sim.advance(timedelta(minutes=15))
+    (execution,) = roles.ask("ada", "GET", f"/v1/tasks/{started['id']}/executions").get_json()["executions"]
+    assert execution["content"] == {"changed": 2, "skipped": 1, "refused": 0, "refusals": []}
+    assert statuses(roles) == {
+        f"t{each}": "ACTIVE" if paused[0].endswith(f"t{each}") else "PAUSED" for each in range(4)
+    }

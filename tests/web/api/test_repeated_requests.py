@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.doors.world import WORLDS, World, headers_of
 
+from cloudsched import Context  # noqa: TC001 - the app reads the handler's annotation
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,6 +78,8 @@ def app() -> Iterator[App]:
 
     app = App(Settings())
     app.handler("greet", access="users", draft="Greets")(_greet)
+    app.handler("fails")(_fail)
+    app.handler("calls")(_call_another)
     app.handler("rebuild", task_id=lambda payload: f"rebuild-{payload['name']}")(_greet)
     yield app
     app.close()
@@ -81,6 +87,14 @@ def app() -> Iterator[App]:
 
 def _greet(payload: dict[str, Any]) -> str:
     return f"hello {payload.get('name')}"
+
+
+def _fail(payload: dict[str, Any]) -> None:
+    raise ValueError(payload)
+
+
+def _call_another(ctx: Context) -> None:
+    ctx.call("greet", {"name": "Bo"}, jitter=timedelta(days=1)).result()
 
 
 def list_tasks(sim: Simulation) -> list[tuple[str, int, TaskStatus]]:
@@ -255,6 +269,8 @@ def test_an_edit_under_if_match_is_made_once(sim: Simulation, call: Call, words:
     sim.advance(timedelta(minutes=1))
     assert edit().get_json() == first.get_json()
     call("PATCH", "/v1/tasks/t", {"description": "Theirs"})
+    checked = call("PATCH", "/v1/tasks/t?validateOnly=true", patch, headers={"If-Match": seen})
+    assert (checked.status_code, checked.get_json()["description"]) == (200, "Theirs")
     again = edit()
     assert (again.status_code, again.get_json()["description"]) == (200, "Theirs")
     sim.advance(3 * HOUR)
@@ -300,6 +316,141 @@ def test_a_task_remembers_a_few_edits(call: Call) -> None:
     assert statuses == [412] * 2 + [200] * 10
 
 
+# ── All other changes ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+VERBS: dict[str, tuple[str, dict[str, Any] | None]] = {
+    "pause": ("/pause", None),
+    "resume": ("/resume", None),
+    "cancel": ("/cancel", None),
+    "trigger": ("/trigger", {"payload": {"name": "Bo"}}),
+    "snooze": ("/snooze", {"duration": "10 minutes"}),
+    "retry": ("/retry", {}),
+    "backfill": ("/backfill", {"start": "2027-01-01T01:00:00Z", "end": "2027-01-01T03:00:00Z"}),
+    "send": ("/events/x", {"payload": 1}),
+}
+
+
+def prepare(call: Call, sim: Simulation, verb: str, schedule: str = "every hour from 2027-01-01T01:00Z") -> str:
+    """Make a task of which something has failed; return its ETag."""
+    call("POST", "/v1/tasks", {**TASK, "id": "t", "handler": "fails", "schedule": schedule, "retry": {"maxRetries": 0}})
+    sim.advance(timedelta(hours=3, minutes=30))
+    if verb == "resume":
+        call("POST", "/v1/tasks/t/pause")
+    return str(call("GET", "/v1/tasks/t").headers["ETag"])
+
+
+def count_attempts(sim: Simulation) -> Counter[str]:
+    """Return how many attempts have been made, by what asked for their runs."""
+    counts = Counter[str]()
+    for each in sim.executions("t"):
+        counts[each.trigger] += each.attempt_count
+    return counts
+
+
+@pytest.mark.parametrize("named_by", ["key", "state"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_that_is_sent_again_is_done_once(sim: Simulation, call: Call, verb: str, named_by: str) -> None:
+    """Also once it is over, others have undone it, and somebody has changed the task: nothing is written then."""
+    seen = prepare(call, sim, verb)
+    path, body = f"/v1/tasks/t{VERBS[verb][0]}", VERBS[verb][1]
+    headers = {"If-Match": seen} if named_by == "state" else {"Idempotency-Key": "k"}
+    assert call("POST", path, body, headers=headers).status_code == 200
+    call("POST", f"/v1/tasks/t/{'pause' if verb == 'resume' else 'resume'}")
+    theirs = {"title": "Theirs", "schedule": {"at": "2027-01-04T00:00:00Z"}}
+    assert call("PATCH", "/v1/tasks/t", theirs).status_code == 200
+    sim.advance(HOUR)
+    ran, stored, writes = count_attempts(sim), call("GET", "/v1/tasks/t").get_json(), sim.counts.writes
+    again = call("POST", path, body, headers=headers)
+    assert (again.status_code, again.get_json()["title"]) == (200, "Theirs")
+    assert sim.counts.writes == writes
+    assert call("GET", "/v1/tasks/t").get_json() == stored
+    sim.advance(HOUR)
+    assert count_attempts(sim) == ran
+    if named_by == "state":
+        assert call("POST", path, body, headers={"If-Match": f'{seen}, "x"'}).status_code == 412
+
+
+@pytest.mark.parametrize("verb", ["retry", "backfill", "snooze", "send"])
+def test_another_key_is_another_request_of_a_verb(sim: Simulation, call: Call, verb: str) -> None:
+    """It is done once more; so is one with the same key and another content."""
+    prepare(call, sim, verb, "at 01:00" if verb == "retry" else "every day at 01:00")
+    path, body = f"/v1/tasks/t{VERBS[verb][0]}", VERBS[verb][1]
+    before = count_attempts(sim).total()
+    for key in ("a", "b", "a"):
+        assert call("POST", path, body, headers={"Idempotency-Key": key}).status_code == 200
+        sim.advance(HOUR)
+    if verb == "send":
+        assert len(sim.app.get("t").events) == 2
+    else:
+        assert count_attempts(sim).total() == before + 2
+    assert call("POST", path, body, headers={"Idempotency-Key": "a b"}).status_code == 400
+    assert call("PATCH", "/v1/tasks/t?validateOnly=true", {}, headers={"Idempotency-Key": "a b"}).status_code == 400
+
+
+@pytest.mark.parametrize("verb", ["pause", "snooze", "retry"])
+def test_a_keyed_verb_that_changed_nothing_is_known_too(sim: Simulation, call: Call, verb: str) -> None:
+    """It was so already; sent again when it is no longer so, it changes nothing, and the history tells of it once."""
+    prepare(call, sim, verb, "every day at 01:00")
+    path, body = f"/v1/tasks/t{VERBS[verb][0]}", VERBS[verb][1]
+    call("POST", path, body)
+    assert call("POST", path, body, headers={"Idempotency-Key": "k"}).status_code == 200
+    call("POST", "/v1/tasks/t/resume")
+    sim.advance(HOUR)
+    ran, stored = count_attempts(sim), call("GET", "/v1/tasks/t").get_json()
+    assert call("POST", path, body, headers={"Idempotency-Key": "k"}).status_code == 200
+    sim.advance(HOUR)
+    assert (count_attempts(sim), call("GET", "/v1/tasks/t").get_json()) == (ran, stored)
+    entries = call("GET", "/v1/tasks/t/history").get_json()["entries"]
+    assert Counter(each["action"] for each in entries).most_common(1)[0][1] == 1
+
+
+@pytest.mark.parametrize("named_by", ["key", "state"])
+def test_a_deletion_that_was_cut_short_is_finished_by_its_repetition(
+    sim: Simulation, call: Call, named_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what the first answer would have said; another deletion, and one of what is gone, find nothing."""
+    seen = prepare(call, sim, "delete")
+    headers = {"If-Match": seen} if named_by == "state" else {"Idempotency-Key": "k"}
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStore, "purge", _die)
+        assert call("DELETE", "/v1/tasks/t", headers=headers).status_code == 503
+    assert sim.app.container.store.load("t") is not None
+    assert call("GET", "/v1/tasks/t").status_code == 404
+    for other in ({}, {"If-Match": '"x"'}, {"Idempotency-Key": "other"}):
+        assert call("DELETE", "/v1/tasks/t", headers=other).status_code == 404
+    assert call("DELETE", "/v1/tasks/t", headers=headers).status_code == 204
+    assert sim.app.container.store.load("t") is None
+    assert call("DELETE", "/v1/tasks/t", headers=headers).status_code == 404
+
+
+def _die(*_: object) -> None:
+    raise StoreUnavailable("the store", "it is gone")
+
+
+def test_a_deletion_of_an_earlier_task_is_not_one_of_the_next(sim: Simulation, call: Call) -> None:
+    """A task of the same id, made since, is another one."""
+    seen = prepare(call, sim, "delete")
+    assert call("DELETE", "/v1/tasks/t", headers={"If-Match": seen}).status_code == 204
+    prepare(call, sim, "delete")
+    assert call("DELETE", "/v1/tasks/t", headers={"If-Match": seen}).status_code == 412
+
+
+def test_a_cancel_that_is_sent_again_leaves_what_was_started_since(sim: Simulation, call: Call, app: App) -> None:
+    """A task that was rescheduled after its cancel keeps its calls, also while its dispatch is yet to be sent."""
+    call("POST", "/v1/tasks", {**TASK, "id": "t", "handler": "calls", "payload": {}, "schedule": "in 1 hour"})
+    key = {"Idempotency-Key": "k"}
+    call("POST", "/v1/tasks/t/cancel", headers=key)
+    call("PATCH", "/v1/tasks/t", {"schedule": "in 2 hours"})
+    sim.advance(timedelta(hours=2, minutes=1))
+    stored = app.container.store.load("t")
+    assert stored is not None
+    app.container.engine.committer.try_to_change(stored, sim.now, deferred=True)
+    assert call("POST", "/v1/tasks/t/cancel", headers=key).status_code == 200
+    child = next(each for each in app.tasks(TaskQuery()).items if each.parent)
+    assert child.status is TaskStatus.ACTIVE
+
+
 # ── Whose request it is ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -338,6 +489,27 @@ def test_an_edit_is_known_from_its_own_caller_only(world: World) -> None:
     assert statuses == [200, 412, 404, 403, 200]
     acting = {**headers_of("delegate"), "X-On-Behalf-Of": "ada", **seen}
     assert world.ask("PATCH", path, later, acting).status_code == 412
+
+
+@pytest.mark.parametrize("verb", ["trigger", "snooze", "backfill"])
+def test_a_key_is_of_its_own_caller(world: World, verb: str) -> None:
+    """The same key of a user, an admin and servers that act for the user names a request of each."""
+    body = {"title": "T", "handler": "open", "schedule": "every day at 23:00", "id": "t"}
+    task_id = world.ask("POST", "/v1/tasks", body, headers_of("ada")).get_json()["id"]
+    world.sim.advance(timedelta(days=1))
+    before = len(world.sim.executions(task_id))
+    content = {"start": "2027-01-01T23:00:00Z", "end": "2027-01-01T23:00:00Z"} if verb == "backfill" else None
+    delegates = [{**headers_of(who), "X-On-Behalf-Of": "ada"} for who in ("delegate", "admin")]
+    callers = [headers_of("ada"), headers_of("admin"), *delegates]
+    for _ in range(2):
+        for caller in callers:
+            asked = {**caller, "Idempotency-Key": "k"}
+            assert world.ask("POST", f"/v1/tasks/{task_id}/{verb}", content, asked).status_code == 200
+            world.sim.advance(HOUR)
+    assert len(world.sim.executions(task_id)) == before + len(callers)
+    for stranger in ("bob", "reader", "viewer", "worker"):
+        asked = {**headers_of(stranger), "Idempotency-Key": "k"}
+        assert world.ask("POST", f"/v1/tasks/{task_id}/{verb}", content, asked).status_code in {403, 404}
 
 
 def test_a_server_s_request_is_not_a_user_s(world: World) -> None:

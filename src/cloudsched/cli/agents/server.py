@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 import uuid
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec, TypeVar, cast
@@ -20,7 +21,15 @@ from pydantic import BaseModel, Field
 
 from cloudsched.cli.agents.authorization import find_subject
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
-from cloudsched.errors import CloudschedError, InvalidInput, InvalidSchedule, NotFound, Unauthenticated, Unavailable
+from cloudsched.errors import (
+    CloudschedError,
+    InvalidInput,
+    InvalidSchedule,
+    NotFound,
+    PreconditionFailed,
+    Unauthenticated,
+    Unavailable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -69,6 +78,12 @@ class CreatedAnswer(TaskAnswer):
     """A task that was created."""
 
     idempotency_key: str = Field(description="Repeat the call with it if you are not sure that the answer arrived.")
+
+
+class UpdatedAnswer(TaskAnswer):
+    """A task that was changed."""
+
+    changed: bool = Field(description="False if this very call changed it a short while ago, or it was so already.")
 
 
 class RunAnswer(BaseModel):
@@ -130,6 +145,9 @@ def describe_runs(executions: Sequence[Execution], zone: ZoneInfo) -> list[RunAn
     ]
 
 
+SAME_CALL_SECONDS: Final = 300
+"""How long the same update by an agent is a repetition, at least; it may be up to twice as long."""
+_NO_STATE: Final = '"none"'
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -174,11 +192,18 @@ class AgentTools:
     Args:
         find_client: Returns the client that has exactly the rights of whoever makes the call at hand.
         require_write: Raises ToolError if that caller's credential is for reading alone.
+        now: The current time, in seconds since 1970.
     """
 
-    def __init__(self, find_client: Callable[[], AsyncClient], require_write: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        find_client: Callable[[], AsyncClient],
+        require_write: Callable[[], None],
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._find_client = find_client
         self._require_write = require_write
+        self._now = now
 
     @_explain
     async def preview_schedule(self, schedule: Words, timezone: Zone) -> ScheduleAnswer:
@@ -257,8 +282,15 @@ class AgentTools:
         schedule: Annotated[str | None, Field(description='New words, or a change such as "make it 10:00".')] = None,
         title: Annotated[str | None, Field(min_length=1, max_length=500)] = None,
         payload: Annotated[dict[str, Any] | None, Field(description="Replaces the payload as a whole.")] = None,
-    ) -> TaskAnswer:
-        """Change a task's schedule, title or payload; what you leave out stays."""
+        idempotency_key: Annotated[
+            str | None, Field(description="Any text of your own: the same key never makes a change twice.")
+        ] = None,
+    ) -> UpdatedAnswer:
+        """Change a task's schedule, title or payload; what you leave out stays.
+
+        The same call again within five minutes changes nothing, since it may be a repetition; `changed` is then false.
+        If the user wants the same change once more ("an hour later" twice), give an `idempotency_key` that is new.
+        """
         self._require_write()
         zone, client = _find_zone(timezone), self._find_client()
         before = await client.get(task_id)
@@ -268,8 +300,12 @@ class AgentTools:
             raise ToolError("Nothing to change: give schedule, title or payload.")
         if schedule is not None:
             given["timezone"] = timezone
-        task = await client.update(task_id, etag=before.etag or None, **given)
-        return TaskAnswer(**await _describe(client, task, zone))
+        window = int(self._now() // SAME_CALL_SECONDS)
+        task = None if idempotency_key else await _find_updated(client, task_id, f"agent-{window - 1}", given)
+        if task is None:
+            key = idempotency_key or f"agent-{window}"
+            task = await client.update(task_id, etag=before.etag or None, idempotency_key=key, **given)
+        return UpdatedAnswer(**await _describe(client, task, zone), changed=task.etag != before.etag)
 
     @_explain
     async def cancel_task(self, task_id: Id, timezone: Zone) -> TaskAnswer:
@@ -297,11 +333,26 @@ class AgentTools:
         event: Annotated[str, Field(description="The event's name, such as approval.")],
         timezone: Zone,
         payload: Annotated[dict[str, Any] | None, Field(description="What comes with it.")] = None,
+        idempotency_key: Annotated[
+            str | None, Field(description="Any text of your own: the same key never sends a second event.")
+        ] = None,
     ) -> TaskAnswer:
         """Send an event to a task that waits for it, such as an approval."""
         self._require_write()
         zone, client = _find_zone(timezone), self._find_client()
-        return TaskAnswer(**await _describe(client, await client.send_event(task_id, event, payload), zone))
+        task = await client.send_event(task_id, event, payload, idempotency_key=idempotency_key)
+        return TaskAnswer(**await _describe(client, task, zone))
+
+
+async def _find_updated(client: AsyncClient, task_id: str, key: str, given: dict[str, Any]) -> TaskView | None:
+    """Return a task that an edit with this key has changed; None if none has. It changes nothing.
+
+    An edit of a state that no task has is refused, unless it is a repetition.
+    """
+    try:
+        return await client.update(task_id, etag=_NO_STATE, idempotency_key=key, **given)
+    except PreconditionFailed:
+        return None
 
 
 async def _describe(client: AsyncClient, task: TaskView, zone: ZoneInfo) -> dict[str, Any]:

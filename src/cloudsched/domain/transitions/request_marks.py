@@ -17,9 +17,13 @@ import operator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.transitions.lifecycle import Transition
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.lifecycle import Transition
 
 MAX_REQUESTS: Final = 10
 """How many of the latest requests that name themselves a task remembers: about 150 bytes."""
@@ -35,18 +39,19 @@ class RequestMark:
     fingerprint: str
     names_itself: bool
     """Whether it says by a key, a token or an ETag which request it is; otherwise its content alone does."""
-    has_words: bool = False
-    """Whether its schedule is text, whose meaning depends on when it is read."""
+    depends_on_time: bool = False
+    """Whether it may do more when it is sent later, as words do, or a key that names no state. It is then remembered
+    even if it has changed nothing."""
 
     @classmethod
-    def of_content(cls, content: object, *, has_words: bool = False) -> RequestMark:
+    def of_content(cls, content: object, *, depends_on_time: bool = False) -> RequestMark:
         """Return the mark of a creation that nothing but its content, with its id, identifies: JSON, or models."""
-        return cls(_hash(content), names_itself=False, has_words=has_words)
+        return cls(_hash(content), names_itself=False, depends_on_time=depends_on_time)
 
     @classmethod
-    def of_name(cls, name: str, content: object, *, has_words: bool = False) -> RequestMark:
+    def of_name(cls, name: str, content: object, *, depends_on_time: bool = True) -> RequestMark:
         """Return the mark of a request that a key, a token or an ETag names; with other content it is another one."""
-        return cls(_hash([name, content]), names_itself=True, has_words=has_words)
+        return cls(_hash([name, content]), names_itself=True, depends_on_time=depends_on_time)
 
     def is_known_to(self, task: Task) -> bool:
         """Return whether the task was created or edited by this very request."""
@@ -62,11 +67,22 @@ class RequestMark:
         return {"recent_requests": (*known, self.fingerprint)[-MAX_REQUESTS:]}
 
 
-def remember(mark: RequestMark | None, before: Task, edit: Transition) -> Transition:
-    """Return an edit that remembers its request, if it changes anything or if the request's words may do so later."""
-    if mark is None or (edit.task is before and not mark.has_words):
-        return edit
-    return replace(edit, task=edit.task.model_copy(update=mark.fields(before)))
+def once(
+    mark: RequestMark | None, decide: Callable[[Task, datetime], Transition]
+) -> Callable[[Task, datetime], Transition]:
+    """Return a decision that is made once for its request: a repetition changes nothing."""
+    if mark is None:
+        return decide
+
+    def decide_once(task: Task, now: datetime) -> Transition:
+        if mark.is_known_to(task):
+            return Transition(task)
+        decided = decide(task, now)
+        if decided.task is task and not mark.depends_on_time:
+            return decided
+        return replace(decided, task=decided.task.model_copy(update=mark.fields(task)))
+
+    return decide_once
 
 
 def _hash(content: object) -> str:

@@ -17,6 +17,7 @@ from cloudsched.domain.documents.batch_change import BatchAction, BatchChange
 from cloudsched.domain.documents.execution import FAILURE_STATUSES
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
+from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, Unavailable
@@ -125,18 +126,25 @@ class _Page:
         return found, str(end) if end < len(ids) else None, len(named - {each.id for each in found})
 
     def _change_task(self, task: Task) -> None:
-        scheduler, by = self.scheduler, self._authority
+        scheduler, by, mark = self.scheduler, self._authority, self._mark
+        if mark.is_known_to(task):
+            raise _Skip
         match self.batch.action:
             case BatchAction.PAUSE:
-                scheduler.pause(task.id, by)
+                scheduler.pause(task.id, by, mark)
             case BatchAction.RESUME:
-                scheduler.resume(task.id, by)
+                scheduler.resume(task.id, by, mark)
             case BatchAction.CANCEL:
-                scheduler.cancel(task.id, by)
+                scheduler.cancel(task.id, by, mark)
             case BatchAction.DELETE:
-                scheduler.delete(task.id, by)
+                scheduler.delete(task.id, by, mark)
             case BatchAction.RETRY_FAILED:
-                scheduler.manual_runs.retry(task.id, self._find_failed(task), by=by)
+                scheduler.manual_runs.retry(task.id, self._find_failed(task), by=by, mark=mark)
+
+    @property
+    def _mark(self) -> RequestMark:
+        """What this change is remembered by: one that somebody has taken back meanwhile is not made again."""
+        return RequestMark.of_name("batch", self.own_task.id, depends_on_time=False)
 
     @property
     def _authority(self) -> Authority:

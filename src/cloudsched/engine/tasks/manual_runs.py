@@ -12,8 +12,6 @@ from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Action
 from cloudsched.domain.transitions import lifecycle, manual_runs
 from cloudsched.domain.transitions.drafts import edit_draft
-from cloudsched.domain.transitions.lifecycle import Transition
-from cloudsched.domain.transitions.request_marks import remember
 from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
 from cloudsched.domain.transitions.retry_execution import keep_before, require_step
 from cloudsched.engine.handlers.user_access import require_user_start
@@ -26,14 +24,17 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.domain.transitions.manual_runs import TriggerMark
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
 
-    Act = Callable[[str, Action, Callable[[Task, datetime], Transition], Authority, str | None], Task]
-    """Changes a task as a decision says, and notes in its history who did what, with a reason if there is one."""
+    Act = Callable[
+        [str, Action, Callable[[Task, datetime], Transition], Authority, str | None, RequestMark | None], Task
+    ]
+    """Changes a task as a decision says, once for a mark, and notes who did what, with a reason if there is one."""
 
 
 OWN_PAYLOAD: Final = "With a payload of its own."
@@ -179,11 +180,9 @@ class ManualRuns:
         request = secrets.token_hex(8)
 
         def decide(task: Task, now: datetime) -> Transition:
-            if mark is not None and mark.is_known_to(task):
-                return Transition(task)
-            return remember(mark, task, manual_runs.snooze(task, now, until, request))
+            return manual_runs.snooze(task, now, until, request)
 
-        return self.start(task_id, Action.SNOOZED, decide, by)
+        return self.start(task_id, Action.SNOOZED, decide, by, mark=mark)
 
     def retry(
         self,
@@ -192,20 +191,23 @@ class ManualRuns:
         *,
         from_step: int | None = None,
         by: Authority,
+        mark: RequestMark | None = None,
     ) -> Task:
-        """Give an execution one more attempt, if need be from a step on; see `decide_retry`."""
+        """Give an execution one more attempt, if need be from a step on; once for each mark. See `decide_retry`."""
         request = RetryRequest(execution_id, from_step, partial(self._require_start, by=by))
         decide = partial(decide_retry, self._engine, self._child_tasks, request)
-        return self.start(task_id, Action.RETRIED, decide, by)
+        return self.start(task_id, Action.RETRIED, decide, by, mark=mark)
 
-    def backfill(self, task_id: str, start: datetime, end: datetime, by: Authority) -> Task:
-        """Run the task's occurrences of a past range, one after another."""
+    def backfill(
+        self, task_id: str, start: datetime, end: datetime, by: Authority, mark: RequestMark | None = None
+    ) -> Task:
+        """Run the task's occurrences of a past range, one after another; once for each mark."""
         request = secrets.token_hex(8)
 
         def decide(task: Task, now: datetime) -> Transition:
             return manual_runs.backfill(task, start, end, now, request)
 
-        return self.start(task_id, Action.BACKFILLED, decide, by)
+        return self.start(task_id, Action.BACKFILLED, decide, by, mark=mark)
 
     def start(
         self,
@@ -214,8 +216,9 @@ class ManualRuns:
         decide: Callable[[Task, datetime], Transition],
         by: Authority,
         reason: str | None = None,
+        mark: RequestMark | None = None,
     ) -> Task:
-        """Change a task so that it runs.
+        """Change a task so that it runs, once for a mark.
 
         Raises:
             Forbidden: A user may not start it, or what one of its executions began with before an edit, which would run
@@ -232,7 +235,7 @@ class ManualRuns:
                         self._require_start(started.task.as_begun(run), by)
             return started
 
-        return self._act(task_id, action, decide_allowed, by, reason)
+        return self._act(task_id, action, decide_allowed, by, reason, mark)
 
     def _require_start(self, task: Task, by: Authority) -> None:
         if by.is_user:

@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
-from cloudsched.domain.documents.task import Action, Event
+from cloudsched.domain.documents.task import Action, Event, TaskStatus
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft, require_known, require_mutable
 from cloudsched.domain.transitions.edits import anchor_schedule, apply_edit, new_task
 from cloudsched.domain.transitions.history import with_entry
-from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan_calendars import replan_calendars
-from cloudsched.domain.transitions.request_marks import remember
+from cloudsched.domain.transitions.request_marks import once
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.zone_replans import replan_stored
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
@@ -207,13 +207,10 @@ class Scheduler:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
 
         def decide(task: Task, now: datetime) -> Transition:
-            if mark is not None and mark.is_known_to(task):
-                return Transition(task)
             resolved = self._resolve(draft, task.schedule)
-            lead = self._engine.settings.minimum_lead
-            return remember(mark, task, apply_edit(task, resolved, now, lead, defined_by=by.author))
+            return apply_edit(task, resolved, now, self._engine.settings.minimum_lead, defined_by=by.author)
 
-        return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by))
+        return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by, mark=mark))
 
     def get(self, task_id: str, by: Authority) -> Task:
         """Return a task. Raises NotFound."""
@@ -233,8 +230,6 @@ class Scheduler:
         lead = self._engine.settings.minimum_lead
 
         def decide(task: Task, now: datetime) -> Transition:
-            if mark is not None and mark.is_known_to(task):
-                return Transition(task)
             draft = edit_draft(task, patch)
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": anchor_schedule(None, now, lead)})
@@ -243,23 +238,23 @@ class Scheduler:
                 validated = self._resolve(validated, task.schedule)
             else:
                 validated = validated.model_copy(update={"schedule": task.schedule})
-            edit = apply_edit(task, validated, now, lead, defined_by=by.author or task.defined_by)
-            return remember(mark, task, edit)
+            return apply_edit(task, validated, now, lead, defined_by=by.author or task.defined_by)
 
-        return self._after_change(self._act(task_id, Action.EDITED, decide, by))
+        return self._after_change(self._act(task_id, Action.EDITED, decide, by, mark=mark))
 
-    def pause(self, task_id: str, by: Authority, *, is_gone: bool = False) -> Task:
+    def pause(self, task_id: str, by: Authority, mark: RequestMark | None = None, *, is_gone: bool = False) -> Task:
         """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
         decide = partial(budget_pause.pause, paused_by=by.author, is_gone=is_gone)
-        return self._act(task_id, Action.PAUSED, decide, by)
+        return self._act(task_id, Action.PAUSED, decide, by, mark=mark)
 
-    def resume(self, task_id: str, by: Authority) -> Task:
+    def resume(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
         """Resume a paused task from now on; as a user a task that may be started, or that a user has paused."""
-        return self._after_change(self.manual_runs.start(task_id, Action.RESUMED, lifecycle.resume, by))
+        resumed = self.manual_runs.start(task_id, Action.RESUMED, lifecycle.resume, by, mark=mark)
+        return self._after_change(resumed)
 
-    def cancel(self, task_id: str, by: Authority) -> Task:
+    def cancel(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
         """Cancel a task permanently, with the calls below it; its record stays."""
-        return self._cancel_descendants(self._act(task_id, Action.CANCELLED, budget_pause.cancel, by))
+        return self._cancel_descendants(self._act(task_id, Action.CANCELLED, budget_pause.cancel, by, mark=mark))
 
     def _after_change(self, task: Task) -> Task:
         """Notify the task's parent if the change has ended the task, because nothing was left to run."""
@@ -284,8 +279,11 @@ class Scheduler:
         return task
 
     def _cancel_descendants(self, task: Task) -> Task:
-        """Complete a cancel: cancel the calls below, and notify the parent. After a crash, the sweep does this."""
-        if task.deferred and self._child_tasks.cancel_descendants(task):
+        """Complete a cancel: cancel the calls below, and notify the parent. After a crash, the sweep does this.
+
+        A task that was started again since the cancel keeps its calls.
+        """
+        if task.deferred and task.status is TaskStatus.CANCELLED and self._child_tasks.cancel_descendants(task):
             task = self._clear_deferred(task.id) or task
         self._child_tasks.notify_parent(task)
         return task
@@ -305,6 +303,7 @@ class Scheduler:
         execution_id: str | None = None,
         *,
         by: Authority,
+        mark: RequestMark | None = None,
     ) -> Task:
         """Send an event to a task's durable handler, or only to one of its executions; see `App.send_event`."""
         content = to_json_value("payload", payload)
@@ -318,11 +317,26 @@ class Scheduler:
         def decide(task: Task, now: datetime) -> Transition:
             return on_event(task, Event(**fields, at=now, execution_id=execution_id), now)
 
-        return self.change(task_id, decide, by)
+        return self.change(task_id, once(mark, decide), by)
 
-    def delete(self, task_id: str, by: Authority) -> None:
-        """Delete a task and its executions. Once this returns, it starts nothing and is not visible."""
-        self._child_tasks.remove(self.change(task_id, lifecycle.delete, by))
+    def delete(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> None:
+        """Delete a task and its executions. Once this returns, it starts nothing and is not visible.
+
+        With a mark, a repetition succeeds as long as something of the task is left: while a handler runs, or until the
+        sweep has removed what a crash has left.
+
+        Raises:
+            NotFound: There is no such task, or nothing is left of it.
+        """
+        try:
+            deleted = self.change(task_id, once(mark, lifecycle.delete), by)
+        except NotFound:
+            stored = None if mark is None else self._engine.store.load(task_id)
+            if mark is None or stored is None or stored.task.deleted_at is None or not mark.is_known_to(stored.task):
+                raise
+            by.authorize(stored.task)
+            deleted = stored.task
+        self._child_tasks.remove(deleted)
 
     def _load(self, task_id: str, by: Authority) -> VersionedTask:
         stored = self._engine.store.load(task_id)
@@ -339,8 +353,9 @@ class Scheduler:
         decide: Callable[[Task, datetime], Transition],
         by: Authority,
         reason: str | None = None,
+        mark: RequestMark | None = None,
     ) -> Task:
-        """Change a task as its caller asks for, and note who did that; for users, quotas hold."""
+        """Change a task as its caller asks for, once for a mark, and note who did that; for users, quotas hold."""
 
         def decide_and_note(task: Task, now: datetime) -> Transition:
             decided = decide(task, now)
@@ -352,7 +367,7 @@ class Scheduler:
                 about["reason"] = say_bound_runs(decided.task) or None
             return replace(decided, task=with_entry(task, decided.task, action, by.actor, now, **about))
 
-        return self.change(task_id, decide_and_note, by)
+        return self.change(task_id, once(mark, decide_and_note), by)
 
     def change(self, task_id: str, decide: Callable[[Task, datetime], Transition], by: Authority) -> Task:
         """Change a task as a decision says, and dispatch it; after a conflict, read and decide again.

@@ -1,21 +1,18 @@
 """ETags, which identify a task's state so that an edit can depend on it (RFC 9110, section 13.1.1).
 
 A tag is a hash of the stored task. States with equal content have equal tags, and all others have different ones. So an
-edit that names a tag changes exactly what its caller has seen, even while the executor changes the task. The task
-remembers such an edit: when its caller sends it again, it is not made twice, and is not refused.
+edit that names a tag changes exactly what its caller has seen, even while the executor changes the task.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from werkzeug.http import parse_etags, quote_etag
 
-from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.errors import InvalidInput, PreconditionFailed
-from cloudsched.language.task_fields import has_schedule_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.web.api.call import ApiCall
 
 TAGS_PATTERN = r'^(\*|(W/)?"[\x21\x23-\x7e]*"( ?, ?(W/)?"[\x21\x23-\x7e]*")*)$'
 """One ``*``, or some entity tags (RFC 9110, section 8.8.3)."""
@@ -60,15 +56,6 @@ def parse_if_match(request: Request) -> Callable[[Task], None] | None:
             raise PreconditionFailed(f"task {task.id}")
 
     return check
-
-
-def mark_edit(call: ApiCall, content: dict[str, Any]) -> RequestMark | None:
-    """Return what identifies an edit that names a state by ``If-Match``; None if it names none, or any."""
-    given = call.request.headers.get("If-Match", "*")
-    if given == "*":
-        return None
-    name = f"{call.caller.subject} {call.caller.via} {given}"
-    return RequestMark.of_name(name, content, has_words=has_schedule_text(content))
 
 
 def require_tags(header: str, value: str) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.domain.documents.responses import Deliveries
-from cloudsched.domain.transitions.manual_runs import TriggerMark, find_triggered
+from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.tasks.execution_search import find_executions_with_tasks
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
@@ -20,6 +19,7 @@ from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.dry_app import validate_only
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import read_json_object, validate
+from cloudsched.web.api.repetitions import mark_change, mark_trigger
 from cloudsched.web.api.responses import (
     Json,
     json_response,
@@ -28,7 +28,6 @@ from cloudsched.web.api.responses import (
     page_response,
     task_response,
 )
-from cloudsched.web.api.task_creation import read_idempotency_key
 from cloudsched.web.api.task_operations import CHANGE, REVIVAL
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right
@@ -69,10 +68,7 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     keys. `triggered` in the answer says what was started.
     """
     body = validate(bodies.TriggerRequest, read_json_object(call.request, is_optional=True))
-    key = read_idempotency_key(call.request)
-    mark = None if key is None else TriggerMark.of(key, call.caller.subject, body.payload)
-    if mark is not None:
-        call.visibility.allow_repetition(lambda task: mark.find(task) is not None)
+    mark = mark_trigger(call, body.payload)
 
     def act(app: App) -> Task:
         return app.trigger(call.task_id, body.payload, mark=mark)
@@ -94,7 +90,6 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     "Executions",
     body=bodies.SnoozeRequest,
     body_is_optional=True,
-    accepts_idempotency_key=True,
     response_schema="Task",
     **REVIVAL,
 )
@@ -105,10 +100,7 @@ def snooze(call: ApiCall, body: bodies.SnoozeRequest) -> Response:
     `snoozedUntil` shows: another one moves it, and one for the same minute changes nothing, so a second click does no
     harm. A task that has ended is active until that run is over; a paused or cancelled one is not snoozed.
     """
-    key, mark = read_idempotency_key(call.request), None
-    if key is not None:
-        mark = RequestMark.of_name(f"snooze {call.caller.subject} {key}", body.duration)
-        call.visibility.allow_repetition(mark.is_known_to)
+    mark = mark_change(call, "snooze", body.duration)
     return task_response(call, call.app.snooze(call.task_id, body.duration, mark=mark))
 
 
@@ -127,7 +119,8 @@ def retry(call: ApiCall, body: bodies.RetryRequest) -> Response:
     Without an `executionId`, the last execution is retried. A durable handler continues from its failure; with
     `fromStep`, from that step: what it did before is kept, and calls under way after it are cancelled.
     """
-    retried = call.app.retry(call.task_id, body.execution_id, from_step=body.from_step)
+    mark = mark_change(call, "retry", [body.execution_id, body.from_step])
+    retried = call.app.retry(call.task_id, body.execution_id, from_step=body.from_step, mark=mark)
     return task_response(call, retried)
 
 
@@ -139,7 +132,8 @@ def backfill(call: ApiCall, body: bodies.BackfillRequest) -> Response:
 
     They run one after the other; both ends of the range are included.
     """
-    return task_response(call, call.app.backfill(call.task_id, body.start, body.end))
+    mark = mark_change(call, "backfill", [body.start.isoformat(), body.end.isoformat()])
+    return task_response(call, call.app.backfill(call.task_id, body.start, body.end, mark=mark))
 
 
 @operation(
@@ -156,8 +150,9 @@ def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
 
     An event that no handler waits for yet is kept until one asks for it.
     """
-    sent = call.app.send_event(call.task_id, call.path["event"], body.payload, execution_id=body.execution_id)
-    return task_response(call, sent)
+    name, only = call.path["event"], body.execution_id
+    mark = mark_change(call, "send", [name, body.payload, only])
+    return task_response(call, call.app.send_event(call.task_id, name, body.payload, execution_id=only, mark=mark))
 
 
 @operation(

@@ -201,7 +201,7 @@ def _query_parameters(model: type[WireModel]) -> list[Json]:
 def _header_parameters(operation: Operation) -> list[Json]:
     parameters: list[Json] = []
     if operation.accepts_idempotency_key:
-        about = "Makes the request safe to repeat: the same key with the same request creates nothing new."
+        about = "Makes the request safe to repeat: the same key with the same request does nothing more."
         schema = {"type": "string", "pattern": KEY_PATTERN}
         parameters.append({"name": IDEMPOTENCY_HEADER, "in": "header", "description": about, "schema": schema})
     if operation.is_conditional:

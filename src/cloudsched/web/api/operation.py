@@ -41,6 +41,7 @@ class Preset(TypedDict, total=False):
     """What a group of operations may have in common."""
 
     right: Right | None
+    accepts_idempotency_key: bool
     is_conditional: bool
     error_statuses: tuple[int, ...]
 
@@ -52,7 +53,6 @@ class Options(Preset, total=False):
     body_is_optional: bool
     is_link: bool
     is_patch: bool
-    accepts_idempotency_key: bool
     success_statuses: tuple[int, ...]
     response_schema: str | None
 

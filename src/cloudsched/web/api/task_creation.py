@@ -94,7 +94,7 @@ def create_or_edit(
         if caller.visible_owner is not None:  # users take no keys of servers that make tasks for them
             scope = ["user", *scope]
         if _derives_id(app, content):  # such an id is a better key, and the key says which request it is
-            mark = RequestMark.of_name(_hash(scope), content, has_words=has_schedule_text(content))
+            mark = RequestMark.of_name(_hash(scope), content)
             return app.put_content(content, mark=mark, refusal=refusal)
         keyed = {**content, "id": f"k{_hash(scope)[:32]}"}
         return app.put_content(keyed, fingerprint=_hash(content), refusal=refusal)
@@ -103,7 +103,7 @@ def create_or_edit(
         content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
     if requested_id is None:
         return app.put(app.read_draft(content), refusal=refusal)
-    mark = RequestMark.of_content([caller.requesters, content], has_words=has_schedule_text(content))
+    mark = RequestMark.of_content([caller.requesters, content], depends_on_time=has_schedule_text(content))
     return app.put_content(content, mark=mark, refusal=refusal)
 
 

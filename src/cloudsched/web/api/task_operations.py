@@ -18,13 +18,13 @@ from cloudsched.drafts.tokens import FIELD
 from cloudsched.engine.tasks import explanations as explain
 from cloudsched.engine.tasks.read_back import list_assumed, read_back
 from cloudsched.errors import InvalidInput, QuotaExceeded
-from cloudsched.language.task_fields import note_assumptions
+from cloudsched.language.task_fields import has_schedule_text, note_assumptions
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.draft_operations import patch_confirmed
 from cloudsched.web.api.dry_app import validate_only
-from cloudsched.web.api.etags import mark_edit
 from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.problems import render_problem
+from cloudsched.web.api.repetitions import mark_change
 from cloudsched.web.api.responses import Json, json_response, page_response, task_response, task_to_json, tree_to_json
 from cloudsched.web.api.task_creation import create_or_edit, read_idempotency_key
 from cloudsched.web.api.visibility import AllowedVerbs
@@ -95,6 +95,7 @@ def _validate(call: ApiCall, content: dict[str, Any], act: Callable[[App], Task]
 
 CHANGE: Final[Preset] = {
     "right": Right.WRITE,
+    "accepts_idempotency_key": True,
     "is_conditional": True,
     "error_statuses": (404, 409, 412),
 }
@@ -194,23 +195,18 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Edit a task by JSON merge patch (RFC 7396).
 
     The fields that you name change; `null` restores a field's default. A schedule or a payload is replaced as a whole.
-    With `If-Match`, the same request again returns the task as it is now.
+    With `If-Match` or an `Idempotency-Key`, the same request again returns the task as it is now.
     With a `draftToken`, the fields have to be those that the draft showed.
     """
     content = call.read_content()
+    mark = mark_change(call, "edit", content, has_words=has_schedule_text(content))
     if query.is_only_validation:
         changes = {name: value for name, value in content.items() if name != FIELD}
         if not _names_schedule(content):
-            return validate_only(call, lambda app: app.patch(call.task_id, changes))
-        return _validate(call, changes, lambda app: app.patch(call.task_id, changes))
+            return validate_only(call, lambda app: app.patch(call.task_id, changes, mark=mark))
+        return _validate(call, changes, lambda app: app.patch(call.task_id, changes, mark=mark))
     with note_assumptions() as noted:
-        if FIELD in content:
-            task = patch_confirmed(call, content)
-        else:
-            mark = mark_edit(call, content)
-            if mark is not None:
-                call.visibility.allow_repetition(mark.is_known_to)
-            task = call.app.patch(call.task_id, content, mark=mark)
+        task = patch_confirmed(call, content) if FIELD in content else call.app.patch(call.task_id, content, mark=mark)
     return task_response(call, task, more=_tell_back(content, task, noted) if _names_schedule(content) else None)
 
 
@@ -230,7 +226,7 @@ def delete_task(call: ApiCall) -> Response:
 
     A handler that is running is not interrupted; its result is discarded.
     """
-    call.app.delete(call.task_id)
+    call.app.delete(call.task_id, mark=mark_change(call, "delete"))
     return Response(status=204)
 
 
@@ -240,7 +236,7 @@ def pause(call: ApiCall) -> Response:
 
     Nothing of it starts until it is resumed.
     """
-    return task_response(call, call.app.pause(call.task_id))
+    return task_response(call, call.app.pause(call.task_id, mark=mark_change(call, "pause")))
 
 
 @operation("POST", "/v1/tasks/{taskId}/resume", "Tasks", response_schema="Task", **CHANGE)
@@ -249,7 +245,7 @@ def resume(call: ApiCall) -> Response:
 
     It continues with its first occurrence from now.
     """
-    return task_response(call, call.app.resume(call.task_id))
+    return task_response(call, call.app.resume(call.task_id, mark=mark_change(call, "resume")))
 
 
 @operation("POST", "/v1/tasks/{taskId}/cancel", "Tasks", response_schema="Task", **CHANGE)
@@ -258,7 +254,7 @@ def cancel(call: ApiCall) -> Response:
 
     Nothing of it starts any more. Its record is kept.
     """
-    return task_response(call, call.app.cancel(call.task_id))
+    return task_response(call, call.app.cancel(call.task_id, mark=mark_change(call, "cancel")))
 
 
 @operation(

@@ -7,7 +7,7 @@ here as Firestore would.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic_core import to_jsonable_python
 
@@ -27,7 +27,7 @@ class DocumentInvariants:
     """The documents of all tasks, as updates of what has changed make them."""
 
     def __init__(self) -> None:
-        self._stored: dict[str, tuple[Task, dict[str, Any]]] = {}
+        self._stored: dict[str, tuple[Task, dict[str, str]]] = {}
 
     def on_commit(self, commit: Commit) -> None:
         """Apply a commit, and check what is stored of it now."""
@@ -48,23 +48,22 @@ class DocumentInvariants:
                 stored.pop(_KEYS[name], None)
                 if _KEYS[name] in whole:
                     stored[_KEYS[name]] = whole[_KEYS[name]]
-            assert _sort(stored) == _sort(whole), "an update of what has changed leaves the same as writing everything"
+            assert stored == whole, "an update of what has changed leaves the same as writing everything"
         self._stored[task.id] = task, stored
 
 
-def check_encoding(document: Document) -> dict[str, Any]:
-    """Check that both stores keep the same of a document, and read it as it was; return it as JSON."""
+def check_encoding(document: Document) -> dict[str, str]:
+    """Check that both stores keep the same of a document, and read it as it was; return the JSON of each field."""
     kind, proto, body = type(document), Proto(), document.to_stored_json()
     encode_model(proto.fields, document)
     sent = decode(proto.fields)
     for read in (kind.from_stored("it", sent), kind.from_stored_json("it", body.encode())):
         assert read == document, "a document is read as it was written"
-        assert _sort(json.loads(read.to_stored_json())) == _sort(json.loads(body)), (
+        again = read.to_stored_json()
+        assert again == body or _sort(json.loads(again)) == _sort(json.loads(body)), (
             "JSON tells apart what Python calls equal"
         )
-    stored: dict[str, Any] = to_jsonable_python(sent)
-    return stored
+    return {key: _sort(value) for key, value in to_jsonable_python(sent).items()}
 
 
-def _sort(stored: dict[str, Any]) -> str:
-    return json.dumps(stored, sort_keys=True)
+_sort = json.JSONEncoder(sort_keys=True).encode

@@ -40,6 +40,7 @@ fix_examples()
 
 pytest_plugins = [
     "tests.run.emulator",
+    "tests.run.garbage",
     "tests.run.imports",
     "tests.run.leftovers",
     "tests.run.order",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -123,6 +124,12 @@ def test_an_order_keeps_modules_together_and_is_repeatable(request: pytest.Fixtu
         assert shuffled != shuffle(items, 8)
     paths = [item.path for item in shuffled]
     assert len(list(groupby(paths))) == len(set(paths))
+
+
+def test_the_garbage_collector_spares_what_was_there_before_the_first_test() -> None:
+    """It looks at what the tests make."""
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 10_000
 
 
 class _Emulator(FirestoreEmulator):

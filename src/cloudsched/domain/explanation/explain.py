@@ -12,6 +12,7 @@ from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.planning import HORIZON, executor_wakeups, start_time
+from cloudsched.errors import UnknownHandler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +140,11 @@ def _explain_retry(task: Task, run: Run) -> str:
     last = run.attempts[-1] if run.attempts else None
     if last is None or last.error is None:
         return sentence
-    return f"{sentence} Attempt {last.number} was {last.status}: {last.error.type}: {last.error.message}"
+    failure = f"{sentence} Attempt {last.number} was {last.status}: {last.error.type}: {last.error.message}"
+    if last.error.type != UnknownHandler.__name__:
+        return failure
+    final = run.attempts_before_suspension + task.retry.max_retries + 1
+    return f"{failure} Deploy code that has this handler: attempt {final} is the last one."
 
 
 def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) -> _Found:

@@ -1,7 +1,8 @@
 """Call a handler once, and turn whatever it returns or raises into an outcome.
 
-A handler that raises has failed, and is retried according to its task's policy. An invalid payload or result is not
-retried, since it would be just as invalid again. `is_handler_failure` says which exceptions are not caught.
+A handler that raises has failed, and is retried according to its task's policy, as is one that this process does not
+have: another version of the code may. An invalid payload or result is not retried, since it would be just as invalid
+again. `is_handler_failure` says which exceptions are not caught.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ def _call_handler(registry: Registry, context: Context, handler_of_today: str | 
     try:
         handler = registry.find(task.handler) or _refuse_missing(registry, task.handler, handler_of_today)
         payload = handler.parse_payload(task.payload)
+    except UnknownHandler as error:
+        return _report(context, Retry(_error_text(error)), error)
     except Exception as error:  # noqa: BLE001 - a model's validators are user code, and may raise anything
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()

@@ -20,11 +20,14 @@ left_out = {"cloudsched.__main__", "cloudsched.emulator.__main__", "cloudsched.a
 left_out |= {"cloudsched.testing.pytest_plugin", "cloudsched.emulator.pytest_plugin"}  # pytest imports them
 if "telemetry" not in extras:
     left_out |= {"cloudsched.adapters.opentelemetry"}
+if "sqlalchemy" not in extras:
+    left_out |= {"cloudsched.outbox.sqlalchemy"}
 if "mcp" not in extras:
     left_out |= {"cloudsched.cli.mcp"}
     left_out |= {f"cloudsched.cli.agents.{name}" for name in ("answers", "authorization", "server", "tools")}
 if "dev" not in extras:
     parts = ["cloudsched.app", "cloudsched.web.", "cloudsched.adapters.", "cloudsched.runtime.", "cloudsched.engine."]
+    parts += ["cloudsched.outbox."]
 else:
     parts = ["cloudsched."]
 names = [module.name for module in pkgutil.walk_packages([str(own)], "cloudsched.") if module.name not in left_out]

@@ -270,6 +270,14 @@ class App:
         """Return the app with a further check of each task that it returns or changes."""
         return self.acting_with(self._authority.limited_by(check))
 
+    def check(self, draft: TaskDraft) -> TaskDraft:
+        """Return a draft with its handler's defaults, checked as far as that needs no store. Raises InvalidInput."""
+        from cloudsched.engine.handlers.validation import validate_draft  # noqa: PLC0415 - imported only when used
+
+        self._authority.require_owner(draft.owner)
+        retention, requesters = self.container.settings.retention, self._authority.requesters
+        return validate_draft(draft, self.container.handlers, retention, requesters)
+
     @property
     def _scheduler(self) -> Scheduler:
         return self.container.scheduler
@@ -341,13 +349,14 @@ class App:
         fingerprint: str | None = None,
         mark: RequestMark | None = None,
         refusal: QuotaExceeded | None = None,
+        as_of: datetime | None = None,
     ) -> tuple[Task, bool]:
         """Create or edit a task, and return it and whether it is new; see `Scheduler.create`.
 
         Without a mark, a repetition is an edit.
         """
         draft = with_preferred_channels(draft, self.container.engine)
-        return self._scheduler.create(draft, fingerprint, by=self._authority, mark=mark, refusal=refusal)
+        return self._scheduler.create(draft, fingerprint, by=self._authority, mark=mark, refusal=refusal, as_of=as_of)
 
     def put_content(
         self,

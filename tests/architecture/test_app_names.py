@@ -6,7 +6,7 @@ from cloudsched import App, Settings
 
 REGISTER = {"handler", "scheduled", "on_failure", "mail_template", "dependency_overrides"}
 TASKS = {"create", "run_now", "get", "tasks", "update", "patch", "delete", "upcoming"}
-READ = {"to_draft", "read_draft", "put", "put_content"}
+READ = {"to_draft", "read_draft", "check", "put", "put_content"}
 COMMANDS = {"pause", "resume", "cancel", "trigger", "snooze", "retry", "backfill", "send_event"}
 DRAFTS = {"draft", "confirm"}
 RESULTS = {"executions", "find_executions", "execution", "deliveries", "tree", "inbox"}

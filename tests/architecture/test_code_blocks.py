@@ -36,6 +36,7 @@ RUN_ELSEWHERE = {
     "flask.md": "recipes/test_web_frameworks.py",
     "django.md": "recipes/test_django.py",
     "database.md": "recipes/test_sqlalchemy.py",
+    "outbox.md": "recipes/test_outbox.py",
     "pubsub.md": "recipes/test_pushed_events.py",
     **{page.name: "stories/test_tutorial.py" for page in (ROOT / "docs" / "tutorial").glob("*.md")},
 }

@@ -23,7 +23,11 @@ FOR_WORKERS = re.compile(
 )
 FOR_AGENTS = re.compile(r"cli/(mcp$|agents/)")
 FOR_DEVELOPMENT = re.compile(r"cli/|dashboard/|local/|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
-EXTRA_ADAPTERS = {"adapters/quickjs/child": "sandbox", "adapters/opentelemetry": "telemetry"}
+EXTRA_ADAPTERS = {
+    "adapters/quickjs/child": "sandbox",
+    "adapters/opentelemetry": "telemetry",
+    "outbox/sqlalchemy": "sqlalchemy",
+}
 GUARDED = {
     ("adapters/delivery/apprise", "apprise"),
     ("adapters/calendar_sources", "holidays"),
@@ -105,7 +109,7 @@ def test_a_module_imports_only_what_its_install_declares() -> None:
     assert not undeclared
 
 
-@pytest.mark.parametrize("extra", [None, "dev", "worker", "mcp", "sandbox", "telemetry"])
+@pytest.mark.parametrize("extra", [None, "dev", "worker", "mcp", "sandbox", "sqlalchemy", "telemetry"])
 def test_what_is_declared_is_imported(extra: str | None) -> None:
     """No dependency is left over from code that is gone, or declared for the wrong install."""
     own = declared_alone(extra) if extra else declared()
@@ -226,7 +230,10 @@ HELD_BACK = {"six"}
 TABLE = {row[0].strip("`"): (int(row[2]), float(row[3])) for row in ROWS}
 
 
-@pytest.mark.parametrize("extras", [(), ("worker",), ("dev",), ("mcp",), ("sandbox",), ("telemetry",)], ids=str)
+EXTRAS = ("worker", "dev", "mcp", "sandbox", "sqlalchemy", "telemetry")
+
+
+@pytest.mark.parametrize("extras", [(), *((extra,) for extra in EXTRAS)], ids=str)
 def test_the_stated_size_of_an_install_is_true(extras: tuple[str, ...]) -> None:
     """Those of docs/reference/install.md, up to what new releases change; `./emulator.sh wheel` counts exactly."""
     count, megabytes = TABLE["cloudsched" + (f"[{','.join(extras)}]" if extras else "")]

@@ -70,6 +70,7 @@ ROOMS = {
     "engine/usage": ["test_budgets.py"],
     "language": ["test_calendars.py", "test_reader.py"],
     "local": ["test_import_errors.py", "test_untrusted_text.py", "test_windowed_queue.py"],
+    "outbox": ["test_handover.py"],
     "runtime": ["test_handler_logs.py", "test_telemetry.py"],
     "testing": ["test_simulation.py"],
     "web": ["test_secret_leaks.py"],

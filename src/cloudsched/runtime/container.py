@@ -215,9 +215,8 @@ class Container:
         return DispatchSender(self.dispatcher, self._keys)
 
     @lazy_property
-    def engine(self) -> EngineContext:
-        """Holds what the engine's parts below work with."""
-        archive = JournalArchive(self.store, self.blobs)
+    def handlers(self) -> Registry:
+        """The app's handlers with the built-in ones; it opens neither store nor queue."""
         runners = BuiltInRunners(
             scripts=lambda: self._script_handler,
             deliveries=lambda: self._delivery_handler,
@@ -226,7 +225,13 @@ class Container:
             calendars=lambda: self.calendars,
             journeys=lambda: self._journeys,
         )
-        registry = self.with_assistant(with_builtin_handlers(self.registry, runners))
+        return self.with_assistant(with_builtin_handlers(self.registry, runners))
+
+    @lazy_property
+    def engine(self) -> EngineContext:
+        """Holds what the engine's parts below work with."""
+        archive = JournalArchive(self.store, self.blobs)
+        registry = self.handlers
         return EngineContext(
             settings=self.settings,
             registry=registry,

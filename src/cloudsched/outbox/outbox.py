@@ -1,0 +1,102 @@
+"""What both kinds of outbox have in common: they check a task before it is written, and hand rows over after it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.errors import InvalidInput, Misconfigured
+from cloudsched.outbox.entry import Action, Entry, State, new_row
+from cloudsched.outbox.handover import Handover
+from cloudsched.outbox.relay import POLL, Relay
+from cloudsched.outbox.rows import Database, Rows
+from cloudsched.outbox.target import AppTarget, ClientTarget, Target, to_content
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.app import App
+    from cloudsched.client import Client
+
+KEEP = timedelta(days=7)
+"""How long rows are kept that were handed over."""
+
+
+class Outbox:
+    """Rows that create and cancel tasks, and the relay that hands them over.
+
+    Whoever may write the table acts with the authority of the app, or of the client, that hands rows over.
+
+    Args:
+        database: What has the table.
+        app: Checks tasks with its handlers before they are written, and takes them, unless there is a client.
+        client: Takes the tasks through an API. Without an app, only their form is checked before.
+        keep: How long rows are kept that were handed over.
+
+    Raises:
+        Misconfigured: There is neither an app nor a client.
+    """
+
+    def __init__(self, database: Database, app: App | None, client: Client | None, keep: timedelta) -> None:
+        through_app = None if app is None else AppTarget(app)
+        target: Target | None = through_app if client is None else ClientTarget(client, app)
+        if target is None:
+            raise Misconfigured("An outbox hands tasks over to something: give it an app, a client or both.")
+        self._checks: Target = through_app or target
+        self._rows = Rows(database)
+        self._handover = Handover(self._rows, target, keep)
+        self._relays: set[Relay] = set()
+
+    @contextmanager
+    def relay(self, *, poll: timedelta = POLL) -> Iterator[Relay]:
+        """Hand rows over in a thread of this process until the block ends; see `Relay`.
+
+        What this process commits is handed over at once, and what others commit within `poll`.
+        """
+        with Relay(self._handover, poll, self._give_back) as relay:
+            self._relays.add(relay)
+            try:
+                yield relay
+            finally:
+                self._relays.discard(relay)
+
+    def hand_over(self) -> int:
+        """Hand over what is due now, here, and return how many rows were: for tests, and for a cron job."""
+        return self._handover.run().handed_over
+
+    def wake(self) -> None:
+        """Let this process's relays look for rows now, instead of when they poll next."""
+        for relay in list(self._relays):
+            relay.wake()
+
+    def rows(self, state: State | str = State.FAILED, *, limit: int = 100) -> list[Entry]:
+        """Return the first rows of a state, in the order in which they were written."""
+        return self._rows.list(State(state), limit)
+
+    def retry(self, row_id: str) -> None:
+        """Hand a failed row over again. Raises NotFound if there is no failed row of that id."""
+        self._rows.retry(row_id, self._checks.now())
+        self.wake()
+
+    def discard(self, row_id: str) -> None:
+        """Delete a failed row. Raises NotFound if there is no failed row of that id."""
+        self._rows.discard(row_id)
+
+    def _give_back(self) -> None:
+        """Give back what a relay's thread holds between two passes."""
+
+    def _creation(self, draft: TaskDraft | None, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the row that creates a task. Raises InvalidInput."""
+        if draft is not None and fields:
+            raise InvalidInput(next(iter(fields)), "is given beside a draft", "Give a draft or fields.")
+        prepared = self._checks.prepare(draft, fields)
+        content = json.dumps(to_content(prepared.draft), ensure_ascii=True)
+        return new_row(Action.CREATE, str(prepared.draft.id), content, prepared.now)
+
+    def _cancellation(self, task_id: str) -> dict[str, Any]:
+        """Return the row that cancels a task. Raises InvalidInput if no task can have that id."""
+        TaskDraft.of(id=task_id, handler="any")
+        return new_row(Action.CANCEL, task_id, "", self._checks.now())

@@ -1,0 +1,278 @@
+"""What a session commits is a task, and what it rolls back is none."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import Engine, create_engine, func, insert, select
+from sqlalchemy.ext.asyncio import async_scoped_session, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+from sqlalchemy.pool import NullPool
+from tests.cases import try_each
+from tests.harness import wait_until
+from tests.outbox.conftest import START, Reminder
+from tests.outbox.orders import ORDERS
+
+from cloudsched import App, Schedule, TaskDraft
+from cloudsched.errors import InvalidInput, Misconfigured, NotFound
+from cloudsched.outbox.entry import State
+from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox, table
+
+if TYPE_CHECKING:
+    from cloudsched.testing import Simulation
+
+HOUR = timedelta(hours=1)
+REMINDER: dict[str, Any] = {"handler": "remind", "payload": {"text": "Pay"}, "owner": "ada"}
+
+
+def task_ids(app: App) -> set[str]:
+    return {task.id for task in app.tasks().items}
+
+
+def count_rows(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(table)) or 0
+
+
+def test_a_committed_row_becomes_a_task_and_a_rolled_back_one_none(
+    outbox: SqlalchemyOutbox, engine: Engine, app: App
+) -> None:
+    """The row is part of the caller's transaction, with everything else that it writes."""
+    with Session(engine) as session, session.begin():
+        kept = outbox.create(session, **REMINDER)
+    with Session(engine) as session:
+        outbox.create(session, **REMINDER)
+        session.flush()
+        session.rollback()
+    with Session(engine) as session:
+        outbox.create(session, **REMINDER)  # never committed
+    assert not task_ids(app)
+    assert outbox.hand_over() == 1
+    assert task_ids(app) == {kept}
+
+
+def test_a_row_of_a_savepoint_shares_its_fate(outbox: SqlalchemyOutbox, engine: Engine, app: App) -> None:
+    """Also if the savepoint is nested in another one, which is rolled back."""
+    with Session(engine) as session, session.begin():
+        kept = {outbox.create(session, **REMINDER)}
+        with session.begin_nested():
+            kept |= {outbox.create(session, **REMINDER)}
+        with session.begin_nested() as savepoint:
+            outbox.create(session, **REMINDER)
+            with session.begin_nested():
+                outbox.create(session, **REMINDER)
+            savepoint.rollback()
+        kept |= {outbox.create(session, **REMINDER)}
+    assert outbox.hand_over() == 3
+    assert task_ids(app) == kept
+
+
+def test_a_connection_writes_rows_too(outbox: SqlalchemyOutbox, engine: Engine, app: App) -> None:
+    """For callers without an ORM."""
+    with engine.begin() as connection:
+        kept = outbox.create(connection, **REMINDER)
+    with engine.connect() as connection:
+        outbox.create(connection, **REMINDER)
+        connection.rollback()
+    assert outbox.hand_over() == 1
+    assert task_ids(app) == {kept}
+
+
+def test_a_scoped_session_is_the_session_of_its_thread(outbox: SqlalchemyOutbox, engine: Engine, app: App) -> None:
+    """As Flask-SQLAlchemy has it."""
+    scoped = scoped_session(sessionmaker(engine))
+    kept = outbox.create(scoped, **REMINDER)
+    scoped.commit()
+    scoped.remove()
+    assert outbox.hand_over() == 1
+    assert task_ids(app) == {kept}
+
+
+def test_an_asynchronous_session_writes_rows(outbox: SqlalchemyOutbox, url: str, app: App) -> None:
+    """`create` is called as on any session, without ``await``: the row is written by the flush."""
+    import asyncio  # noqa: PLC0415
+
+    async def write() -> set[str]:
+        made = create_async_engine(url.replace("sqlite:", "sqlite+aiosqlite:"), poolclass=NullPool)
+        maker = async_sessionmaker(made)
+        async with maker() as session, session.begin():
+            kept = {outbox.create(session, **REMINDER)}
+        async with maker() as session:
+            outbox.create(session, **REMINDER)
+            await session.rollback()
+        scoped = async_scoped_session(maker, scopefunc=asyncio.current_task)
+        kept |= {outbox.create(scoped, **REMINDER)}
+        await scoped.commit()
+        await scoped.remove()
+        async with made.begin() as connection:
+            kept |= {await connection.run_sync(lambda given: outbox.create(given, **REMINDER))}
+        await made.dispose()
+        return kept
+
+    kept = asyncio.run(write())
+    assert outbox.hand_over() == 3
+    assert task_ids(app) == kept
+
+
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("handler", {"handler": "unknown"}),
+    ("payload.text", {"payload": {}}),
+    ("payload.more", {"payload": {"text": "Pay", "more": 1}}),
+    ("schedule.at", {"schedule": START - HOUR}),
+    ("schedule", {"schedule": "every blue moon"}),
+    ("id", {"id": "a/b"}),
+    ("owner", {"owner": "a/b"}),
+    ("maxRetries", {"max_retries": 1}),
+]
+
+
+@try_each("field, wrong", WRONG)
+def test_a_mistake_is_the_callers(field: str, wrong: dict[str, Any], outbox: SqlalchemyOutbox, engine: Engine) -> None:
+    """It is raised where the row would be written, which is not."""
+    with Session(engine) as session, session.begin(), pytest.raises(InvalidInput) as caught:
+        outbox.create(session, **{**REMINDER, **wrong})
+    assert caught.value.field == field
+    assert count_rows(engine) == 0
+
+
+def test_relative_times_count_from_the_writing(outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation) -> None:
+    """However late a row is handed over; what has come due by then runs at once."""
+    with Session(engine) as session, session.begin():
+        schedules = ["in 10 minutes", Schedule.after(timedelta(minutes=10)), "every 10 minutes"]
+        ids = [outbox.create(session, **REMINDER, schedule=schedule) for schedule in schedules]
+        late = outbox.create(session, **REMINDER, schedule="in 3 minutes")
+        at_once = outbox.create(session, **REMINDER)
+    sim.advance(timedelta(minutes=4))
+    assert outbox.hand_over() == 5
+    for task_id in ids[:2]:
+        assert sim.app.get(task_id).next_execution_time == START + timedelta(minutes=10)
+    sim.advance(timedelta(seconds=1))
+    for task_id in (late, at_once):
+        (run,) = sim.executions(task_id)
+        assert run.status == "SUCCEEDED"
+
+
+def test_a_function_a_draft_and_an_id_are_given_as_to_the_app(
+    outbox: SqlalchemyOutbox, engine: Engine, app: App
+) -> None:
+    """What `App.create` takes, with an id that the handler makes of the payload among it."""
+
+    @app.handler("greet", task_id=lambda payload: f"greet-{payload.text}")
+    def greet(reminder: Reminder) -> str:
+        return reminder.text
+
+    with Session(engine) as session, session.begin():
+        assert outbox.create(session, handler=greet, payload=Reminder(text="Ada")) == "greet-Ada"
+        assert outbox.create(session, TaskDraft.of(id="own", **REMINDER)) == "own"
+        assert outbox.create(session, **REMINDER, id="mine") == "mine"
+        with pytest.raises(InvalidInput):
+            outbox.create(session, TaskDraft.of(**REMINDER), title="Twice")
+    assert outbox.hand_over() == 3
+    assert task_ids(app) == {"greet-Ada", "own", "mine"}
+
+
+def test_rows_of_one_task_are_handed_over_in_their_order(
+    outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation
+) -> None:
+    """A creation, an edit of it, and a cancellation."""
+    with Session(engine) as session, session.begin():
+        for title in ("First", "Second"):
+            outbox.create(session, **REMINDER, id="own", title=title, schedule="in 1 hour")
+            outbox.create(session, **REMINDER, id=f"other-{title}", schedule="in 1 hour")
+            session.flush()
+        outbox.cancel(session, "other-First")
+    assert outbox.hand_over() == 5
+    assert sim.app.get("own").title == "Second"
+    assert sim.app.get("other-First").status == "CANCELLED"
+    assert sim.app.get("other-Second").status == "ACTIVE"
+
+
+def test_a_cancellation_of_what_has_ended_changes_nothing(
+    outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation
+) -> None:
+    """That is a race which its caller cannot win; but an id that no task has is a mistake, which is told."""
+    ended = sim.app.create(**REMINDER)
+    sim.advance(HOUR)
+    with Session(engine) as session, session.begin():
+        outbox.cancel(session, ended.id)
+        outbox.cancel(session, "unknown")
+        with pytest.raises(InvalidInput):
+            outbox.cancel(session, "a/b")
+    assert outbox.hand_over() == 1
+    (failed,) = outbox.rows()
+    assert (failed.task_id, failed.error) == ("unknown", "NotFound: There is no task 'unknown'.")
+
+
+def test_what_is_refused_is_told_in_the_row(outbox: SqlalchemyOutbox, engine: Engine, app: App) -> None:
+    """It can be retried once its cause is gone, or discarded; the others are handed over meanwhile."""
+    app.create(**{**REMINDER, "owner": "bob"}, id="taken", schedule="in 1 hour")
+    with Session(engine) as session, session.begin():
+        outbox.create(session, **REMINDER, id="taken")
+        outbox.create(session, **REMINDER, id="free")
+    assert outbox.hand_over() == 1
+    assert outbox.hand_over() == 0
+    (failed,) = outbox.rows()
+    assert (failed.task_id, failed.state) == ("taken", State.FAILED)
+    assert failed.error.startswith("InvalidInput: id: is taken")
+    app.delete("taken")
+    outbox.retry(failed.id)
+    assert outbox.hand_over() == 1
+    assert app.get("taken").owner == "ada"
+    assert not outbox.rows()
+    for change in (outbox.retry, outbox.discard):
+        with pytest.raises(NotFound):
+            change(failed.id)
+
+
+def test_a_failed_row_can_be_discarded(outbox: SqlalchemyOutbox, engine: Engine) -> None:
+    """Then nothing is left of it."""
+    with Session(engine) as session, session.begin():
+        outbox.cancel(session, "unknown")
+    outbox.hand_over()
+    outbox.discard(outbox.rows()[0].id)
+    assert count_rows(engine) == 0
+
+
+def test_rows_that_were_handed_over_are_deleted_after_a_while(
+    outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation
+) -> None:
+    """And no others."""
+    with Session(engine) as session, session.begin():
+        outbox.create(session, **REMINDER)
+        outbox.cancel(session, "unknown")
+    outbox.hand_over()
+    for days, left in ((6, 2), (2, 1)):
+        sim.advance(timedelta(days=days))
+        outbox._handover.purge()  # noqa: SLF001 - as the relay does once a minute
+        assert count_rows(engine) == left
+
+
+def test_a_commit_wakes_the_relay(outbox: SqlalchemyOutbox, engine: Engine, app: App) -> None:
+    """The relay polls once an hour here, so nothing else does; a savepoint's end is not yet a commit."""
+    with outbox.relay(poll=HOUR), Session(engine) as session:
+        for number in range(3):
+            with session.begin_nested():
+                outbox.create(session, **REMINDER, id=f"task-{number}")
+            session.execute(insert(ORDERS).values(id=str(number)))
+            session.commit()
+            wait_until(lambda: f"task-{number}" in task_ids(app), "the row is handed over")  # noqa: B023 - called here
+
+
+def test_an_outbox_says_what_it_lacks(engine: Engine, app: App) -> None:
+    """Something to hand over to, and an engine that a thread can use."""
+    with pytest.raises(Misconfigured, match="an app, a client or both"):
+        SqlalchemyOutbox(engine)
+    with pytest.raises(Misconfigured, match="create_engine"):
+        SqlalchemyOutbox(create_async_engine("sqlite+aiosqlite://"), app)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="neither a session"):
+        SqlalchemyOutbox(engine, app).create(engine, **REMINDER)  # type: ignore[arg-type]
+
+
+def test_other_databases_are_refused(app: App) -> None:
+    """A relay on one of which nothing is known would lose or double rows."""
+    engine = create_engine("sqlite://")
+    engine.dialect.name = "oracle"
+    with pytest.raises(Misconfigured, match="not in oracle"):
+        SqlalchemyOutbox(engine, app).hand_over()

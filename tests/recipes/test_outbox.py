@@ -1,0 +1,53 @@
+"""The recipe of the outbox (outbox.md): what its page shows, in a folder of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy.orm import Session
+from tests.harness import wait_until
+
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import ModuleType
+
+    import pytest
+
+    Load = Callable[..., ModuleType]
+
+
+def test_the_pages_own_test_passes(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The customer is reminded."""
+    monkeypatch.chdir(tmp_path)
+    scheduling = load("outbox.md", "scheduling")
+    load("outbox.md", "test_orders").test_a_customer_is_reminded()
+    scheduling.engine.dispose()
+
+
+def test_an_order_and_its_reminder_are_stored_and_cancelled_together(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the relay runs beside the server."""
+    monkeypatch.chdir(tmp_path)
+    scheduling = load("outbox.md", "scheduling")
+    service = load("outbox.md", "service")
+    scheduling.Base.metadata.create_all(scheduling.engine)
+    scheduling.outbox.create_table()
+
+    def run_server() -> None:
+        with Session(scheduling.engine, expire_on_commit=False) as session:
+            scheduling.place_order(session, "bob")
+            session.rollback()
+            order = scheduling.place_order(session, "ada")
+            session.commit()
+            wait_until(lambda: [task.owner for task in sim.app.tasks().items] == ["ada"], "it is handed over")
+            scheduling.pay_order(session, order)
+            session.commit()
+        wait_until(lambda: sim.app.get(order.reminder).status == "CANCELLED", "it is cancelled")
+
+    with Simulation(scheduling.app) as sim:
+        service.serve(run_server)
+    scheduling.engine.dispose()

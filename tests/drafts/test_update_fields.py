@@ -36,7 +36,7 @@ def tasks(sim: Simulation, draft: MakeDraft) -> dict[str, str]:
         ("also send my report by e-mail", "sales", {"deliveryChannels": ["WEB", "EMAIL"]}),
         ("send my report by push too", "sales", {"deliveryChannels": ["WEB", "MOBILE"]}),
         ("switch my report to e-mail and push", "sales", {"deliveryChannels": ["EMAIL", "MOBILE"]}),
-        ("change the delivery of my report to inbox and push", "sales", {"deliveryChannels": ["MOBILE", "WEB"]}),
+        ("change the delivery of my report to inbox and push", "sales", {"deliveryChannels": ["WEB", "MOBILE"]}),
         ("stop e-mailing me my reminder", "call", {"deliveryChannels": []}),
         ("don't send my reminder by e-mail any more", "call", {"deliveryChannels": []}),
         ('set the city of my reminder to "New York"', "call", {"payload": {"text": "call mum", "city": "New York"}}),

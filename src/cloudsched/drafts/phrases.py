@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import DeliveryChannel
+from cloudsched.domain.documents.channel import USERS_CHANNELS, DeliveryChannel
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
 from cloudsched.language.lexicon import classify
@@ -16,18 +15,7 @@ from cloudsched.language.tokens import tokenise
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_WORDS: Final = complete_table(
-    DeliveryChannel,
-    {
-        DeliveryChannel.EMAIL: r"e-?mails?|mail",
-        DeliveryChannel.MOBILE: r"push(?:\s+notifications?|\s+messages?)?|phone|mobile",
-        DeliveryChannel.WEB: r"inbox",
-        DeliveryChannel.WEBHOOK: r"webhook",
-        DeliveryChannel.OPERATOR: None,
-    },
-)
-"""What each channel is called; None for one that users do not name."""
-_NAMES: Final = {DeliveryChannel(name): words for name, words in _WORDS.items() if words is not None}
+_NAMES: Final = {each: each.traits.words for each in USERS_CHANNELS if each.traits.words is not None}
 _NAME: Final = "|".join(_NAMES.values())
 _BY: Final = r"(?:by|via|per|through|using|as|to|on|in|into|with)\s+(?:an?\s+|my\s+|the\s+)?"
 _DELIVERY: Final = re.compile(

@@ -1,17 +1,55 @@
-"""What is learned of a person's contacts: that they are verified, or take no messages any more.
+"""A person's contacts: where each channel reaches them, and what is learned of one of their addresses.
 
-Each is about one address, and says nothing if the person has another one by now.
+What is learned says nothing if the person has another address by now.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
 
 from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.person import EmailContact, WebhookContact
+from cloudsched.domain.documents.person import AddressProblem, EmailContact, WebhookContact
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.person import AddressProblem, Person
+    from cloudsched.domain.documents.person import Person
+
+_EMAIL_OBSTACLES: Final = {
+    None: "The person's e-mail address is not verified.",
+    AddressProblem.BOUNCED: "Mail to the person's address has bounced.",
+    AddressProblem.COMPLAINED: "The reader of the person's address has complained about mail.",
+}
+_WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants messages."
+
+
+class Reach(NamedTuple):
+    """Where a channel reaches a person, or why it does not."""
+
+    addresses: tuple[str, ...]
+    """None for a channel that sends to no address of the person's, such as the inbox."""
+    obstacle: str | None
+
+
+def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
+    """Return where a channel reaches a person now, or what is missing."""
+    match channel:
+        case DeliveryChannel.EMAIL:
+            missing = _EMAIL_OBSTACLES[person.email.problem] if person.email else "The person has no e-mail address."
+            return _reach(person.verified_address, missing)
+        case DeliveryChannel.MOBILE:
+            tokens = tuple(each.token for each in person.devices)
+            return Reach(tokens, None if tokens else "The person has no device.")
+        case DeliveryChannel.WEBHOOK:
+            return _reach(
+                person.verified_webhook, _WEBHOOK_OBSTACLE if person.webhook else "The person has no webhook."
+            )
+        case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
+            return Reach((), None)
+        case unknown:
+            assert_never(unknown)
+
+
+def _reach(address: str | None, missing: str) -> Reach:
+    return Reach((address,), None) if address else Reach((), missing)
 
 
 def with_verified_email(person: Person, address: str) -> Person:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.person import AddressProblem
+from cloudsched.domain.people.contacts import find_reach
 from cloudsched.domain.recurrence.time_zones import EPOCH, load_zone
 
 if TYPE_CHECKING:
@@ -69,12 +69,6 @@ class Suppress:
     reason: str
 
 
-_EMAIL_OBSTACLES: Final = {
-    None: "The person's e-mail address is not verified.",
-    AddressProblem.BOUNCED: "Mail to the person's address has bounced.",
-    AddressProblem.COMPLAINED: "The reader of the person's address has complained about mail.",
-}
-_WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants messages."
 Decision = SendNow | Hold | Suppress
 
 
@@ -119,20 +113,7 @@ def find_obstacle(person: Person | None, category: Category, channel: DeliveryCh
         return "No contacts are stored for the owner."
     if not is_wanted(person, category, channel):
         return f"The person does not want {category} by {channel}."
-    match channel:
-        case DeliveryChannel.EMAIL:
-            problem = "The person has no e-mail address."
-            problem = problem if person.email is None else _EMAIL_OBSTACLES[person.email.problem]
-            return None if person.verified_address else problem
-        case DeliveryChannel.MOBILE:
-            return None if person.devices else "The person has no device."
-        case DeliveryChannel.WEBHOOK:
-            problem = "The person has no webhook." if person.webhook is None else _WEBHOOK_OBSTACLE
-            return None if person.verified_webhook else problem
-        case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
-            return None  # neither is an address of the person's
-        case unknown:
-            assert_never(unknown)
+    return find_reach(person, channel).obstacle
 
 
 def is_wanted(person: Person, category: Category, channel: DeliveryChannel) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.person import AddressProblem, Person
 from cloudsched.domain.people import send_decision
-from cloudsched.domain.people.contacts import without_address
+from cloudsched.domain.people.contacts import find_reach, without_address
 from cloudsched.engine.people.record_changes import change_person
 from cloudsched.engine.people.webhook_secrets import WebhookSecrets
 from cloudsched.engine.ports.sender import Hold, Recipient, Suppress
@@ -51,20 +51,12 @@ class PeopleRecipients:
             return Hold(decision.until, decision.reason)
         if isinstance(decision, send_decision.Suppress):
             return Suppress(decision.reason)
-        return Suppress("No contacts are stored for the owner.") if person is None else self._contacts(person, way)
-
-    def _contacts(self, person: Person, channel: DeliveryChannel) -> tuple[Recipient, ...]:
-        match channel:
-            case DeliveryChannel.EMAIL:
-                return (Recipient(address=person.verified_address or "", name=person.name),)
-            case DeliveryChannel.MOBILE:
-                return tuple(Recipient(address=each.token, name=person.name) for each in person.devices)
-            case DeliveryChannel.WEBHOOK:
-                return (Recipient(address=person.verified_webhook or "", secrets=self._secrets.current(person.owner)),)
-            case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
-                return ()  # nothing is sent to a person by these
-            case unknown:
-                assert_never(unknown)
+        if person is None:
+            return Suppress("No contacts are stored for the owner.")
+        name, secrets = person.name, tuple[str, ...]()
+        if way.traits.is_signed:
+            name, secrets = "", self._secrets.current(person.owner)
+        return tuple(Recipient(address=each, name=name, secrets=secrets) for each in find_reach(person, way).addresses)
 
     def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a task's own completion callback, signed like its owner's webhook."""

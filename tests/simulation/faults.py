@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from random import Random
@@ -134,274 +134,208 @@ PROFILES = (
 )
 
 _HOURS = timedelta(hours=3)
-DURABLE_PROFILES = (
-    FaultProfile("durable fault-free", changes=24, length=_HOURS, is_durable=True),
-    FaultProfile("durable edits", changes=30, length=_HOURS, is_durable=True, redefines=0.4),
-    FaultProfile(
-        "durable edits with faults",
-        fault=0.04,
-        kill=0.02,
-        linger=0.15,
-        yields=0.2,
-        rivals=(1, 1, 3),
-        changes=30,
-        length=_HOURS,
-        is_durable=True,
-        redefines=0.4,
-    ),
-    FaultProfile("durable slow", linger=0.5, changes=24, length=_HOURS, is_durable=True),
-    FaultProfile("durable faults", fault=0.04, linger=0.05, changes=24, length=_HOURS, is_durable=True),
-    FaultProfile("durable crashes", kill=0.025, linger=0.1, changes=24, length=_HOURS, is_durable=True),
-    FaultProfile(
-        "durable all faults",
-        fault=0.05,
-        kill=0.02,
-        linger=0.15,
-        purge=0.1,
-        drift=timedelta(seconds=2),
-        changes=24,
-        length=_HOURS,
-        is_durable=True,
-    ),
-    FaultProfile(
-        "durable rivals",
-        fault=0.03,
-        kill=0.01,
-        linger=0.1,
-        yields=0.3,
-        drift=timedelta(seconds=1),
-        steps=0.05,
-        changes=24,
-        rivals=(1, 2, 3),
-        length=_HOURS,
-        is_durable=True,
-    ),
-    FaultProfile(
-        "durable years", fault=0.03, kill=0.01, purge=0.05, length=timedelta(days=70), is_long=True, is_durable=True
-    ),
-)
-
-WORKER_PROFILES = (
-    FaultProfile("workers fault-free", changes=24, length=_HOURS, has_workers=True),
-    FaultProfile(
-        "workers edits with faults",
-        fault=0.04,
-        kill=0.02,
-        linger=0.1,
-        yields=0.1,
-        rivals=(1, 1, 3),
-        changes=30,
-        length=_HOURS,
-        has_workers=True,
-        redefines=0.4,
-    ),
-    FaultProfile("workers slow", linger=0.3, changes=24, length=_HOURS, has_workers=True),
-    FaultProfile("workers faults", fault=0.06, linger=0.05, changes=24, length=_HOURS, has_workers=True),
-    FaultProfile("workers crashes", kill=0.04, linger=0.1, changes=24, length=_HOURS, has_workers=True),
-    FaultProfile(
-        "workers all faults",
-        fault=0.06,
-        kill=0.03,
-        linger=0.15,
-        purge=0.1,
-        drift=timedelta(seconds=1),
-        changes=24,
-        length=_HOURS,
-        has_workers=True,
-    ),
-    FaultProfile(
-        "workers crowd",
-        fault=0.02,
-        kill=0.01,
-        linger=0.3,
-        changes=8,
-        length=_HOURS / 2,
-        is_crowded=True,
-        has_workers=True,
-    ),
-    FaultProfile(
-        "workers rivals",
-        fault=0.04,
-        kill=0.02,
-        linger=0.1,
-        yields=0.3,
-        drift=timedelta(seconds=1),
-        steps=0.05,
-        changes=24,
-        rivals=(1, 2, 3),
-        length=_HOURS,
-        has_workers=True,
-    ),
-    FaultProfile(
-        "workers edits at locks",
-        fault=0.02,
-        kill=0.01,
-        linger=0.3,
-        yields=0.2,
-        changes=16,
-        rivals=(1, 1, 3),
-        length=_HOURS / 2,
-        is_crowded=True,
-        moves_locks=True,
-        has_workers=True,
-    ),
-    FaultProfile(
-        "workers years", fault=0.04, kill=0.02, purge=0.05, length=timedelta(days=70), is_long=True, has_workers=True
-    ),
-    FaultProfile(
-        "workers durable",
-        fault=0.03,
-        kill=0.015,
-        linger=0.1,
-        changes=24,
-        length=_HOURS,
-        is_durable=True,
-        has_workers=True,
-    ),
-)
-
-_DAYS = timedelta(days=7)
-CALENDAR_PROFILES = (
-    FaultProfile("calendars fault-free", changes=24, length=_DAYS, has_calendars=True),
-    FaultProfile("calendars slow", linger=0.2, changes=24, length=_DAYS, has_calendars=True),
-    FaultProfile("calendars faults", fault=0.05, linger=0.05, changes=24, length=_DAYS, has_calendars=True),
-    FaultProfile("calendars crashes", kill=0.03, linger=0.1, changes=24, length=_DAYS, has_calendars=True),
-    FaultProfile(
-        "calendars rivals",
-        fault=0.04,
-        kill=0.02,
-        linger=0.1,
-        yields=0.3,
-        purge=0.05,
-        drift=timedelta(seconds=1),
-        changes=24,
-        rivals=(1, 2, 3),
-        length=_DAYS,
-        has_calendars=True,
-    ),
-)
-
-JOURNEY_PROFILES = (
-    FaultProfile("journeys fault-free", changes=50, length=_DAYS, has_journeys=True),
-    FaultProfile("journeys slow", linger=0.2, changes=50, length=_DAYS, has_journeys=True),
-    FaultProfile("journeys faults", fault=0.05, linger=0.05, changes=50, length=_DAYS, has_journeys=True),
-    FaultProfile("journeys crashes", kill=0.03, linger=0.1, changes=50, length=_DAYS, has_journeys=True),
-    FaultProfile(
-        "journeys rivals",
-        fault=0.04,
-        kill=0.02,
-        linger=0.1,
-        yields=0.3,
-        purge=0.05,
-        drift=timedelta(seconds=1),
-        changes=50,
-        rivals=(1, 2, 3),
-        length=_DAYS,
-        has_journeys=True,
-    ),
-)
-
-CHANNEL_PROFILES = (
-    FaultProfile("channels fault-free", changes=24, has_channels=True),
-    FaultProfile("channels slow", linger=0.2, changes=24, has_channels=True),
-    FaultProfile("channels faults", fault=0.08, linger=0.05, changes=24, has_channels=True),
-    FaultProfile("channels crashes", kill=0.05, linger=0.1, changes=24, has_channels=True),
-    FaultProfile(
-        "channels all faults",
-        fault=0.08,
-        kill=0.03,
-        linger=0.1,
-        yields=0.3,
-        purge=0.1,
-        changes=24,
-        rivals=(1, 2),
-        has_channels=True,
-    ),
-)
-
-BUDGET_PROFILES = (
-    FaultProfile("budgets fault-free", changes=30, has_budgets=True),
-    FaultProfile("budgets slow", linger=0.3, changes=30, has_budgets=True),
-    FaultProfile("budgets faults", fault=0.06, linger=0.05, changes=30, has_budgets=True),
-    FaultProfile("budgets crashes", kill=0.04, linger=0.1, changes=30, has_budgets=True),
-    FaultProfile(
-        "budgets all faults",
-        fault=0.06,
-        kill=0.02,
-        linger=0.15,
-        yields=0.3,
-        purge=0.1,
-        rivals=(1, 2, 3),
-        changes=30,
-        has_budgets=True,
-    ),
-    FaultProfile("budgets workers", linger=0.2, yields=0.2, changes=30, has_workers=True, has_budgets=True),
-    FaultProfile(
-        "budgets durable", linger=0.2, yields=0.2, changes=30, length=_HOURS, is_durable=True, has_budgets=True
-    ),
-)
-
 _NIGHT = timedelta(hours=4)
-REQUEST_PROFILES = (
-    FaultProfile("requests fault-free", changes=4, length=_NIGHT, loses_answers=True),
-    FaultProfile("requests faults", fault=0.06, linger=0.05, changes=4, length=_NIGHT, loses_answers=True),
-    FaultProfile("requests crashes", kill=0.04, linger=0.1, changes=4, length=_NIGHT, loses_answers=True),
-    FaultProfile(
-        "requests all faults",
-        fault=0.06,
-        kill=0.02,
-        linger=0.15,
-        yields=0.3,
-        purge=0.1,
-        drift=timedelta(seconds=1),
-        steps=0.05,
-        changes=8,
-        rivals=(1, 2),
-        length=_NIGHT,
-        loses_answers=True,
-    ),
+_DAYS = timedelta(days=7)
+_SEASON = timedelta(days=70)
+
+
+def _make_profiles(base: FaultProfile, changes: dict[str, dict[str, Any]]) -> tuple[FaultProfile, ...]:
+    """Return the profiles of one workload: those of its base, each with its own faults, by their names."""
+    return tuple(replace(base, name=f"{base.name} {name}", **more) for name, more in changes.items())
+
+
+DURABLE_PROFILES = _make_profiles(
+    FaultProfile("durable", changes=24, length=_HOURS, is_durable=True),
+    {
+        "fault-free": {},
+        "edits": {"changes": 30, "redefines": 0.4},
+        "edits with faults": {
+            "fault": 0.04,
+            "kill": 0.02,
+            "linger": 0.15,
+            "yields": 0.2,
+            "rivals": (1, 1, 3),
+            "changes": 30,
+            "redefines": 0.4,
+        },
+        "slow": {"linger": 0.5},
+        "faults": {"fault": 0.04, "linger": 0.05},
+        "crashes": {"kill": 0.025, "linger": 0.1},
+        "all faults": {"fault": 0.05, "kill": 0.02, "linger": 0.15, "drift": timedelta(seconds=2), "purge": 0.1},
+        "rivals": {
+            "fault": 0.03,
+            "kill": 0.01,
+            "linger": 0.1,
+            "drift": timedelta(seconds=1),
+            "steps": 0.05,
+            "yields": 0.3,
+            "rivals": (1, 2, 3),
+        },
+        "years": {"fault": 0.03, "kill": 0.01, "purge": 0.05, "changes": 12, "length": _SEASON, "is_long": True},
+    },
 )
 
-SHARD_PROFILES = (
-    FaultProfile("shards fault-free", changes=24, length=_HOURS, is_sharded=True),
-    FaultProfile("shards slow", linger=0.3, purge=0.5, changes=24, length=_HOURS, is_sharded=True),
-    FaultProfile(
-        "shards all faults",
-        fault=0.08,
-        kill=0.03,
-        linger=0.15,
-        yields=0.2,
-        purge=0.2,
-        drift=timedelta(seconds=2),
-        changes=24,
-        rivals=(1, 2),
-        length=_HOURS,
-        is_sharded=True,
-    ),
+WORKER_PROFILES = _make_profiles(
+    FaultProfile("workers", changes=24, length=_HOURS, has_workers=True),
+    {
+        "fault-free": {},
+        "edits with faults": {
+            "fault": 0.04,
+            "kill": 0.02,
+            "linger": 0.1,
+            "yields": 0.1,
+            "rivals": (1, 1, 3),
+            "changes": 30,
+            "redefines": 0.4,
+        },
+        "slow": {"linger": 0.3},
+        "faults": {"fault": 0.06, "linger": 0.05},
+        "crashes": {"kill": 0.04, "linger": 0.1},
+        "all faults": {"fault": 0.06, "kill": 0.03, "linger": 0.15, "drift": timedelta(seconds=1), "purge": 0.1},
+        "crowd": {"fault": 0.02, "kill": 0.01, "linger": 0.3, "changes": 8, "length": _HOURS / 2, "is_crowded": True},
+        "rivals": {
+            "fault": 0.04,
+            "kill": 0.02,
+            "linger": 0.1,
+            "drift": timedelta(seconds=1),
+            "steps": 0.05,
+            "yields": 0.3,
+            "rivals": (1, 2, 3),
+        },
+        "edits at locks": {
+            "fault": 0.02,
+            "kill": 0.01,
+            "linger": 0.3,
+            "yields": 0.2,
+            "rivals": (1, 1, 3),
+            "changes": 16,
+            "length": _HOURS / 2,
+            "is_crowded": True,
+            "moves_locks": True,
+        },
+        "years": {"fault": 0.04, "kill": 0.02, "purge": 0.05, "changes": 12, "length": _SEASON, "is_long": True},
+        "durable": {"fault": 0.03, "kill": 0.015, "linger": 0.1, "is_durable": True},
+    },
 )
 
-QUICK_PROFILES = (
-    FaultProfile("quick fault-free", changes=24, length=_HOURS, has_quick=True),
-    FaultProfile("quick slow", linger=0.3, changes=24, length=_HOURS, has_quick=True),
-    FaultProfile("quick faults", fault=0.08, linger=0.05, changes=24, length=_HOURS, has_quick=True),
-    FaultProfile("quick crashes", kill=0.05, linger=0.1, changes=24, length=_HOURS, has_quick=True),
-    FaultProfile(
-        "quick rivals",
-        fault=0.06,
-        kill=0.02,
-        linger=0.15,
-        yields=0.3,
-        purge=0.05,
-        drift=timedelta(seconds=1),
-        steps=0.05,
-        changes=24,
-        rivals=(1, 2, 3),
-        length=_HOURS,
-        has_quick=True,
-    ),
-    FaultProfile(
-        "quick durable", fault=0.03, kill=0.015, linger=0.1, changes=24, length=_HOURS, is_durable=True, has_quick=True
-    ),
+CALENDAR_PROFILES = _make_profiles(
+    FaultProfile("calendars", changes=24, length=_DAYS, has_calendars=True),
+    {
+        "fault-free": {},
+        "slow": {"linger": 0.2},
+        "faults": {"fault": 0.05, "linger": 0.05},
+        "crashes": {"kill": 0.03, "linger": 0.1},
+        "rivals": {
+            "fault": 0.04,
+            "kill": 0.02,
+            "linger": 0.1,
+            "drift": timedelta(seconds=1),
+            "yields": 0.3,
+            "rivals": (1, 2, 3),
+            "purge": 0.05,
+        },
+    },
+)
+
+JOURNEY_PROFILES = _make_profiles(
+    FaultProfile("journeys", changes=50, length=_DAYS, has_journeys=True),
+    {
+        "fault-free": {},
+        "slow": {"linger": 0.2},
+        "faults": {"fault": 0.05, "linger": 0.05},
+        "crashes": {"kill": 0.03, "linger": 0.1},
+        "rivals": {
+            "fault": 0.04,
+            "kill": 0.02,
+            "linger": 0.1,
+            "drift": timedelta(seconds=1),
+            "yields": 0.3,
+            "rivals": (1, 2, 3),
+            "purge": 0.05,
+        },
+    },
+)
+
+CHANNEL_PROFILES = _make_profiles(
+    FaultProfile("channels", changes=24, has_channels=True),
+    {
+        "fault-free": {},
+        "slow": {"linger": 0.2},
+        "faults": {"fault": 0.08, "linger": 0.05},
+        "crashes": {"kill": 0.05, "linger": 0.1},
+        "all faults": {"fault": 0.08, "kill": 0.03, "linger": 0.1, "yields": 0.3, "rivals": (1, 2), "purge": 0.1},
+    },
+)
+
+BUDGET_PROFILES = _make_profiles(
+    FaultProfile("budgets", changes=30, has_budgets=True),
+    {
+        "fault-free": {},
+        "slow": {"linger": 0.3},
+        "faults": {"fault": 0.06, "linger": 0.05},
+        "crashes": {"kill": 0.04, "linger": 0.1},
+        "all faults": {"fault": 0.06, "kill": 0.02, "linger": 0.15, "yields": 0.3, "rivals": (1, 2, 3), "purge": 0.1},
+        "workers": {"linger": 0.2, "yields": 0.2, "has_workers": True},
+        "durable": {"linger": 0.2, "yields": 0.2, "length": _HOURS, "is_durable": True},
+    },
+)
+
+REQUEST_PROFILES = _make_profiles(
+    FaultProfile("requests", changes=4, length=_NIGHT, loses_answers=True),
+    {
+        "fault-free": {},
+        "faults": {"fault": 0.06, "linger": 0.05},
+        "crashes": {"kill": 0.04, "linger": 0.1},
+        "all faults": {
+            "fault": 0.06,
+            "kill": 0.02,
+            "linger": 0.15,
+            "drift": timedelta(seconds=1),
+            "steps": 0.05,
+            "yields": 0.3,
+            "rivals": (1, 2),
+            "purge": 0.1,
+            "changes": 8,
+        },
+    },
+)
+
+SHARD_PROFILES = _make_profiles(
+    FaultProfile("shards", changes=24, length=_HOURS, is_sharded=True),
+    {
+        "fault-free": {},
+        "slow": {"linger": 0.3, "purge": 0.5},
+        "all faults": {
+            "fault": 0.08,
+            "kill": 0.03,
+            "linger": 0.15,
+            "drift": timedelta(seconds=2),
+            "yields": 0.2,
+            "rivals": (1, 2),
+            "purge": 0.2,
+        },
+    },
+)
+
+QUICK_PROFILES = _make_profiles(
+    FaultProfile("quick", changes=24, length=_HOURS, has_quick=True),
+    {
+        "fault-free": {},
+        "slow": {"linger": 0.3},
+        "faults": {"fault": 0.08, "linger": 0.05},
+        "crashes": {"kill": 0.05, "linger": 0.1},
+        "rivals": {
+            "fault": 0.06,
+            "kill": 0.02,
+            "linger": 0.15,
+            "drift": timedelta(seconds=1),
+            "steps": 0.05,
+            "yields": 0.3,
+            "rivals": (1, 2, 3),
+            "purge": 0.05,
+        },
+        "durable": {"fault": 0.03, "kill": 0.015, "linger": 0.1, "is_durable": True},
+    },
 )
 
 RESTART_PROFILES = (

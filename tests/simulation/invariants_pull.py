@@ -4,7 +4,7 @@ W1  Work for workers is claimed only by a worker that matches it; work for execu
 W2  A worker receives what was offered: due, of an ACTIVE task, not expired, and the first of its task.
 W3  A task's offer says exactly what waits for a worker: it is there as soon as that is due, and no longer.
 W4  Without faults the most urgent work is claimed first, among equals what is due first, and nothing stays unclaimed.
-W5  A lease that has not lapsed is renewed and ended by its holder, while that lives; its place at the lock ends with it.
+W5  A lease that has not lapsed is renewed and ended by its holder, while that lives; its place at a lock ends with it.
 W6  Released work costs no attempt, and the same commit offers it again.
 W7  A result counts once, however often it is reported; a worker can rely on the answer, accepted or refused.
 W8  Nothing that is offered waits for ever while workers poll, and nothing waits for a lock that is free.

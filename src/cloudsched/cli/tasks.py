@@ -16,9 +16,8 @@ from cloudsched.cli.across import batch, executions, occurrences
 from cloudsched.cli.api_group import ApiGroup, api_options, json_option, key_option, pass_client
 from cloudsched.cli.choices import TASK_STATUS
 from cloudsched.cli.execution_log import print_execution_log, print_log_of
-from cloudsched.cli.instants import parse_once
-from cloudsched.cli.occurrences import backfill, upcoming, why
-from cloudsched.errors import NotFound, QuotaExceeded, Unavailable
+from cloudsched.cli.instants import parse_instant, parse_once
+from cloudsched.errors import InvalidSchedule, NotFound, QuotaExceeded, Unavailable
 from cloudsched.local.untrusted_text import print_error, to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -29,77 +28,6 @@ if TYPE_CHECKING:
     from cloudsched.client.client import Client
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.task import FieldChange, HistoryEntry
-
-
-@click.command()
-@click.argument("task_id")
-@click.option("--execution", metavar="ID", help="Show only this execution's calls and their descendants.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-@pass_client
-def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) -> None:
-    """Draw a task with the calls below it, each with its progress and steps (`logs` shows those of all executions)."""
-    view = client.tree(task_id, execution)
-    if as_json:
-        click.echo(to_json_line(view.model_dump(mode="json", by_alias=True)))
-        return
-    from cloudsched.cli.output import draw_tree, make_console  # noqa: PLC0415 - not needed for --help, nor for JSON
-
-    make_console().print(draw_tree(client, view, execution))
-
-
-@click.command()
-@click.argument("task_id")
-@click.argument("event")
-@click.option("--payload", default="null", help="The event's payload, as JSON.")
-@click.option(
-    "--execution", metavar="ID", help="Send to this execution only; else the first that waits for it takes it."
-)
-@key_option
-@pass_client
-def send(client: Client, task_id: str, event: str, *, payload: str, execution: str | None, key: str | None) -> None:
-    """Send EVENT to a task's durable handler."""
-    try:
-        content = json.loads(payload)
-    except ValueError as error:
-        raise click.UsageError(f"--payload is not JSON: {error}") from error
-    client.send_event(task_id, event, content, execution_id=execution, idempotency_key=key)
-    click.echo(f"sent {event}")
-
-
-@click.command()
-@click.argument("task_id", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@pass_client
-def history(client: Client, task_id: str, *, as_json: bool) -> None:
-    """Show what was done with a task by hand: who changed what and when, the latest first."""
-    found = client.history(task_id)
-    if as_json:
-        click.echo(to_json_line(found.to_wire()))
-        return
-    for entry in found.entries:
-        shown = f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}", entry.action.lower(), f"by {name_actor(entry)}"
-        click.echo("  ".join(map(to_printable, (*shown, *filter(None, (entry.execution_id, entry.reason))))))
-        for each in entry.fields:
-            click.echo(f"  - {to_printable(describe_change(each))}")
-    if found.omitted_entries:
-        click.echo(f"Earlier entries that are not kept: {found.omitted_entries}.")
-    elif not found.entries:
-        click.echo("Nothing was done with it by hand.")
-
-
-def name_actor(entry: HistoryEntry) -> str:
-    """Return who did it."""
-    if entry.by is None:
-        return "the scheduler"
-    subject = entry.by.subject or "the app's own code"
-    return subject if entry.by.via is None else f"{subject}, through {entry.by.via}"
-
-
-def describe_change(change: FieldChange) -> str:
-    """Return a changed field, with its values as far as they are shown."""
-    if change.before is None and change.after is None:
-        return change.field
-    return f"{change.field}: {change.before or '(none, or not shown)'} → {change.after or '(none, or not shown)'}"
 
 
 POLL_SECONDS = 1.0
@@ -142,7 +70,7 @@ def tasks() -> None:
     """Show and change tasks through the API."""
 
 
-for _command in (tree, send, backfill, executions, occurrences, upcoming, why, history, batch):
+for _command in (executions, occurrences, batch):
     tasks.add_command(_command)
 
 
@@ -322,6 +250,125 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, execution: s
         click.echo("No executions yet.")
 
 
+@tasks.command()
+@_task_id_argument
+@click.argument("start")
+@click.argument("end")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of START and END, if they have no offset.")
+@key_option
+@json_option
+@pass_client
+def backfill(
+    client: Client, task_id: str, start: str, end: str, *, timezone: str | None, key: str | None, as_json: bool
+) -> None:
+    """Run the past occurrences from START to END (both included), one after the other.
+
+    Both are instants, such as 2027-01-01T09:00:00Z.
+    """
+    first, last = parse_instant(start, timezone, "START"), parse_instant(end, timezone, "END")
+    _make_printer(as_json=as_json).print_task(client.backfill(task_id, first, last, idempotency_key=key))
+
+
+@tasks.command()
+@_task_id_argument
+@json_option
+@pass_client
+def why(client: Client, task_id: str, *, as_json: bool) -> None:
+    """Say why a task runs when it does, or does not run."""
+    explanation = client.explain(task_id)
+    if as_json:
+        click.echo(to_json_line(explanation.model_dump(mode="json", by_alias=True, exclude_none=True)))
+        return
+    summary, *others = (to_printable(finding.sentence) for finding in explanation.findings)
+    click.echo(f"{explanation.status}: {summary}")
+    for sentence in others:
+        click.echo(f"  - {sentence}")
+
+
+@tasks.command()
+@_task_id_argument
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many to show.")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone to show them in. [default: the task's own]")
+@json_option
+@pass_client
+def upcoming(client: Client, task_id: str, *, count: int, timezone: str | None, as_json: bool) -> None:
+    """Show when a task runs next, in its time zone and in UTC."""
+    occurrences = client.upcoming(task_id, count)
+    if as_json:
+        click.echo(json.dumps([at.astimezone(UTC).isoformat().replace("+00:00", "Z") for at in occurrences]))
+        return
+    if not occurrences:
+        click.echo("It does not run again.")
+        return
+    from cloudsched.cli.output import make_console  # noqa: PLC0415 - not needed for JSON
+    from cloudsched.domain.recurrence.time_zones import load_tzinfo  # noqa: PLC0415 - not needed for JSON
+
+    try:
+        zone = load_tzinfo(timezone or client.get(task_id).timezone)
+    except InvalidSchedule as error:
+        raise click.UsageError(f"--timezone: {error.problem} ({error.hint}).") from None
+    is_narrow = make_console().width < len("Mon 2027-01-04 09:00:00 +0100  2027-01-04 08:00:00 UTC")
+    for at in occurrences:
+        gap = "\n  " if is_narrow else "  "
+        click.echo(f"{at.astimezone(zone):%a %Y-%m-%d %H:%M:%S %z}{gap}{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+
+
+@tasks.command()
+@click.argument("task_id")
+@click.option("--execution", metavar="ID", help="Show only this execution's calls and their descendants.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@pass_client
+def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) -> None:
+    """Draw a task with the calls below it, each with its progress and steps (`logs` shows those of all executions)."""
+    view = client.tree(task_id, execution)
+    if as_json:
+        click.echo(to_json_line(view.model_dump(mode="json", by_alias=True)))
+        return
+    from cloudsched.cli.output import draw_tree, make_console  # noqa: PLC0415 - not needed for --help, nor for JSON
+
+    make_console().print(draw_tree(client, view, execution))
+
+
+@tasks.command()
+@click.argument("task_id")
+@click.argument("event")
+@click.option("--payload", default="null", help="The event's payload, as JSON.")
+@click.option(
+    "--execution", metavar="ID", help="Send to this execution only; else the first that waits for it takes it."
+)
+@key_option
+@pass_client
+def send(client: Client, task_id: str, event: str, *, payload: str, execution: str | None, key: str | None) -> None:
+    """Send EVENT to a task's durable handler."""
+    try:
+        content = json.loads(payload)
+    except ValueError as error:
+        raise click.UsageError(f"--payload is not JSON: {error}") from error
+    client.send_event(task_id, event, content, execution_id=execution, idempotency_key=key)
+    click.echo(f"sent {event}")
+
+
+@tasks.command()
+@_task_id_argument
+@json_option
+@pass_client
+def history(client: Client, task_id: str, *, as_json: bool) -> None:
+    """Show what was done with a task by hand: who changed what and when, the latest first."""
+    found = client.history(task_id)
+    if as_json:
+        click.echo(to_json_line(found.to_wire()))
+        return
+    for entry in found.entries:
+        shown = f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}", entry.action.lower(), f"by {name_actor(entry)}"
+        click.echo("  ".join(map(to_printable, (*shown, *filter(None, (entry.execution_id, entry.reason))))))
+        for each in entry.fields:
+            click.echo(f"  - {to_printable(describe_change(each))}")
+    if found.omitted_entries:
+        click.echo(f"Earlier entries that are not kept: {found.omitted_entries}.")
+    elif not found.entries:
+        click.echo("Nothing was done with it by hand.")
+
+
 def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -> Iterator[Execution]:
     """Yield a task's executions, earliest first, and each one again whenever it has changed, until the task has ended.
 
@@ -433,3 +480,18 @@ def _parse_json(option: str, text: str) -> Any:  # noqa: ANN401 - any JSON value
         return json.loads(text)
     except ValueError as error:
         raise click.UsageError(f"{option} is not JSON: {error}") from error
+
+
+def name_actor(entry: HistoryEntry) -> str:
+    """Return who did it."""
+    if entry.by is None:
+        return "the scheduler"
+    subject = entry.by.subject or "the app's own code"
+    return subject if entry.by.via is None else f"{subject}, through {entry.by.via}"
+
+
+def describe_change(change: FieldChange) -> str:
+    """Return a changed field, with its values as far as they are shown."""
+    if change.before is None and change.after is None:
+        return change.field
+    return f"{change.field}: {change.before or '(none, or not shown)'} → {change.after or '(none, or not shown)'}"

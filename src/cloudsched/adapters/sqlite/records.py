@@ -1,13 +1,16 @@
-"""Records in SQLite: one table for all kinds."""
+"""Rows beside tasks in SQLite: records of all kinds in one table, inboxes, locks and their waiters."""
 
 from __future__ import annotations
 
+import json
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from cloudsched.adapters.sqlite.queries import BODY, to_microseconds
+from cloudsched.adapters.sqlite.queries import BODY, build_waiter_statement, to_microseconds
 from cloudsched.domain.documents.document_size import require_document_fits
+from cloudsched.domain.documents.execution import Message
+from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.records import R, Version, VersionedRecord, require_listed_by_owner
 from cloudsched.errors import VersionConflict
@@ -15,9 +18,117 @@ from cloudsched.errors import VersionConflict
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
+    from datetime import datetime
 
     from cloudsched.adapters.sqlite.database import Database
     from cloudsched.domain.documents.record import Record
+    from cloudsched.engine.ports.store import DeliveryMark, VersionedLock
+
+
+_INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
+_DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
+_HAS_LOCK = "SELECT 1 FROM locks WHERE key = ? AND version = ?"
+_PUT_WAITER = "INSERT OR REPLACE INTO waiters (lock_key, id, task_id, worker_group, body) VALUES (?, ?, ?, ?, ?)"
+_DELETE_WAITER = "DELETE FROM waiters WHERE lock_key = ? AND id = ?"
+
+
+def list_waiters(
+    database: Database, key: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
+) -> list[Waiter]:
+    """Return the first waiters of a lock, in their order; those of some tasks or of a group, if given."""
+    found, after = list[Waiter](), ""
+    while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
+        missing = limit - len(found)
+        rows = database.read(*build_waiter_statement(key, missing, after, task_ids, worker_group))
+        found += skip_unreadable((name, partial(_to_waiter, name, body)) for name, body in rows)
+        if len(rows) < missing:
+            break
+        after = rows[-1][0]
+    return found
+
+
+def write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
+    """Write or delete a lock and its waiters, if it has the version that was read; a new one gets a random version."""
+    key, version, document = lock.lock.key, lock.version, lock.new_document
+    if not lock.is_document_changed and version is not None:
+        done = connection.execute(_HAS_LOCK, (key, version.value)).fetchone() is not None
+    elif document.is_empty:
+        done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
+    elif version is None:
+        done = connection.execute(_INSERT_LOCK, (document.to_stored_json(), key, secrets.randbits(48))).rowcount == 1
+    else:
+        done = connection.execute(_UPDATE_LOCK, (document.to_stored_json(), key, version.value)).rowcount == 1
+    if not done:
+        raise VersionConflict(f"lock {key}")
+    for each in lock.left:
+        connection.execute(_DELETE_WAITER, (key, each.entry_id))
+    for each in lock.entered:
+        connection.execute(_PUT_WAITER, (key, each.entry_id, each.task_id, each.worker_group, each.to_stored_json()))
+
+
+def _to_waiter(name: str, body: bytes) -> Waiter:
+    return Waiter.from_stored(name, json.loads(body))
+
+
+_HAS_TASK: Final = "SELECT 1 FROM tasks WHERE id = ? AND version = ?"
+_MARK_DELIVERED: Final = (
+    "UPDATE executions SET body = json_set(body, '$.isDelivered', json('true')) WHERE task_id = ? AND id = ?"
+)
+
+
+def mark_delivered(connection: sqlite3.Connection, mark: DeliveryMark) -> None:
+    """Set `is_delivered`, or check that the other deliveries have not ended.
+
+    Raises:
+        VersionConflict: Another one has changed, or there is no such record.
+    """
+    for each in mark.unfinished:
+        if connection.execute(_HAS_TASK, (each.task.id, each.version.value)).fetchone() is None:
+            raise VersionConflict(f"task {each.task.id}")
+    if not mark.unfinished and connection.execute(_MARK_DELIVERED, (mark.task_id, mark.execution_id)).rowcount != 1:
+        raise VersionConflict(f"execution {mark.execution_id} of {mark.task_id}")
+
+
+_LOAD_MESSAGE = "SELECT CAST(body AS BLOB) FROM messages WHERE owner = ? AND id = ?"
+_UPDATE_MESSAGE = "UPDATE messages SET body = ? WHERE owner = ? AND id = ?"
+_COUNT_UNREAD = """SELECT count(*) FROM
+    (SELECT 1 FROM messages WHERE owner = ? AND body ->> '$.isRead' = 0 LIMIT ?)"""
+_REMOVE_MESSAGES = (
+    """DELETE FROM messages WHERE (owner, id) IN (SELECT owner, id FROM messages WHERE owner = ? LIMIT 500)"""
+)
+
+
+class SqliteInbox:
+    """An `InboxStore` in the database of a `SqliteStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def mark_read(self, owner: str, message_id: str, at: datetime) -> Message | None:
+        """Record when a message was read, unless it already was; return it, or None."""
+
+        def work(connection: sqlite3.Connection) -> Message | None:
+            rows = connection.execute(_LOAD_MESSAGE, (owner, message_id)).fetchall()
+            if not rows:
+                return None
+            message = Message.from_stored_json(message_id, rows[0][0])
+            if not message.is_read:
+                message = message.model_copy(update={"is_read": True, "read_at": at})
+                connection.execute(_UPDATE_MESSAGE, (message.to_stored_json(), owner, message_id))
+            return message
+
+        return self._database.write(work)
+
+    def count_unread(self, owner: str, up_to: int) -> int:
+        """Return how many of an owner's messages were not read, at most `up_to`."""
+        ((count,),) = self._database.read(_COUNT_UNREAD, (owner, up_to))
+        return int(str(count))
+
+    def remove_some(self, owner: str) -> int:
+        """Delete some of an owner's messages; return how many."""
+        return self._database.write(lambda connection: connection.execute(_REMOVE_MESSAGES, (owner,)).rowcount)
+
 
 _LOAD = f"SELECT version, {BODY} FROM records WHERE kind = ? AND id = ?"  # noqa: S608 - no input
 _LIST = f"SELECT id, {BODY} FROM records WHERE kind = ? AND owner = ? AND id > ? ORDER BY id LIMIT ?"  # noqa: S608 - the same

@@ -13,8 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.adapters.sqlite.database import Database, Row
-from cloudsched.adapters.sqlite.inbox import SqliteInbox, mark_delivered
-from cloudsched.adapters.sqlite.locks import list_waiters, write_lock
 from cloudsched.adapters.sqlite.queries import (
     BODY,
     Listing,
@@ -23,7 +21,7 @@ from cloudsched.adapters.sqlite.queries import (
     from_microseconds,
     to_microseconds,
 )
-from cloudsched.adapters.sqlite.records import SqliteRecords
+from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, list_waiters, mark_delivered, write_lock
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION, UPGRADES
 from cloudsched.adapters.sqlite.search import PUT_EXECUTION, SqliteSearch, fetch_page, to_execution_row
 from cloudsched.adapters.sqlite.task_rows import DELETE_OFFER, TaskVersion, to_json, to_task_row, write_task

@@ -233,11 +233,15 @@ class Queue:
         Raises:
             RpcError: NOT_FOUND if there is none.
         """
+        task = self._get_quietly(task_id, now)
+        self._delete(task, now)
+
+    def _get_quietly(self, task_id: str, now: datetime) -> Task:
+        """Return the task; an error does not say whether there was one recently."""
         try:
-            task = self.get(task_id, now)
+            return self.get(task_id, now)
         except RpcError:
             raise not_found() from None
-        self._delete(task, now)
 
     def purge(self, now: datetime) -> None:
         """Delete all tasks."""
@@ -255,10 +259,7 @@ class Queue:
         Raises:
             RpcError: NOT_FOUND if there is none.
         """
-        try:
-            task = self.get(task_id, now)
-        except RpcError:
-            raise not_found() from None
+        task = self._get_quietly(task_id, now)
         task.schedule_at = now
         return self._send(task, now)
 

@@ -154,10 +154,7 @@ class Queues:
         Raises:
             RpcError: NOT_FOUND if there is none.
         """
-        queue = self.queues.get(queue_name)
-        if queue is None:
-            raise not_found()
-        return queue.get(task_id, now)
+        return self._find(queue_name).get(task_id, now)
 
     def delete_task(self, queue_name: str, task_id: str, now: datetime) -> None:
         """Delete a task.
@@ -165,10 +162,7 @@ class Queues:
         Raises:
             RpcError: NOT_FOUND if there is none.
         """
-        queue = self.queues.get(queue_name)
-        if queue is None:
-            raise not_found()
-        queue.remove(task_id, now)
+        self._find(queue_name).remove(task_id, now)
 
     def run_task(self, queue_name: str, task_id: str, now: datetime) -> Dispatch:
         """Dispatch a task at once, regardless of the queue's state and rate.
@@ -176,10 +170,13 @@ class Queues:
         Raises:
             RpcError: NOT_FOUND if there is none.
         """
+        return self._find(queue_name).run_now(task_id, now)
+
+    def _find(self, queue_name: str) -> Queue:
         queue = self.queues.get(queue_name)
         if queue is None:
             raise not_found()
-        return queue.run_now(task_id, now)
+        return queue
 
     def clear(self) -> None:
         """Delete every queue, task and reserved name."""

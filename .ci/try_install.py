@@ -31,7 +31,8 @@ if "dev" not in extras:
 else:
     parts = ["cloudsched."]
 names = [module.name for module in pkgutil.walk_packages([str(own)], "cloudsched.") if module.name not in left_out]
-chosen = [name for name in names if name.startswith(tuple(parts))]
+django = "cloudsched.outbox.django"  # needs a project's settings
+chosen = [name for name in names if name.startswith(tuple(parts)) and not name.startswith(django)]
 for name in chosen:
     import_module(name)
 

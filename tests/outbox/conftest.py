@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import BaseModel
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 from tests.outbox.orders import ORDERS
 from tests.outbox.postgres_server import run_server
+from tests.outbox.shops import DjangoShop, Shop, SqlalchemyShop, open_django_database
 
 from cloudsched import App, Context, Settings
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox, metadata
@@ -45,14 +46,34 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def engine(url: str) -> Iterator[Engine]:
-    """Return an engine of a database with the caller's table, and the outbox's."""
+def empty(url: str) -> Iterator[Engine]:
+    """Return an engine of a database without tables of ours."""
     made = create_engine(url, poolclass=NullPool)
-    for each in (ORDERS.metadata, metadata):
-        each.drop_all(made)
-        each.create_all(made)
+    with made.begin() as connection:
+        for name in ("orders", "cloudsched_outbox", "django_migrations"):
+            connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
     yield made
     made.dispose()
+
+
+@pytest.fixture
+def engine(empty: Engine) -> Engine:
+    """Return an engine of a database with the caller's table, and the outbox's."""
+    for each in (ORDERS.metadata, metadata):
+        each.create_all(empty)
+    return empty
+
+
+@pytest.fixture(params=["sqlalchemy", "django"])
+def shop(request: pytest.FixtureRequest, url: str, empty: Engine, app: App, sim: Simulation) -> Iterator[Shop]:
+    """Return a caller whose outbox hands over to the simulation."""
+    assert sim.app is app
+    if request.param == "sqlalchemy":
+        metadata.create_all(empty)
+        yield SqlalchemyShop(empty, app)
+    else:
+        with open_django_database(url) as alias:
+            yield DjangoShop(alias, app)
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Engine, select
-from sqlalchemy.orm import Session
+from sqlalchemy import select
 from tests.harness import ROOT, process, wait_until
 from tests.outbox.orders import ORDERS
 from tests.outbox.writer import make_app
@@ -27,6 +26,9 @@ from cloudsched.outbox.target import AppTarget
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from sqlalchemy import Engine
+    from tests.outbox.shops import Shop
 
     from cloudsched import App, TaskDraft
     from cloudsched.outbox.rows import Database, Execute
@@ -95,21 +97,21 @@ class MortalTarget(AppTarget):
         self._life.step()
 
 
-def test_a_relay_may_die_between_any_two_statements(outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation) -> None:
+def test_a_relay_may_die_between_any_two_statements(shop: Shop, sim: Simulation) -> None:
     """Another goes on when the claim ends: each task is created, edited, cancelled and run once.
 
     The tasks run before that, so whatever were created twice would run twice.
     """
+    outbox = shop.outbox
     database = outbox._rows._database  # noqa: SLF001 - as the relay uses it
     for steps in itertools.count():
         ids = {name: f"{name}-{steps}" for name in ("once", "edited", "cancelled")}
-        with Session(engine) as session, session.begin():
-            outbox.create(session, **REMINDER, id=ids["once"])
-            outbox.create(session, **REMINDER, id=ids["edited"], schedule="in 1 hour")
-            outbox.create(session, **REMINDER, id=ids["cancelled"], schedule="in 1 hour")
-            session.flush()
-            outbox.create(session, **REMINDER, id=ids["edited"], schedule="in 1 hour", title="Edited")
-            outbox.cancel(session, ids["cancelled"])
+        with shop.begin() as caller:
+            caller.create(**REMINDER, id=ids["once"])
+            caller.create(**REMINDER, id=ids["edited"], schedule="in 1 hour")
+            caller.create(**REMINDER, id=ids["cancelled"], schedule="in 1 hour")
+            caller.create(**REMINDER, id=ids["edited"], schedule="in 1 hour", title="Edited")
+            caller.cancel(ids["cancelled"])
         life = Life(steps)
         mortal = Handover(Rows(MortalDatabase(database, life)), MortalTarget(sim.app, life), KEEP)
         has_died = False
@@ -133,20 +135,21 @@ def test_a_relay_may_die_between_any_two_statements(outbox: SqlalchemyOutbox, en
     assert steps > 20, "it died at every point"
 
 
-def test_a_late_repetition_changes_nothing(outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation) -> None:
+def test_a_late_repetition_changes_nothing(shop: Shop, sim: Simulation) -> None:
     """Such as that of a relay which was stopped for longer than its claim: the task has been edited since."""
-    with Session(engine) as session, session.begin():
-        outbox.create(session, **REMINDER, id="own", schedule="in 1 hour")
+    outbox = shop.outbox
+    with shop.begin() as caller:
+        caller.create(**REMINDER, id="own", schedule="in 1 hour")
     _, (first,) = outbox._rows.claim(sim.now)  # noqa: SLF001 - as that relay has done
     sim.advance(CLAIM)
-    with Session(engine) as session, session.begin():
-        outbox.create(session, **REMINDER, id="own", schedule="in 2 hours", title="Edited")
+    with shop.begin() as caller:
+        caller.create(**REMINDER, id="own", schedule="in 2 hours", title="Edited")
     assert outbox.hand_over() == 2
     outbox._handover._do(first)  # noqa: SLF001 - as that relay does when it goes on
     assert sim.app.get("own").title == "Edited"
 
 
-def test_two_relays_share_the_rows(outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation) -> None:
+def test_two_relays_share_the_rows(shop: Shop, sim: Simulation) -> None:
     """A thousand rows, each handed over by one of them."""
     calls: list[str] = []
 
@@ -155,13 +158,14 @@ def test_two_relays_share_the_rows(outbox: SqlalchemyOutbox, engine: Engine, sim
             calls.append(row_id)
             super().create(row_id, draft, written_at)
 
-    with Session(engine) as session, session.begin():
-        ids = {outbox.create(session, **REMINDER, schedule="in 1 hour") for _ in range(1000)}
+    with shop.begin() as caller:
+        ids = {caller.create(**REMINDER, schedule="in 1 hour") for _ in range(1000)}
     start = threading.Barrier(2)
 
     def relay() -> None:
         start.wait()
-        Handover(outbox._rows, Counting(sim.app), KEEP).run()  # noqa: SLF001 - as a relay does
+        Handover(shop.outbox._rows, Counting(sim.app), KEEP).run()  # noqa: SLF001 - as a relay does
+        shop.outbox._give_back(is_last=True)  # noqa: SLF001 - the same
 
     threads = [threading.Thread(target=relay) for _ in range(2)]
     for thread in threads:
@@ -169,7 +173,7 @@ def test_two_relays_share_the_rows(outbox: SqlalchemyOutbox, engine: Engine, sim
     for thread in threads:
         thread.join()
     assert len(calls) == len(set(calls)) == 1000
-    assert not outbox.rows(State.PENDING)
+    assert not shop.outbox.rows(State.PENDING)
     assert {sim.app.get(task_id).id for task_id in ids} == ids
 
 

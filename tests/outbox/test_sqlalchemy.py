@@ -6,18 +6,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sqlalchemy import Engine, create_engine, func, insert, select
+from sqlalchemy import Engine, create_engine, func, select
 from sqlalchemy.ext.asyncio import async_scoped_session, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 from tests.cases import try_each
-from tests.harness import wait_until
 from tests.outbox.conftest import START, Reminder
-from tests.outbox.orders import ORDERS
 
 from cloudsched import App, Schedule, TaskDraft
-from cloudsched.errors import InvalidInput, Misconfigured, NotFound
-from cloudsched.outbox.entry import State
+from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox, table
 
 if TYPE_CHECKING:
@@ -34,39 +31,6 @@ def task_ids(app: App) -> set[str]:
 def count_rows(engine: Engine) -> int:
     with engine.connect() as connection:
         return connection.scalar(select(func.count()).select_from(table)) or 0
-
-
-def test_a_committed_row_becomes_a_task_and_a_rolled_back_one_none(
-    outbox: SqlalchemyOutbox, engine: Engine, app: App
-) -> None:
-    """The row is part of the caller's transaction, with everything else that it writes."""
-    with Session(engine) as session, session.begin():
-        kept = outbox.create(session, **REMINDER)
-    with Session(engine) as session:
-        outbox.create(session, **REMINDER)
-        session.flush()
-        session.rollback()
-    with Session(engine) as session:
-        outbox.create(session, **REMINDER)  # never committed
-    assert not task_ids(app)
-    assert outbox.hand_over() == 1
-    assert task_ids(app) == {kept}
-
-
-def test_a_row_of_a_savepoint_shares_its_fate(outbox: SqlalchemyOutbox, engine: Engine, app: App) -> None:
-    """Also if the savepoint is nested in another one, which is rolled back."""
-    with Session(engine) as session, session.begin():
-        kept = {outbox.create(session, **REMINDER)}
-        with session.begin_nested():
-            kept |= {outbox.create(session, **REMINDER)}
-        with session.begin_nested() as savepoint:
-            outbox.create(session, **REMINDER)
-            with session.begin_nested():
-                outbox.create(session, **REMINDER)
-            savepoint.rollback()
-        kept |= {outbox.create(session, **REMINDER)}
-    assert outbox.hand_over() == 3
-    assert task_ids(app) == kept
 
 
 def test_a_connection_writes_rows_too(outbox: SqlalchemyOutbox, engine: Engine, app: App) -> None:
@@ -173,22 +137,6 @@ def test_a_function_a_draft_and_an_id_are_given_as_to_the_app(
     assert task_ids(app) == {"greet-Ada", "own", "mine"}
 
 
-def test_rows_of_one_task_are_handed_over_in_their_order(
-    outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation
-) -> None:
-    """A creation, an edit of it, and a cancellation."""
-    with Session(engine) as session, session.begin():
-        for title in ("First", "Second"):
-            outbox.create(session, **REMINDER, id="own", title=title, schedule="in 1 hour")
-            outbox.create(session, **REMINDER, id=f"other-{title}", schedule="in 1 hour")
-            session.flush()
-        outbox.cancel(session, "other-First")
-    assert outbox.hand_over() == 5
-    assert sim.app.get("own").title == "Second"
-    assert sim.app.get("other-First").status == "CANCELLED"
-    assert sim.app.get("other-Second").status == "ACTIVE"
-
-
 def test_a_cancellation_of_what_has_ended_changes_nothing(
     outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation
 ) -> None:
@@ -203,61 +151,6 @@ def test_a_cancellation_of_what_has_ended_changes_nothing(
     assert outbox.hand_over() == 1
     (failed,) = outbox.rows()
     assert (failed.task_id, failed.error) == ("unknown", "NotFound: There is no task 'unknown'.")
-
-
-def test_what_is_refused_is_told_in_the_row(outbox: SqlalchemyOutbox, engine: Engine, app: App) -> None:
-    """It can be retried once its cause is gone, or discarded; the others are handed over meanwhile."""
-    app.create(**{**REMINDER, "owner": "bob"}, id="taken", schedule="in 1 hour")
-    with Session(engine) as session, session.begin():
-        outbox.create(session, **REMINDER, id="taken")
-        outbox.create(session, **REMINDER, id="free")
-    assert outbox.hand_over() == 1
-    assert outbox.hand_over() == 0
-    (failed,) = outbox.rows()
-    assert (failed.task_id, failed.state) == ("taken", State.FAILED)
-    assert failed.error.startswith("InvalidInput: id: is taken")
-    app.delete("taken")
-    outbox.retry(failed.id)
-    assert outbox.hand_over() == 1
-    assert app.get("taken").owner == "ada"
-    assert not outbox.rows()
-    for change in (outbox.retry, outbox.discard):
-        with pytest.raises(NotFound):
-            change(failed.id)
-
-
-def test_a_failed_row_can_be_discarded(outbox: SqlalchemyOutbox, engine: Engine) -> None:
-    """Then nothing is left of it."""
-    with Session(engine) as session, session.begin():
-        outbox.cancel(session, "unknown")
-    outbox.hand_over()
-    outbox.discard(outbox.rows()[0].id)
-    assert count_rows(engine) == 0
-
-
-def test_rows_that_were_handed_over_are_deleted_after_a_while(
-    outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation
-) -> None:
-    """And no others."""
-    with Session(engine) as session, session.begin():
-        outbox.create(session, **REMINDER)
-        outbox.cancel(session, "unknown")
-    outbox.hand_over()
-    for days, left in ((6, 2), (2, 1)):
-        sim.advance(timedelta(days=days))
-        outbox._handover.purge()  # noqa: SLF001 - as the relay does once a minute
-        assert count_rows(engine) == left
-
-
-def test_a_commit_wakes_the_relay(outbox: SqlalchemyOutbox, engine: Engine, app: App) -> None:
-    """The relay polls once an hour here, so nothing else does; a savepoint's end is not yet a commit."""
-    with outbox.relay(poll=HOUR), Session(engine) as session:
-        for number in range(3):
-            with session.begin_nested():
-                outbox.create(session, **REMINDER, id=f"task-{number}")
-            session.execute(insert(ORDERS).values(id=str(number)))
-            session.commit()
-            wait_until(lambda: f"task-{number}" in task_ids(app), "the row is handed over")  # noqa: B023 - called here
 
 
 def test_an_outbox_says_what_it_lacks(engine: Engine, app: App) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
 from tests.harness import wait_until
+from tests.outbox.shops import open_django_database
 
 from cloudsched.testing import Simulation
 
@@ -50,4 +51,16 @@ def test_an_order_and_its_reminder_are_stored_and_cancelled_together(
 
     with Simulation(scheduling.app) as sim:
         service.serve(run_server)
+    scheduling.engine.dispose()
+
+
+def test_django_writes_and_hands_over(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the table that its migration has made."""
+    monkeypatch.chdir(tmp_path)
+    scheduling = load("outbox.md", "scheduling")
+    with open_django_database(f"sqlite:///{tmp_path / 'django.db'}", "default"), Simulation(scheduling.app) as sim:
+        billing = load("outbox.md", "billing")
+        task_id = billing.bill("ada")
+        assert billing.outbox.hand_over() == 1
+        assert sim.app.get(task_id).owner == "ada"
     scheduling.engine.dispose()

@@ -85,8 +85,8 @@ class Outbox:
         """Delete a failed row. Raises NotFound if there is no failed row of that id."""
         self._rows.discard(row_id)
 
-    def _give_back(self) -> None:
-        """Give back what a relay's thread holds between two passes."""
+    def _give_back(self, *, is_last: bool) -> None:
+        """Give back what a relay's thread holds between two passes, for good if it ends."""
 
     def _creation(self, draft: TaskDraft | None, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the row that creates a task. Raises InvalidInput."""

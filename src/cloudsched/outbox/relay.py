@@ -6,10 +6,9 @@ import logging
 import threading
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
 
     from cloudsched.outbox.handover import Handover
@@ -21,6 +20,14 @@ POLL = timedelta(seconds=1)
 _PURGE_SECONDS = 60.0
 
 
+class GiveBack(Protocol):
+    """Gives back what a relay's thread holds between two passes."""
+
+    def __call__(self, *, is_last: bool) -> None:
+        """Give it back, for good if the thread ends."""
+        ...
+
+
 class Relay:
     """A thread that hands rows over until it is stopped; as a context manager, it is stopped at the end.
 
@@ -30,13 +37,13 @@ class Relay:
     Args:
         handover: What it runs.
         poll: How often it looks for rows that other processes have written.
-        on_pass: Called by the thread after each pass, for instance to give a connection back.
+        give_back: Called by the thread after each pass, and as the last one at its end, to give a connection back.
     """
 
-    def __init__(self, handover: Handover, poll: timedelta = POLL, on_pass: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, handover: Handover, poll: timedelta, give_back: GiveBack) -> None:
         self._handover = handover
         self._poll = poll.total_seconds()
-        self._on_pass = on_pass
+        self._give_back = give_back
         self._is_woken = threading.Event()
         self._is_stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cloudsched-outbox", daemon=True)
@@ -72,15 +79,15 @@ class Relay:
                     self._handover.purge()
             except Exception:
                 log.exception("The outbox could not be read or written; the relay tries again")
-            finally:
-                self._give_back()
+            self._try_to_give_back(is_last=False)
             if is_down:  # a commit does not hurry what does not answer
                 self._is_stopped.wait(self._poll)
             elif not self._is_stopped.is_set():
                 self._is_woken.wait(self._poll)
+        self._try_to_give_back(is_last=True)
 
-    def _give_back(self) -> None:
+    def _try_to_give_back(self, *, is_last: bool) -> None:
         try:
-            self._on_pass()
+            self._give_back(is_last=is_last)
         except Exception:
             log.exception("A connection of the outbox's relay could not be given back")

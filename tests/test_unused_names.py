@@ -48,17 +48,17 @@ def test_everything_is_used() -> None:
     own: both count as used. A name that two things share counts for both, so what is found is certainly unused.
     """
     paths = [path for folder in (PACKAGE, ROOT / "functions") for path in sorted(folder.rglob("*.py"))]
-    trees = [ast.parse(path.read_text("utf-8")) for path in paths]
-    plain = _find_plain_classes(trees)
-    defined = {name for tree in trees for name in _definitions(tree, plain)}
-    mentioned = {name for tree in trees for name in _mentions(tree)}
+    nodes = [node for path in paths for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    plain = _find_plain_classes(nodes)
+    defined = set(_definitions(nodes, plain))
+    mentioned = set(_mentions(nodes))
     unused = defined - mentioned - {*cloudsched.__all__}
     assert unused == {*FOR_USERS, *FOR_LIBRARIES}, "call it, delete it with its tests, or say who does"
 
 
-def _find_plain_classes(trees: list[ast.Module]) -> set[str]:
+def _find_plain_classes(nodes: list[ast.AST]) -> set[str]:
     """Return the classes of which no library calls a method that only a class of ours has."""
-    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     foreign = {""}
     before = -1
     while len(foreign) > before:
@@ -68,9 +68,9 @@ def _find_plain_classes(trees: list[ast.Module]) -> set[str]:
     return ours
 
 
-def _definitions(tree: ast.Module, plain_bases: set[str]) -> Iterator[str]:
+def _definitions(nodes: list[ast.AST], plain_bases: set[str]) -> Iterator[str]:
     """Yield the functions, methods, classes and constants that something has to mention to be of use."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Module | ast.ClassDef):
             continue
         may_override = isinstance(node, ast.ClassDef) and not set(map(_base_name, node.bases)) <= plain_bases
@@ -107,9 +107,9 @@ def _base_name(expression: ast.expr) -> str:
     return "" if isinstance(expression, ast.Attribute) else _last_name(expression)
 
 
-def _mentions(tree: ast.Module) -> Iterator[str]:
-    """Yield the names that a module uses, in code or in a text of one line, which may be for `getattr`."""
-    for node in ast.walk(tree):
+def _mentions(nodes: list[ast.AST]) -> Iterator[str]:
+    """Yield the names that modules use, in code or in a text of one line, which may be for `getattr`."""
+    for node in nodes:
         match node:
             case ast.Name(name, ast.Load()) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
                 yield name

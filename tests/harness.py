@@ -40,11 +40,15 @@ class LocalClient(Client):
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = WAIT_SECONDS) -> None:
-    """Wait until something is so, at most that long."""
-    give_up_at = time.monotonic() + seconds
+    """Wait until something is so, at most that long.
+
+    What has taken longer is asked less often: the processes that are waited for need the processor.
+    """
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < give_up_at, f"{what}: not so after {seconds} s"
-        time.sleep(0.01)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"{what}: not so after {seconds} s"
+        time.sleep(max(0.01, min(0.1, waited / 10)))
 
 
 @contextmanager

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.channel import COMPLETION, SENDER_NAMES, DeliveryChannel
 from cloudsched.domain.documents.person import Person
-from cloudsched.engine.delivery.people import PeopleRecipients
+from cloudsched.engine.delivery.people import MailLinks, PeopleRecipients
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import DeliveryDelayed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
 
-    from cloudsched.domain.documents.category import Category
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Hold, Message, Suppress
@@ -113,10 +111,10 @@ class SimulatedRecipients:
         records: RecordStore,
         clock: Clock,
         channels: SimulatedChannels,
-        make_link: Callable[[str, Category], str | None],
+        links: MailLinks,
     ) -> None:
         self._records = records
-        self._people = PeopleRecipients(records, clock, make_link)
+        self._people = PeopleRecipients(records, clock, links)
         self._channels = channels
 
     def find(
@@ -138,6 +136,10 @@ class SimulatedRecipients:
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category."""
         return self._people.unsubscribe_url(owner, category)
+
+    def snooze_url(self, owner: str, task_id: str, execution_id: str) -> str | None:
+        """Return what it is for a person who is stored."""
+        return self._people.snooze_url(owner, task_id, execution_id)
 
     def remove(self, owner: str, channel: str, address: str) -> None:
         """Forget an address."""

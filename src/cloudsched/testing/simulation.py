@@ -277,9 +277,7 @@ class Simulation:
                 language_model=self._language_model,
             )
         )
-        recipients = SimulatedRecipients(
-            self._store.records, self.clock, self._channels, self.app.container.make_unsubscribe_link
-        )
+        recipients = SimulatedRecipients(self._store.records, self.clock, self._channels, self.app.container.mail_links)
         self.app.container.replace(senders=self._channels, recipients=recipients)
         self.app.apply_declarations()
         return self

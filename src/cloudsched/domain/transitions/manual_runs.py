@@ -14,7 +14,7 @@ from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.lifecycle import Transition, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import requested_id
 from cloudsched.domain.transitions.requirements import require_backfillable, require_snoozable, require_triggerable
-from cloudsched.errors import InvalidInput, KeyReused
+from cloudsched.errors import InvalidInput, KeyReused, NotAllowed
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
@@ -102,7 +102,19 @@ def trigger(
     return Transition(triggered)
 
 
-def snooze(task: Task, now: datetime, until: datetime, request: str) -> Transition:
+def find_latest(task: Task) -> str | None:
+    """Return the execution that a snooze is of: the latest one that has begun, or else the one that finished last."""
+    begun = [run for run in task.runs if run.started_at is not None]
+    return max(begun, key=lambda run: run.scheduled_for).execution_id if begun else task.last_execution_id
+
+
+def require_latest(task: Task, execution_id: str) -> None:
+    """Check that an execution is the one that a snooze would be of. Raises NotAllowed."""
+    if find_latest(task) != execution_id:
+        raise NotAllowed("snooze", "past that run", "It has run again since; snooze what has run last.")
+
+
+def snooze(task: Task, now: datetime, until: datetime, request: str, latest: str | None = None) -> Transition:
     """Run again at `until` what has run last, without changing the plan: its occurrences until then run, too.
 
     A task has one snooze at most that waits: another one moves it, and one for the same minute changes nothing, so a
@@ -110,11 +122,14 @@ def snooze(task: Task, now: datetime, until: datetime, request: str) -> Transiti
 
     Raises:
         InvalidInput: It is in the past, or too far.
-        NotAllowed: Nothing of the task has run, it is paused or cancelled, or it has too many open runs.
+        NotAllowed: Nothing of the task has run, something else than `latest` has run last, it is paused or cancelled,
+            or it has too many open runs.
     """
     if task.last_manual_request and task.last_manual_request.token == request:
         return Transition(task)
     require_snoozable(task)
+    if latest is not None:
+        require_latest(task, latest)
     if not now < until <= now + MAX_SNOOZE:
         problem = "is not later than now" if until <= now else f"is longer than {MAX_SNOOZE.days} days"
         raise InvalidInput("duration", problem, "Give up to 30 days, such as PT10M or 10 minutes.")
@@ -122,14 +137,12 @@ def snooze(task: Task, now: datetime, until: datetime, request: str) -> Transiti
     if waiting is not None and abs(waiting.due_at - until) < SAME_SNOOZE:
         return Transition(task)
     manual = _next_manual_request(task, now, request)
-    open_runs = [run for run in task.runs if run.started_at is not None]
-    latest = max(open_runs, key=lambda run: run.scheduled_for).execution_id if open_runs else task.last_execution_id
     fresh = Run(
         execution_id=requested_id(until, Trigger.SNOOZE, manual.at),
         scheduled_for=until,
         trigger=Trigger.SNOOZE,
         due_at=until,
-        note=f"{latest} again, since it was snoozed.",
+        note=f"{find_latest(task)} again, since it was snoozed.",
     )
     moved = {"scheduled_for": until, "due_at": until, "note": fresh.note, "waiting_for": None, "lock_turn_until": None}
     run = fresh if waiting is None else waiting.model_copy(update=moved)

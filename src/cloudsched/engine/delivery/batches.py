@@ -216,7 +216,15 @@ class DeliveryBatches:
                 found = self._recipients().find(task.owner, channel, item.category, now, now)
                 wanted[item.category] = not isinstance(found, Suppress)
         text = compose_digest([item for item in claim.items if wanted[item.category]])
-        return replace(message, id=claim.message_id, thread=claim.message_id, title=text.title, body=text.body, data={})
+        return replace(
+            message,
+            id=claim.message_id,
+            thread=claim.message_id,
+            title=text.title,
+            body=text.body,
+            data={},
+            snooze_url=None,
+        )
 
     def finish(self, claim: ToSend, message_id: str) -> None:
         """Record under which id a batch was sent: all its deliveries name it in their records."""

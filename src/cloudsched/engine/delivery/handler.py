@@ -80,7 +80,8 @@ class DeliveryHandler:
             return Cancel(found.reason)
         if delivery.channel != COMPLETION and DeliveryChannel(delivery.channel).traits.has_unsubscribe:
             url = self._recipients().unsubscribe_url(task.owner, delivery.category)
-            message = replace(message, unsubscribe_url=url)
+            again = self._recipients().snooze_url(task.owner, delivery.task_id, delivery.execution_id)
+            message = replace(message, unsubscribe_url=url, snooze_url=again)
         if was_planned_for <= delivery.created_at:
             return self._send(sender, message, task, delivery.channel, found)
         return self._send_batch(sender, message, task, delivery.channel, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -22,18 +23,28 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.records import RecordStore
 
 
+@dataclass(frozen=True, slots=True)
+class MailLinks:
+    """Makes the links in mails; None if there is no address for one."""
+
+    make_unsubscribe: Callable[[str, Category], str | None]
+    """By which a person ends mails of a category."""
+    make_snooze: Callable[[str, str, str], str | None]
+    """By which they snooze an execution of a task of theirs; None as well if they could not."""
+
+
 class PeopleRecipients:
     """`Recipients` over the stored people. One document is read; for a webhook also its secrets.
 
     Args:
         records: Where people are stored.
         clock: The current time.
-        make_link: Returns the link by which a person ends mails of a category, or None if there is no address for it.
+        links: Makes the links in mails.
     """
 
-    def __init__(self, records: RecordStore, clock: Clock, make_link: Callable[[str, Category], str | None]) -> None:
+    def __init__(self, records: RecordStore, clock: Clock, links: MailLinks) -> None:
         self._records = records
-        self._make_link = make_link
+        self._links = links
         self._clock = clock
         self._secrets = WebhookSecrets(records, clock)
 
@@ -69,7 +80,11 @@ class PeopleRecipients:
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category; the headers of mails take HTTPS only."""
-        return self._make_link(owner, Category(category))
+        return self._links.make_unsubscribe(owner, Category(category))
+
+    def snooze_url(self, owner: str, task_id: str, execution_id: str) -> str | None:
+        """Return where an owner can snooze an execution."""
+        return self._links.make_snooze(owner, task_id, execution_id)
 
     def remove(self, owner: str, channel: str, address: str) -> None:
         """Forget a device or a webhook that takes nothing any more; an e-mail address has to be verified again."""

@@ -143,7 +143,7 @@ class _Page:
 
     @property
     def _mark(self) -> RequestMark:
-        """What this change is remembered by: one that somebody has taken back meanwhile is not made again."""
+        """The mark by which each task remembers this change, so that it is not made again if somebody takes it back."""
         return RequestMark.of_name("batch", self.own_task.id, depends_on_time=False)
 
     @property

@@ -233,7 +233,7 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
     content = {"application/problem+json": {"schema": ref("Problem")}}
     for status in sorted(problems):
         headers = {"headers": _PROBLEM_HEADERS[status]} if status in _PROBLEM_HEADERS else {}
-        is_page = status == 404 and operation.response_schema == "text/html"  # noqa: PLR2004 - for people, too
+        is_page = status in operation.error_statuses and operation.response_schema == "text/html"  # for people, too
         shown = {"text/html": {"schema": {"type": "string"}}} if is_page else content
         responses[str(status)] = {"description": _PROBLEMS[status], **headers, "content": shown}
     return responses

@@ -1,9 +1,7 @@
-"""The operations on people: their contacts and preferences, and the links that prove addresses or end mails."""
+"""The operations on people: their contacts and preferences."""
 
 from __future__ import annotations
 
-import re
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
@@ -14,16 +12,13 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
-from cloudsched.web.api.parse import read_body, validate
+from cloudsched.web.api.parse import validate
 from cloudsched.web.api.responses import json_response, show_person, task_response
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.domain.documents.person import Person
     from cloudsched.web.api.call import ApiCall
-    from cloudsched.web.api.operation import Operation
 
 
 @operation("GET", "/v1/people/{owner}", "People", response_schema="Person", error_statuses=(404,))
@@ -209,83 +204,3 @@ def _find_proven_address(call: ApiCall, owner: str) -> str | None:
     """Return the address that Firebase has verified for this caller, if the caller is the person and it counts here."""
     counts = call.app.container.settings.access.firebase_email and call.caller.owner == owner
     return call.caller.verified_email if counts else None
-
-
-_STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}button{font:inherit}"
-_TOKEN = re.compile(r"[A-Za-z0-9_.-]{1,1000}")
-_OVER = "This link is over, or was not copied whole."
-
-
-def _link_operation(method: str, path: str) -> Callable[[Callable[[ApiCall], Response]], Operation]:
-    """Make a function an operation of a link in a mail: whoever has the link may use it, and gets a page."""
-    return operation(
-        method, path, "Links", right=None, is_link=True, response_schema="text/html", error_statuses=(404,)
-    )
-
-
-@_link_operation("GET", "/v1/links/verify/{linkToken}")
-def show_verify_link(call: ApiCall) -> Response:
-    """Show a page to confirm an e-mail address.
-
-    Changes nothing.
-    """
-    if not _TOKEN.fullmatch(call.path["linkToken"]):
-        return _page("Not confirmed", _OVER, status=404)
-    return _page("Confirm your e-mail address", "Messages about your tasks will come to this address.", "Confirm")
-
-
-@_link_operation("POST", "/v1/links/verify/{linkToken}")
-def follow_verify_link(call: ApiCall) -> Response:
-    """Confirm an e-mail address, from the mail that was sent to it.
-
-    Safe to repeat.
-    """
-    read_body(call.request)
-    try:
-        call.app.container.email_verification.confirm_link(call.path["linkToken"])
-    except NotFound:
-        return _page("Not confirmed", f"{_OVER} Have another mail sent.", status=404)
-    return _page("Confirmed", "This address is yours. You can close this page.")
-
-
-@_link_operation("GET", "/v1/links/unsubscribe/{linkToken}")
-def show_unsubscribe_link(call: ApiCall) -> Response:
-    """Show a page to end mails.
-
-    Changes nothing.
-    """
-    if not _TOKEN.fullmatch(call.path["linkToken"]):
-        return _page("Not unsubscribed", _OVER, status=404)
-    return _page("Unsubscribe", "Do you want no more mails of this kind?", "Unsubscribe")
-
-
-@_link_operation("POST", "/v1/links/unsubscribe/{linkToken}")
-def follow_unsubscribe_link(call: ApiCall) -> Response:
-    """End mails of one category.
-
-    One click in a mail program (RFC 8058), or the button of the page. Safe to repeat.
-    """
-    read_body(call.request)
-    try:
-        category = call.app.container.unsubscribe_links.follow(call.path["linkToken"])
-    except NotFound:
-        return _page("Not unsubscribed", _OVER, status=404)
-    return _page("Unsubscribed", f"You get no more mails of the kind {category.lower()}.")
-
-
-def _page(title: str, text: str, button: str | None = None, status: int = 200) -> Response:
-    form = "" if button is None else f'<form method="post"><button>{escape(button)}</button></form>'
-    html = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1><p>{escape(text)}</p>{form}</html>"
-    )
-    headers = {
-        "Content-Type": "text/html; charset=utf-8",
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
-        "frame-ancestors 'none'",
-        "Cache-Control": "no-store",
-        "Referrer-Policy": "same-origin",
-        "X-Content-Type-Options": "nosniff",
-        "X-Robots-Tag": "noindex",
-    }
-    return Response(html, status, headers)

@@ -1,0 +1,80 @@
+"""The last part of the links in mails: what a link is for, and a proof that this deployment has made it.
+
+The proof is an HMAC with a key that is made once and kept in the store, where no client can read it. It is not the
+secret that signs dispatches: that is rotated, and a link in an old mail has to work. Nor does the public function for
+links have it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import secrets
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.domain.documents.person import LinkKey
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.errors import NotFound
+
+if TYPE_CHECKING:
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
+
+_KEY_ID: Final = "current"
+
+
+class LinkTokens:
+    """Writes and reads such tokens. One for a purpose is worth nothing for another. A process reads the key once."""
+
+    def __init__(self, records: RecordStore, clock: Clock) -> None:
+        self._records = records
+        self._clock = clock
+        self._key: bytes | None = None
+        self._lock = threading.Lock()
+
+    def write(self, purpose: str, content: list[Any]) -> str:
+        """Return the token of a link: letters, digits, hyphens, underscores and a dot."""
+        text = _encode(json.dumps(content, ensure_ascii=False).encode())
+        return f"{text}.{_encode(self._sign(purpose, text))}"
+
+    def read(self, purpose: str, token: str) -> list[Any]:
+        """Return what a link is for. Raises NotFound if it was not made here for this purpose."""
+        text, _, proof = token.partition(".")
+        try:
+            given = base64.urlsafe_b64decode(proof + "=" * (-len(proof) % 4))
+            if not hmac.compare_digest(given, self._sign(purpose, text)):
+                raise NotFound("link", "…")
+            content: list[Any] = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        except (binascii.Error, ValueError):
+            raise NotFound("link", "…") from None
+        return content
+
+    def _sign(self, purpose: str, text: str) -> bytes:
+        signed = f"cloudsched {purpose} v1\n".encode() + text.encode("utf-8", "surrogatepass")
+        return hmac.new(self._load_key(), signed, hashlib.sha256).digest()
+
+    def _load_key(self) -> bytes:
+        with self._lock:
+            if self._key is None:
+                self._key = base64.b64decode(self._read_or_make())
+            return self._key
+
+    def _read_or_make(self) -> str:
+        def make(stored: VersionedRecord[LinkKey] | None) -> str:
+            if stored is not None:
+                return stored.record.value
+            now, value = self._clock.now(), base64.b64encode(secrets.token_bytes(32)).decode()
+            key = LinkKey(id=_KEY_ID, owner=SYSTEM_OWNER, value=value, created_at=now, updated_at=now)
+            self._records.write(key, None)
+            return value
+
+        return compare_and_set("key of links", lambda: self._records.load(LinkKey, _KEY_ID), make)
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")

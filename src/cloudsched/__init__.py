@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.dependencies import Depends
     from cloudsched.engine.ports.task_query import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
+    from cloudsched.local.embedded_app import Embedded, embedded
     from cloudsched.web.functions import asgi, wsgi
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Context",
     "Depends",
     "Done",
+    "Embedded",
     "EventSender",
     "EventTimedOut",
     "Execution",
@@ -60,6 +62,7 @@ __all__ = [
     "TaskQuery",
     "TaskStatus",
     "asgi",
+    "embedded",
     "wsgi",
 ]
 
@@ -79,6 +82,7 @@ _HOMES = {
     "engine.handlers.context": ("Context",),
     "engine.handlers.dependencies": ("Depends",),
     "engine.ports.task_query": ("TaskQuery",),
+    "local.embedded_app": ("Embedded", "embedded"),
     "web.functions": ("asgi", "wsgi"),
     "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "StepFailed"),
 }

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from cloudsched.errors import Misconfigured
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - on Windows SQLite alone protects the file
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,18 +39,22 @@ class FolderLock:
         except OSError as error:
             raise Misconfigured(f"The folder {folder} cannot be used: {error}. Name another one.") from error
         self.folder = folder.resolve()
-        self.excludes_others = False
-        """Whether it is held, on a system where that keeps other processes out."""
+        self.excludes_others = fcntl is not None
+        """Whether the lock keeps other processes out: on Windows it does not."""
+        self._is_held = False
 
     def acquire(self) -> bool:
         """Lock the folder and return True; return False if another process has locked it."""
-        can_lock = _lock(self._file)
-        if can_lock is not False:
-            self.excludes_others = can_lock is True
-            self._file.truncate(0)
-            self._file.write(f"{os.getpid()}\n")
-            self._file.flush()
-        return can_lock is not False
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return False
+        self._is_held = True
+        self._file.truncate(0)
+        self._file.write(f"{os.getpid()}\n")
+        self._file.flush()
+        return True
 
     def require(self) -> None:
         """Lock the folder.
@@ -66,9 +75,22 @@ class FolderLock:
         return self._file.read().strip()
 
     def release(self) -> None:
-        """Release the lock."""
+        """Release the lock, if this process has it."""
+        self.yield_to_others()
+        self._file.close()
+
+    def yield_to_others(self) -> None:
+        """Release the lock; it can be acquired again."""
+        if not self._is_held:
+            return
+        self._is_held = False
         with suppress(OSError):
             self._file.truncate(0)
+            if fcntl is not None:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def forget(self) -> None:
+        """Let go of it in a process that was forked: the lock stays with its parent, and ends with that."""
         self._file.close()
 
     def release_after(self, work: Callable[[], object]) -> None:
@@ -79,16 +101,3 @@ class FolderLock:
             self.release()
 
         threading.Thread(target=wait, name="cloudsched-folder-lock", daemon=True).start()
-
-
-def _lock(file: IO[str]) -> bool | None:
-    """Lock a file; return False if another process has locked it, and None where files cannot be locked like this."""
-    try:
-        import fcntl  # noqa: PLC0415 - POSIX only
-    except ImportError:  # pragma: no cover - on Windows SQLite alone protects the file
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -1,0 +1,255 @@
+"""Run an app's tasks inside the user's own process: queue, sweep and API, started and stopped with it.
+
+Any number of processes may embed an app on the same folder, such as the workers of a web server. One of them runs the
+tasks: the one that has the folder's lock. The others create tasks, and hand their dispatches to it. When it ends,
+however it ends, another one takes its place within `TAKEOVER_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import os
+import secrets
+import threading
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
+from cloudsched.config.settings import Settings
+from cloudsched.errors import Misconfigured
+from cloudsched.local.folder_lock import FolderLock
+from cloudsched.local.hand_over import HandOverDispatcher, HandOverListener
+from cloudsched.local.runner import FolderRunner, complete_settings
+from cloudsched.local.service import make_application
+from cloudsched.web.auth.authentication import authenticator_for
+from cloudsched.web.functions import THREADS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+    from cloudsched.app import App
+    from cloudsched.web.functions import AsgiApplication
+
+log = logging.getLogger(__name__)
+
+TAKEOVER_SECONDS: Final = 0.5
+"""How often a process that does not run the tasks tries to lock the folder."""
+
+
+class Embedded:
+    """An app whose tasks run in this process, or in another one that embeds it on the same folder.
+
+    Use it in a ``with``, as the `lifespan` of an ASGI service, or call `start` and `stop`. It takes no signals and
+    changes no logging; all of its threads are daemons, and an exit of the interpreter stops it.
+
+    It is a WSGI application: the API, to be mounted under a prefix. `asgi` is the same for ASGI.
+    """
+
+    def __init__(self, app: App, data: Path, settings: Settings | None, threads: int) -> None:
+        self._app = app
+        self._data = data
+        self._settings = settings
+        self._threads = threads
+        self._application = make_application(app, is_mounted=True)
+        self._parts: ExitStack | None = None
+        self._runs = threading.Event()
+        self._starting = threading.Lock()
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether this process runs the tasks now."""
+        return self._parts is not None and self._runs.is_set()
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Stop."""
+        self.stop()
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request to the API."""
+        return self._application(environ, start_response)
+
+    def asgi(self, *, threads: int = THREADS) -> AsgiApplication:
+        """Return the API as an ASGI application, which serves so many requests at the same time."""
+        from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - WSGI servers do without it
+
+        return cast("AsgiApplication", WSGIMiddleware(cast("Any", self._application), workers=threads))
+
+    @asynccontextmanager
+    async def lifespan(self, _service: object) -> AsyncIterator[None]:
+        """Start with an ASGI service and stop with it: ``FastAPI(lifespan=embedded(app, data="data").lifespan)``."""
+        await asyncio.to_thread(self.start)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.stop)
+
+    def start(self) -> None:
+        """Start; this process runs the tasks unless another one does already.
+
+        Raises:
+            Misconfigured: The folder cannot be used, the access settings are wrong, or the app or the folder is
+                embedded in this process already.
+        """
+        with self._starting:
+            if self._parts is not None:
+                raise Misconfigured("This is started already: start it once in each process.")
+            with ExitStack() as parts:
+                self._open(parts)
+                self._parts = parts.pop_all()
+
+    def stop(self) -> None:
+        """Stop; handlers that are running get ten seconds. A second call does nothing."""
+        with self._starting:
+            parts, self._parts = self._parts, None
+            if parts is not None:
+                parts.close()
+
+    def forget(self) -> object:
+        """Return what was started, without stopping it: in a forked process it is its parent's."""
+        parts, self._parts, self._starting = self._parts, None, threading.Lock()
+        atexit.unregister(self.stop)
+        return parts
+
+    def _open(self, parts: ExitStack) -> None:
+        app, settings = self._app, self._settings or Settings.from_environment()
+        if settings.access.is_configured or settings.access.open:
+            authenticator_for(settings)  # reports mistakes before anything starts
+        runner, lock = FolderRunner(app, threads=self._threads), FolderLock(self._data)
+        parts.callback(runner.release, lock)
+        _claim_in_process(self, app, lock)
+        parts.callback(_ACTIVE.pop, self, None)
+        settings = complete_settings(settings, lock.folder)
+        dispatcher = HandOverDispatcher(lock.folder, runner.queue)
+        holder = secrets.token_hex(4) if lock.excludes_others else None
+        parts.enter_context(app.override(settings, dispatcher=dispatcher, clock=runner.clock, holder=holder))
+        parts.callback(app.container.store.close)
+        listener = HandOverListener(lock.folder, app.container.engine.sender.send_body)
+        role = _Role(app, runner, dispatcher, listener if lock.excludes_others else None)
+        parts.callback(self._runs.clear)
+        parts.callback(role.end)
+        stopped = threading.Event()
+        if lock.acquire():
+            role.begin()
+            self._runs.set()
+        else:
+            waiting = threading.Thread(
+                target=self._take_over, args=(lock, role, stopped), name="cloudsched-takeover", daemon=True
+            )
+            waiting.start()
+            parts.callback(waiting.join)
+            parts.callback(stopped.set)
+        atexit.register(self.stop)
+        parts.callback(atexit.unregister, self.stop)
+
+    def _take_over(self, lock: FolderLock, role: _Role, stopped: threading.Event) -> None:
+        """Wait until the process that runs the tasks has ended, and take its place."""
+        while not stopped.wait(TAKEOVER_SECONDS):
+            try:
+                if not lock.acquire():
+                    continue
+                role.begin()
+            except Exception:
+                log.exception("This process cannot run the tasks yet; it tries again.")
+                role.end()
+                lock.yield_to_others()
+            else:
+                self._runs.set()
+                log.info("This process runs the tasks now.", extra={"action": "taken_over"})
+                return
+
+
+class _Role:
+    """What only the process does that runs the tasks."""
+
+    def __init__(
+        self, app: App, runner: FolderRunner, dispatcher: HandOverDispatcher, listener: HandOverListener | None
+    ) -> None:
+        self._app = app
+        self._runner = runner
+        self._dispatcher = dispatcher
+        self._listener = listener
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Listen to the other processes, and only then read from the store what is due."""
+        if self._listener is not None:
+            self._listener.start()
+        self._dispatcher.is_running = True
+        self._app.apply_declarations()
+        self._runner.__enter__()
+        self._has_begun = True
+
+    def end(self) -> None:
+        """Stop; what is created from now on is for the next process, which finds it in the store."""
+        self._dispatcher.is_running = False
+        if self._listener is not None:
+            self._listener.stop()
+        if self._has_begun:
+            self._runner.__exit__()
+
+
+def embedded(
+    app: App, data: str | Path, *, settings: Settings | None = None, threads: int = DEFAULT_WORKERS
+) -> Embedded:
+    """Return what runs an app's tasks inside this process, once it is started; see `Embedded`.
+
+    Args:
+        app: The app whose handlers run.
+        data: The folder of the store's file; created if necessary.
+        settings: The settings; read from the environment if None. The store and the queue that they name are not used.
+        threads: The most handlers that run at the same time.
+    """
+    return Embedded(app, Path(data), settings, threads)
+
+
+_ACTIVE: Final[dict[Embedded, tuple[App, FolderLock]]] = {}
+"""What is started in this process."""
+_INHERITED: Final[list[object]] = []
+"""What a forked process has of its parent, and must neither use nor close."""
+
+
+def _claim_in_process(embedding: Embedded, app: App, lock: FolderLock) -> None:
+    """Note that an app is embedded. Raises Misconfigured if it, or its folder, is embedded in this process already."""
+    for other, held in _ACTIVE.values():
+        if other is app:
+            raise Misconfigured(f"This app is embedded in this process already, on {held.folder}. Start it once.")
+        if held.folder == lock.folder:
+            raise Misconfigured(
+                f"Another app is embedded on {lock.folder} in this process. Give each app a folder of its own."
+            )
+    _ACTIVE[embedding] = (app, lock)
+
+
+class _Forked:
+    """The parts of an app in a process that was forked after it was started: there are none."""
+
+    def __init__(self, registry: object) -> None:
+        self.registry = registry
+
+    def __getattr__(self, name: str) -> object:
+        raise Misconfigured(
+            "cloudsched was embedded before this process was forked, and does not work here. Start it in each process "
+            "that the server forks: without --preload, or in gunicorn's post_fork."
+        )
+
+
+def _forget_parent() -> None:
+    """Let go, in a forked process, of what belongs to its parent."""
+    for embedding, (app, lock) in _ACTIVE.items():
+        _INHERITED.extend((embedding.forget(), app.container))
+        app.container = cast("Any", _Forked(app.container.registry))
+        lock.forget()
+    _ACTIVE.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)

@@ -1,0 +1,200 @@
+"""An app inside the user's own process: started and stopped with it, and nothing of the process is changed for good."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.harness import wait_until
+from werkzeug.test import Client
+
+import cloudsched
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OPEN = Settings(access=Access(open=True))
+
+
+@pytest.fixture
+def ran() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def app(ran: list[str]) -> App:
+    app = App(Settings())
+
+    @app.handler("note")
+    def note(ctx: Context) -> None:
+        ran.append(ctx.task.id)
+
+    return app
+
+
+@pytest.fixture(autouse=True)
+def _leaves_the_process_as_it_was() -> Iterator[None]:
+    """Each test ends with the threads, the signals and the logging with which it began."""
+    before = describe_process()
+    yield
+    wait_until(lambda: describe_process() == before, "it is as before")
+
+
+def describe_process() -> object:
+    threads = {each.name for each in threading.enumerate() if each.is_alive()}
+    signals = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)]
+    return threads, signals, list(logging.getLogger().handlers), logging.getLogger().level
+
+
+def test_it_runs_what_the_process_creates_and_serves_the_api(app: App, ran: list[str], tmp_path: Path) -> None:
+    """Under the prefix where it is mounted; the executor and the sweep are called in this process alone."""
+    with cloudsched.embedded(app, tmp_path / "data", settings=OPEN) as scheduler:
+        assert scheduler.is_running
+        app.create(id="a", handler="note")
+        wait_until(lambda: ran == ["a"], "it has run")
+        client = Client(scheduler)
+        found = client.get("/v1/tasks/a", environ_overrides={"REMOTE_ADDR": "127.0.0.1"})
+        assert dict(found.json or {})["id"] == "a"
+        assert client.post("/v1/tasks/execute").status_code in {401, 404, 405}
+        assert client.post("/v1/sweep").status_code in {401, 404, 405}
+    assert not scheduler.is_running
+
+
+def test_it_is_started_again_after_it_was_stopped(app: App, ran: list[str], tmp_path: Path) -> None:
+    """As a server does that reloads, or a test: what waits is still there, and the secret is the same."""
+    secrets = []
+    for number in range(2):
+        with cloudsched.embedded(app, tmp_path / "data", settings=OPEN):
+            secrets.append(app.container.settings.secret)
+            app.create(id=f"n-{number}", handler="note")
+            wait_until(lambda number=number: len(ran) == number + 1, "it has run")  # type: ignore[misc]
+            assert len(app.tasks().items) == number + 1
+    assert secrets[0] == secrets[1]
+    assert (tmp_path / "data/secret").stat().st_mode & 0o077 == 0
+
+
+def test_it_is_a_lifespan(app: App, ran: list[str], tmp_path: Path) -> None:
+    """Of Starlette, FastAPI and whatever takes the same: the event loop goes on while it starts and stops."""
+
+    async def serve() -> None:
+        async with scheduler.lifespan(object()):
+            await asyncio.to_thread(app.create, id="a", handler="note")
+            await asyncio.to_thread(wait_until, lambda: ran == ["a"], "it has run")
+
+    scheduler = cloudsched.embedded(app, tmp_path / "data", settings=OPEN)
+    with asyncio.Runner() as runner:
+        runner.run(serve())
+    assert not scheduler.is_running
+
+
+def test_an_app_and_a_folder_are_embedded_once_in_a_process(app: App, tmp_path: Path) -> None:
+    """A second start is refused; several apps, each with a folder of its own, run side by side."""
+    other = App(Settings())
+    with cloudsched.embedded(app, tmp_path / "one") as scheduler:
+        with pytest.raises(Misconfigured, match="started already"):
+            scheduler.start()
+        with pytest.raises(Misconfigured, match="This app is embedded"):
+            cloudsched.embedded(app, tmp_path / "two").start()
+        with pytest.raises(Misconfigured, match="a folder of its own"):
+            cloudsched.embedded(other, tmp_path / "one").start()
+        with cloudsched.embedded(other, tmp_path / "two") as second:
+            assert scheduler.is_running
+            assert second.is_running
+
+
+def test_a_folder_with_a_long_path_will_do(app: App, ran: list[str], tmp_path: Path) -> None:
+    """The paths of sockets are short, those of folders are not."""
+    with cloudsched.embedded(app, tmp_path / ("long" * 30)):
+        app.create(id="a", handler="note")
+        wait_until(lambda: ran == ["a"], "it has run")
+
+
+def test_a_fork_after_the_start_is_told(app: App, ran: list[str], tmp_path: Path) -> None:
+    """The forked process is told at its first use, and its parent goes on."""
+    with cloudsched.embedded(app, tmp_path / "data"):
+        child = os.fork()
+        if child == 0:  # pragma: no cover - in another process
+            try:
+                app.create(id="b", handler="note")
+            except Misconfigured as error:
+                os._exit(0 if "post_fork" in str(error) else 1)
+            os._exit(2)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        app.create(id="a", handler="note")
+        wait_until(lambda: ran == ["a"], "the parent runs it")
+
+
+PROGRAM = """
+import os, sys, time
+import cloudsched
+app = cloudsched.App(cloudsched.Settings())
+
+@app.handler("note")
+def note():
+    print("runs", flush=True)
+
+cloudsched.embedded(app, sys.argv[1]).start()
+app.create(id="a", handler="note")
+if sys.argv[2] == "waits":
+    time.sleep(60)
+elif sys.argv[2] == "forks and dies":
+    if (child := os.fork()) == 0:
+        time.sleep(60)
+    print(child, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_the_process_ends_when_its_own_work_does(tmp_path: Path) -> None:
+    """Nothing that is started keeps it from its exit, although nobody stops it."""
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", PROGRAM, tmp_path / "data", "ends"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_forked_process_does_not_keep_the_folder_locked(app: App, tmp_path: Path) -> None:
+    """The lock ends with the process that was started, although a child of it lives on, such as one of a pool."""
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", PROGRAM, tmp_path / "data", "forks and dies"], stdout=subprocess.PIPE, text=True
+    ) as dying:
+        assert dying.stdout is not None
+        child = int(next(line for line in iter(dying.stdout.readline, "") if line != "runs\n"))
+    try:
+        with cloudsched.embedded(app, tmp_path / "data") as scheduler:
+            wait_until(lambda: scheduler.is_running, "it runs the tasks, although the child lives")
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_another_process_takes_over_when_the_one_that_runs_dies(app: App, ran: list[str], tmp_path: Path) -> None:
+    """It creates meanwhile, and hands over; what waited in the dead process runs here."""
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", PROGRAM, tmp_path / "data", "waits"], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "runs\n"
+        with cloudsched.embedded(app, tmp_path / "data") as scheduler:
+            assert not scheduler.is_running
+            app.create(id="b", handler="note")
+            assert other.stdout.readline() == "runs\n"
+            app.create(id="c", handler="note", schedule="in 3 seconds")
+            other.kill()
+            wait_until(lambda: scheduler.is_running, "it has taken over")
+            wait_until(lambda: ran == ["c"], "it has run here")

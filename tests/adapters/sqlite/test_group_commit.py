@@ -289,14 +289,28 @@ def test_an_interrupted_writer_holds_up_nobody() -> None:
     group = open_group(connection)
     blocked = Blocked(group)
 
+    heard: list[int] = []
+
+    def hear(signum: int, _: object) -> None:
+        heard.append(signum)
+        if len(heard) == 1:
+            raise KeyboardInterrupt
+
     def interrupt() -> None:
         wait_for(lambda: group.waiting == 1)
-        threading.Event().wait(0.1)  # Python overlooks a signal that comes just before a thread begins to wait
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        while not heard:  # Python overlooks a signal that comes just before a thread begins to wait
+            threading.Event().wait(0.05)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
-        group.run(insert(1))
+    usual = signal.signal(signal.SIGINT, hear)
+    try:
+        interrupter = threading.Thread(target=interrupt, daemon=True)
+        interrupter.start()
+        with pytest.raises(KeyboardInterrupt):
+            group.run(insert(1))
+        interrupter.join(PATIENCE)
+    finally:
+        signal.signal(signal.SIGINT, usual)
     answers = start_writers(group, insert(2))
     blocked.release()
     wait_for(lambda: None not in answers)

@@ -207,7 +207,7 @@ def make_api(app: App, port: int) -> WebServer:
 def test_rows_wait_for_an_api_that_is_down(engine: Engine, sim: Simulation, app: App) -> None:
     """They are written and committed meanwhile, and handed over once it answers."""
     port = free_port()
-    with Client(f"http://127.0.0.1:{port}", timeout=5) as client:
+    with Client(f"http://127.0.0.1:{port}", timeout=60) as client:
         outbox = SqlalchemyOutbox(engine, app, client=client)
         write(outbox, engine, "own")
         assert outbox.hand_over() == 0
@@ -223,7 +223,7 @@ def test_rows_wait_for_an_api_that_is_down(engine: Engine, sim: Simulation, app:
 def test_an_api_creates_late_rows_at_once(engine: Engine, sim: Simulation, app: App) -> None:
     """It would refuse an instant in the past; a repetition finds the task, and runs it no second time."""
     port = free_port()
-    with make_api(app, port) as server, Client(f"http://127.0.0.1:{port}", timeout=5) as client:
+    with make_api(app, port) as server, Client(f"http://127.0.0.1:{port}", timeout=60) as client:
         server.serve()
         outbox = SqlalchemyOutbox(engine, app, client=client)
         with Session(engine) as session, session.begin():

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.authorities import A_USER
 from tests.doors.world import WORLDS, World, headers_of
 
 from cloudsched import Context  # noqa: TC001 - the app reads the handler's annotation
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.errors import StoreUnavailable
+from cloudsched.errors import StoreUnavailable, Unauthenticated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -426,6 +429,24 @@ def test_a_deletion_that_was_cut_short_is_finished_by_its_repetition(
 
 def _die(*_: object) -> None:
     raise StoreUnavailable("the store", "it is gone")
+
+
+def test_an_expired_credential_finishes_no_deletion(
+    sim: Simulation, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked again at the repetition, as before any change."""
+    prepare(call, sim, "delete")
+    mark = RequestMark.of_name("k", None)
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStore, "purge", _die)
+        with pytest.raises(StoreUnavailable):
+            sim.app.delete("t", mark=mark)
+    expired = replace(A_USER, is_valid=lambda: False)
+    with pytest.raises(Unauthenticated):
+        sim.app.acting_with(expired).delete("t", mark=mark)
+    assert sim.app.container.store.load("t") is not None
+    sim.app.acting_with(A_USER).delete("t", mark=mark)
+    assert sim.app.container.store.load("t") is None
 
 
 def test_a_deletion_of_an_earlier_task_is_not_one_of_the_next(sim: Simulation, call: Call) -> None:

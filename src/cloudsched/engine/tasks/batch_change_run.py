@@ -64,7 +64,7 @@ class BatchChangeRun:
     def run(self, ctx: Context) -> dict[str, Any]:
         """Carry out the change that the payload of a batch change's task describes; return the counts."""
         change = BatchChange.model_validate(ctx.task.payload)
-        page = _Page(self._store, self._scheduler, change, ctx.task)
+        page = _Page(self._store, self._scheduler, change, ctx.task, ctx.execution_id)
         total: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "refusals": []}
         for number in range(1 if change.filter.ids else len(to_queries(change))):
             token: str | None = None
@@ -92,6 +92,8 @@ class _Page:
     scheduler: Scheduler
     batch: BatchChange
     own_task: Task
+    execution_id: str
+    """The run that changes it; a batch change that is rescheduled has another one."""
 
     def change(self, number: int, token: str | None) -> dict[str, Any]:
         """Change a page of a query's tasks; return the counts, and the token of the next page."""
@@ -144,7 +146,7 @@ class _Page:
     @property
     def _mark(self) -> RequestMark:
         """The mark by which each task remembers this change, so that it is not made again if somebody takes it back."""
-        return RequestMark.of_name("batch", self.own_task.id, depends_on_time=False)
+        return RequestMark.of_name("batch", [self.own_task.id, self.execution_id], depends_on_time=False)
 
     @property
     def _authority(self) -> Authority:

@@ -334,6 +334,7 @@ class Scheduler:
             stored = None if mark is None else self._engine.store.load(task_id)
             if mark is None or stored is None or stored.task.deleted_at is None or not mark.is_known_to(stored.task):
                 raise
+            by.require_valid()
             by.authorize(stored.task)
             deleted = stored.task
         self._child_tasks.remove(deleted)

@@ -18,7 +18,7 @@ LOCAL_TOOLS = {"aiohttp", "cheroot", "pygments", "pyyaml", "quickjs-ng", "rich",
 PYTEST_PLUGINS = {"emulator/pytest_plugin", "testing/pytest_plugin"}
 """Only pytest imports them."""
 FOR_WORKERS = re.compile(
-    r"client|worker|config/extras$|(__main__|cli/(__init__|apply|groups|instants|keys|log_output|main|reachability|signals|worker)"
+    r"client|worker|config/extras$|(__main__|cli/(__init__|apply|groups|instants|keys|log_output|main|outbox|reachability|signals|worker)"
     r"|local/(__init__|app_loader|environment_file|import_errors|untrusted_text))$"
 )
 FOR_AGENTS = re.compile(r"cli/(mcp$|agents/)")

@@ -35,6 +35,10 @@ NOT_ASKED_BY_COMMANDS = {
     "keys new": "makes a key, which an operator has to deploy",
     "mcp": "serves the tools, which are a door of their own",
     "next": "computes; it asks for the days of calendars as `calendars show` does",
+    **{
+        f"outbox {verb}": "the operator's, at the app's own database; what it hands over, the app's code has written"
+        for verb in ("discard", "failed", "relay", "retry")
+    },
     "people export": "the same request as a link to wait for, tried by the door of a delegate",
     "run": "calls a handler of this machine's code, without a store",
     "serve": "runs a service of its own",

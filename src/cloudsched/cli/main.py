@@ -88,6 +88,7 @@ _COMMANDS = {
     "keys": ("cloudsched.cli.keys:keys", "Make an API key for a server."),
     "mcp": ("cloudsched.cli.mcp:mcp", "Give agents tools to schedule (Model Context Protocol)."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
+    "outbox": ("cloudsched.cli.outbox:outbox", "Hand over the tasks that your own transactions have written."),
     "people": ("cloudsched.cli.people:people", "Show and change how people want to be reached."),
     "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
     "scripts": ("cloudsched.cli.scripts:scripts", "Show and change stored scripts, which tasks run by name."),
@@ -99,7 +100,14 @@ _COMMANDS = {
     "zones": ("cloudsched.cli.zones:zones", "Show which tasks new time zone data would move."),
 }
 """Each command's location and summary: all that ``--help`` needs."""
-_EXTRAS = {"apply": "worker", "keys": "worker", "mcp": "mcp", "shards": "worker", "worker": "worker"}
+_EXTRAS = {
+    "apply": "worker",
+    "keys": "worker",
+    "mcp": "mcp",
+    "outbox": "worker",
+    "shards": "worker",
+    "worker": "worker",
+}
 """The extra that brings what a command imports; ``dev``, which includes ``worker``, for all others."""
 
 NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."

@@ -10,7 +10,7 @@ import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched import errors
 from cloudsched.app import App
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+T = TypeVar("T")
 _PACKAGE_FOLDER = str(Path(errors.__file__).parent)
 _NON_USER_PATHS = (
     _PACKAGE_FOLDER,
@@ -136,32 +137,45 @@ def load_app(target: str | None, *, or_examples: bool = True) -> LoadedApp:
         return LoadedApp(
             load_app("cloudsched.local.examples").app, f"cloudsched's own examples, since there is no {names} here"
         )
+    return LoadedApp(load_instance(target, App, "app", _EXAMPLE), target, target)
+
+
+def load_instance(target: str, kind: type[T], what: str, example: str) -> T:
+    """Load the object of a class that a file or a module has.
+
+    Args:
+        target: The file or the module, followed by ``:name`` if it has several.
+        kind: The class.
+        what: The word for it, whose plural ends in -s or, after an x, in -es.
+        example: How one is written.
+
+    Raises:
+        Misconfigured: There is no such file or module, it has none, or it cannot be imported.
+    """
     location, _, name = target.partition(":")
-    module = _import_file(Path(location)) if location.endswith(".py") else _import_module(location)
-    return LoadedApp(_find_app(module, name, target), target, target)
-
-
-def _find_app(module: ModuleType, name: str, target: str) -> App:
-    apps = {key: value for key, value in vars(module).items() if isinstance(value, App)}
+    hint = f"Name the file with your {'handlers' if kind is App else what}: {example}."
+    module = _import_file(Path(location), hint) if location.endswith(".py") else _import_module(location)
+    found = {key: value for key, value in vars(module).items() if isinstance(value, kind)}
     if name:
-        if name not in apps:
-            raise Misconfigured(f"{target}: there is no app of that name. It has: {', '.join(apps) or 'none'}.")
-        return apps[name]
-    distinct = {id(app): app for app in apps.values()}
+        if name not in found:
+            raise Misconfigured(f"{target}: there is no {what} of that name. It has: {', '.join(found) or 'none'}.")
+        return found[name]
+    distinct = {id(each): each for each in found.values()}
     if not distinct:
-        raise Misconfigured(f"{target} has no app. Write {_EXAMPLE}.")
+        raise Misconfigured(f"{target} has no {what}. Write {example}.")
     if len(distinct) > 1:
-        raise Misconfigured(f"{target} has several apps; say which, as in {target}:{next(iter(apps))}.")
+        plural = f"{what}es" if what.endswith("x") else f"{what}s"
+        raise Misconfigured(f"{target} has several {plural}; say which, as in {target}:{next(iter(found))}.")
     return next(iter(distinct.values()))
 
 
-def _import_file(path: Path) -> ModuleType:
+def _import_file(path: Path, hint: str) -> ModuleType:
     try:
         is_file = path.is_file()
     except OSError as error:
         raise Misconfigured(f"{path} cannot be read: {error.strerror}.") from error
     if not is_file:
-        raise Misconfigured(f"There is no file {path}. Name the file with your handlers: {_EXAMPLE}.")
+        raise Misconfigured(f"There is no file {path}. {hint}")
     shown, path = str(path), path.resolve()
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))  # so that it can import its neighbours, as when deployed

@@ -29,6 +29,7 @@ from cloudsched.local.wsgi_server import WebServer
 from cloudsched.outbox.entry import State
 from cloudsched.outbox.handover import LONGEST_DELAY, SILENCE, Handover
 from cloudsched.outbox.outbox import KEEP
+from cloudsched.outbox.rows import CLAIM
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
 from cloudsched.outbox.target import AppTarget
 from cloudsched.web.functions import serve_api
@@ -106,6 +107,7 @@ def test_a_poisoned_row_waits_longer_each_time_and_holds_nothing_up(
         write(outbox, engine, f"later-{sim.now:%H%M%S}")
         assert handover.run().handed_over == 1
         tried.append(moody.calls.count("poisoned") - before)
+    assert set(tried) == {0, 1}, "the row behind it was tried, too"
     places = [second for second, count in enumerate(tried) if count]
     gaps = [later - earlier for earlier, later in pairwise(places)]
     assert gaps[:4] == [2, 4, 8, 16]
@@ -154,6 +156,46 @@ def test_a_refusal_fails_the_row(
     moody.errors.clear()
     write(outbox, engine, "own")
     assert handover.run().handed_over == 1
+
+
+def test_rows_are_handed_over_as_they_were_written(
+    outbox: SqlalchemyOutbox, engine: Engine, handover: Handover, moody: Moody
+) -> None:
+    """Whatever their tasks are called."""
+    ids = ["c", "a", "d", "b"]
+    write(outbox, engine, *ids)
+    handover.run()
+    assert moody.calls == ids
+
+
+def test_rows_that_were_tried_before_come_last(
+    outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them may end its relay's process each time, which must not keep the others waiting."""
+    monkeypatch.setattr("cloudsched.outbox.rows.BATCH", 1)
+    write(outbox, engine, "deadly")
+    _, (deadly,) = outbox._rows.claim(sim.now)  # noqa: SLF001 - by a relay that it kills
+    assert deadly.task_id == "deadly"
+    sim.advance(CLAIM)
+    write(outbox, engine, "after")
+    for expected in ("after", "deadly"):
+        _, (entry,) = outbox._rows.claim(sim.now)  # noqa: SLF001 - by the next relay
+        assert entry.task_id == expected
+
+
+def test_a_row_waits_for_the_earlier_ones_of_its_task(
+    outbox: SqlalchemyOutbox, engine: Engine, handover: Handover, moody: Moody, sim: Simulation
+) -> None:
+    """Otherwise a cancellation would find no task, and its creation would run later."""
+    moody.errors["own"] = StoreUnavailable("The store", "it is down")
+    write(outbox, engine, "own")
+    with Session(engine) as session, session.begin():
+        outbox.cancel(session, "own")
+    assert handover.run().failed == 0
+    moody.errors.clear()
+    sim.advance(LONGEST_DELAY)
+    assert handover.run().handed_over == 2
+    assert sim.app.get("own").status == "CANCELLED"
 
 
 def test_a_rate_limit_is_waited_for(

@@ -108,14 +108,14 @@ def test_relative_times_count_from_the_writing(outbox: SqlalchemyOutbox, engine:
         ids = [outbox.create(session, **REMINDER, schedule=schedule) for schedule in schedules]
         late = outbox.create(session, **REMINDER, schedule="in 3 minutes")
         at_once = outbox.create(session, **REMINDER)
+        over = outbox.create(session, **REMINDER, schedule=Schedule(rrule="FREQ=MINUTELY;COUNT=2"))
     sim.advance(timedelta(minutes=4))
-    assert outbox.hand_over() == 5
+    assert outbox.hand_over() == 6
     for task_id in ids[:2]:
         assert sim.app.get(task_id).next_execution_time == START + timedelta(minutes=10)
     sim.advance(timedelta(seconds=1))
-    for task_id in (late, at_once):
-        (run,) = sim.executions(task_id)
-        assert run.status == "SUCCEEDED"
+    for task_id in (late, at_once, over):
+        assert sim.executions(task_id)[0].status == "SUCCEEDED", task_id
 
 
 def test_a_function_a_draft_and_an_id_are_given_as_to_the_app(

@@ -118,7 +118,8 @@ def test_what_was_running_goes_on_after_a_kill(folder: Path) -> None:
     names = ("note", "durable")
     with serve(folder) as (service, url):
         for name in names:
-            assert create(url, name, due_in=1, handler=name, until="go") == 201
+            assert create(url, name, due_in=3600, handler=name, until="go") == 201
+            assert request(url, "POST", f"/v1/tasks/{name}/trigger").status == 200
         task = {"id": "workers", "owner": "ada", "handler": "note", "title": "Note", "payload": {}, "pull": "q"}
         assert request(url, "POST", "/v1/tasks", task).status == 201
         claim = {"worker": "w", "handlers": ["note"]}

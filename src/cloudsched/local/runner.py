@@ -153,7 +153,10 @@ class FolderRunner:
 
 
 class _Maintenance:
-    """Keeps the queue filled and sweeps, in a thread of its own. The first load is done before that starts."""
+    """Keeps the queue filled and sweeps, in a thread of its own.
+
+    Nobody waits for the first load, which reads all that was running: what is created before it is found by it.
+    """
 
     def __init__(self, app: App, window: WindowedDispatcher) -> None:
         self._app = app
@@ -164,7 +167,6 @@ class _Maintenance:
         self._next_sweep = 0.0
 
     def start(self) -> None:
-        self._load()
         self._thread.start()
 
     def stop(self) -> None:

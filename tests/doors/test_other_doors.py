@@ -24,7 +24,7 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import Forbidden, Misconfigured, NotFound
-from cloudsched.web.api.call import ApiCall
+from cloudsched.web.api.operation import ApiCall
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.router import Api
 

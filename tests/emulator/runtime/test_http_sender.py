@@ -15,7 +15,7 @@ from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
 from cloudsched.emulator.api.messages import message_class
-from cloudsched.emulator.api.uri_override import apply_override
+from cloudsched.emulator.api.queue_codec import apply_override
 from cloudsched.emulator.model.task import HttpTarget, OidcToken
 from cloudsched.emulator.runtime.http_sender import parse_retry_after
 

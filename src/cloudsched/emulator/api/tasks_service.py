@@ -10,9 +10,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.api import messages
-from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, write_queue
+from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, supplies_url, write_queue
 from cloudsched.emulator.api.task_codec import check_backoff, read_task, write_task
-from cloudsched.emulator.api.uri_override import supplies_url
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import QUEUE_MISSING, invalid_argument, not_found
 from cloudsched.emulator.model.queue import QueueConfig

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 from yarl import URL
 
-from cloudsched.emulator.api.uri_override import apply_override
+from cloudsched.emulator.api.queue_codec import apply_override
 from cloudsched.emulator.model.task import HORIZON, AppEngineTarget, HttpResult, HttpTarget, OAuthToken, OidcToken
 from cloudsched.emulator.runtime.history import Request
 

@@ -16,7 +16,7 @@ from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.feed import Feed
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 _CACHED_FOR = 900
 """For how many seconds a program need not ask again."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.recurrence.allowance import Allowance
     from cloudsched.drafts.service import Steps
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 EVENT_STREAM: Final = "text/event-stream"
 

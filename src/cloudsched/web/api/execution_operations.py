@@ -16,7 +16,6 @@ from cloudsched.engine.tasks.open_executions import list_executions as list_task
 from cloudsched.engine.tasks.open_executions import load_execution, load_sealed_log
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.dry_app import validate_only
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import read_json_object, validate
 from cloudsched.web.api.repetitions import mark_change, mark_trigger
@@ -28,6 +27,7 @@ from cloudsched.web.api.responses import (
     page_response,
     task_response,
 )
+from cloudsched.web.api.task_creation import validate_only
 from cloudsched.web.api.task_operations import CHANGE, REVIVAL
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.tasks.execution_search import FoundExecution
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 
 MAX_UNREAD = 1000

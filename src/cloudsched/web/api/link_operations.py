@@ -21,8 +21,7 @@ from cloudsched.web.api.problems import render_problem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.web.api.call import ApiCall
-    from cloudsched.web.api.operation import Operation
+    from cloudsched.web.api.operation import ApiCall, Operation
 
 _STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}button{font:inherit}"
 _TOKEN = re.compile(r"[A-Za-z0-9_.-]{1,2000}")

@@ -18,7 +18,7 @@ from cloudsched.web.api.responses import json_response
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
 
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.calendar import Calendar
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 
 @operation(

@@ -1,4 +1,7 @@
-"""``@operation``: makes a function an operation of the API, with all that the router, the checks and OpenAPI need."""
+"""``@operation``: makes a function an operation of the API, with all that the router, the checks and OpenAPI need.
+
+Each takes an `ApiCall`: one request, authenticated, with its path parsed.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,58 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overlo
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.web.api.parse import read_json_object, validate
 from cloudsched.web.api.request_bodies import NoParameters
+from cloudsched.web.auth.authentication import is_open_to
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from werkzeug.wrappers import Response
+    from werkzeug.wrappers import Request, Response
 
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.app import App
+    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.web.api.visibility import Visibility
+    from cloudsched.web.auth.roles import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """One request, authenticated, with its path parsed."""
+
+    app: App
+    """The app, with tasks that the caller may not use hidden."""
+    caller: Caller
+    authority: Authority
+    """What the caller may do below; the app has it as well."""
+    visibility: Visibility
+    """Checks which tasks the request may use."""
+    request: Request
+    path: dict[str, str]
+    build_document: Callable[[tuple[str, ...] | None, str], dict[str, Any]]
+    """Builds the OpenAPI document; it needs all operations, so none of them can import it."""
+
+    @property
+    def task_id(self) -> str:
+        """The task that the path names."""
+        return self.path["taskId"]
+
+    @property
+    def public_root(self) -> str | None:
+        """The beginning of links to the API; None if nobody has said under which address people reach it.
+
+        What a request says about that (``Host``) is its sender's claim: a link made of it could lead anywhere, with the
+        secret that is in it. It counts only where the API is open, and then names this machine.
+        """
+        settings = self.app.container.settings
+        if settings.public_url:
+            return settings.public_url
+        return self.request.url_root.rstrip("/") if is_open_to(settings, self.request) else None
+
+    def read_content(self) -> dict[str, Any]:
+        """Return the body, which is one JSON object."""
+        return read_json_object(self.request)
+
 
 M = TypeVar("M", bound=WireModel)
 

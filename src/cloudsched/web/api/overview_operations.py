@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.tasks.sweep_notes import SweepNote
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 
 @operation("GET", "/v1/queues", "Workers", query=bodies.AnyOwnerQuery, response_schema="Queues")

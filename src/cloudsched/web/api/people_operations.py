@@ -18,7 +18,7 @@ from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.person import Person
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 
 @operation("GET", "/v1/people/{owner}", "People", response_schema="Person", error_statuses=(404,))

@@ -16,7 +16,7 @@ from cloudsched.web.api.task_creation import read_idempotency_key
 if TYPE_CHECKING:
     from typing import Any
 
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 
 def mark_change(call: ApiCall, verb: str, content: object = None, *, has_words: bool = False) -> RequestMark | None:

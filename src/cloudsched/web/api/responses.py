@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.task_tree import Tree
     from cloudsched.engine.ports.pages import Page
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 
 def show_task(task: Task) -> responses.Task:

@@ -25,8 +25,8 @@ from cloudsched.domain.local_requests import is_same_origin
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.engine.ports.authority import Authority
 from cloudsched.errors import CloudschedError, Forbidden, NotFound
-from cloudsched.web.api.call import ApiCall
 from cloudsched.web.api.etags import parse_if_match, require_tags
+from cloudsched.web.api.operation import ApiCall
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.parse import parse_parameters
 from cloudsched.web.api.problems import render_problem

@@ -20,7 +20,7 @@ from cloudsched.web.api.responses import json_response, make_occurrence
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 
 @operation(

@@ -19,7 +19,7 @@ from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.stored_script import StoredScript
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 
 class PutScript(WireModel):

@@ -16,7 +16,7 @@ from cloudsched.web.auth.authentication import authenticator_for, is_open_to
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 
 @operation("GET", "/healthz", "Service", right=None, response_schema="Health")

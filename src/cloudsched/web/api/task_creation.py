@@ -9,6 +9,8 @@ tasks' ids from their payloads: creating one again edits it, unless the key says
 
 Ids that users choose: users cannot see each other's tasks, so their ids must not collide. Each id is prefixed with a
 hash of the owner unless it already has that prefix.
+
+``validateOnly`` checks a creation, an edit or a trigger without storing it, and answers with what it would store.
 """
 
 from __future__ import annotations
@@ -18,21 +20,66 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.app import create_confirmed
+from cloudsched.app import App, create_confirmed
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import owner_id_prefix
+from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.drafts.tokens import FIELD, Requester
+from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.errors import InvalidInput
 from cloudsched.language.task_fields import has_schedule_text
+from cloudsched.web.api.responses import json_response, make_occurrence, task_to_json
 
 if TYPE_CHECKING:
-    from werkzeug.wrappers import Request
+    from collections.abc import Callable
 
-    from cloudsched.app import App
+    from werkzeug.wrappers import Request, Response
+
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.errors import QuotaExceeded
+    from cloudsched.web.api.operation import ApiCall
     from cloudsched.web.auth.roles import Caller
+
+
+PREVIEWED = 10
+"""How many occurrences the answer has."""
+
+
+class _DryApp(App):
+    """The app for one request that stores nothing."""
+
+    def __init__(self, app: App, authority: Authority) -> None:
+        self.container = app.container
+        self._authority = authority
+        self._dry_scheduler = make_dry_scheduler(app.container.engine)
+
+    @property
+    def _scheduler(self) -> Scheduler:
+        return self._dry_scheduler
+
+
+def validate_only(
+    call: ApiCall, act: Callable[[App], Task], show: Callable[[Task], dict[str, Any]] = lambda _: {}
+) -> Response:
+    """Run a change up to its commit; answer with the task as it would be, and when it would run.
+
+    Args:
+        call: The request.
+        act: Makes the change.
+        show: Returns what the answer shows of the changed task besides.
+    """
+    try:
+        task = act(_DryApp(call.app, call.authority))
+    except WouldCommit as stopped:
+        task = stopped.task
+    zone = task.timezone
+    upcoming = [make_occurrence(at, zone).to_wire() for at in upcoming_occurrences(task, PREVIEWED)]
+    content: dict[str, Any] = {**task_to_json(task), "upcoming": upcoming, **show(task)}
+    return json_response(content)
+
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"

@@ -21,12 +21,11 @@ from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.language.task_fields import has_schedule_text, note_assumptions
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.draft_operations import patch_confirmed
-from cloudsched.web.api.dry_app import validate_only
 from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.repetitions import mark_change
 from cloudsched.web.api.responses import Json, json_response, page_response, task_response, task_to_json, tree_to_json
-from cloudsched.web.api.task_creation import create_or_edit, read_idempotency_key
+from cloudsched.web.api.task_creation import create_or_edit, read_idempotency_key, validate_only
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.domain.documents.task import Task
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
     from cloudsched.web.auth.roles import Caller
 
 

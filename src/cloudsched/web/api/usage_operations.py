@@ -22,7 +22,7 @@ from cloudsched.web.auth.roles import Right, Role
 if TYPE_CHECKING:
     from cloudsched.config.prices import Prices
     from cloudsched.domain.documents.budget import Budget
-    from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import ApiCall
 
 
 class UsageQuery(PageQuery):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NOW = datetime.now(UTC)
 FIELDS = new_task(
     TaskDraft.of(owner="ada", title="T", handler="check", schedule=NOW + timedelta(days=1)), NOW
-).task.to_stored()
+).to_stored()
 """The fields of a task's document, so that both servers write the same amount of data."""
 store = firestore.Client(project=os.environ["GOOGLE_CLOUD_PROJECT"])
 channel = grpc.insecure_channel(os.environ["CLOUD_TASKS_EMULATOR_HOST"])

@@ -140,7 +140,7 @@ def try_one(old: ZoneData, new: ZoneData, zone: str, at: datetime, seed: str, re
         try:
             schedule = make_schedule(chance, zone, at)
             draft = TaskDraft.of(id="t", owner="a", title="T", handler="h", schedule=schedule, catch_up={"mode": "all"})
-            task = new_task(draft, begin).task
+            task = new_task(draft, begin)
         except (InvalidSchedule, InvalidInput):
             return  # it has no occurrence there
         task = run_task(task, change, ran, begin)

@@ -30,14 +30,13 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.recurrence.iso8601 import add_duration
-from cloudsched.domain.transitions.drafts import TaskDraft, to_draft_content, to_wire_fields
+from cloudsched.domain.transitions.drafts import TaskDraft, has_schedule_text, to_draft_content, to_wire_fields
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.typed_calls import add_handle
-from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.pages import check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery
@@ -45,8 +44,9 @@ from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution
+from cloudsched.engine.tasks.scheduler import with_preferred_channels
 from cloudsched.errors import InvalidInput
-from cloudsched.language.task_fields import forget_assumptions, has_schedule_text, with_schedule
+from cloudsched.language.task_fields import forget_assumptions, with_schedule
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:

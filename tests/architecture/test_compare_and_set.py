@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src/cloudsched"
-HELPER = PACKAGE / "engine/state/compare_and_set.py"
+HELPER = PACKAGE / "engine/state/commits.py"
 
 
 def test_nothing_else_tries_again_after_a_conflict() -> None:

@@ -62,7 +62,7 @@ ROOMS = {
     "engine/durable": ["test_calls.py", "test_crash_points.py", "test_events.py", "test_race.py", "test_steps.py"],
     "engine/execution": ["test_follow_ups.py", "test_handler_outcomes.py", "test_lease_expiry.py"],
     "engine/handlers": ["test_dependencies.py", "test_payload_fields.py", "test_registry.py"],
-    "engine/people": ["test_preferred_channels.py"],
+    "engine/people": ["test_journeys.py"],
     "engine/ports": ["/contract/test_store.py"],
     "engine/pull": ["test_feature_combinations.py", "test_races.py"],
     "engine/state": ["test_compare_and_set.py", "test_lock_handover.py", "test_locks.py"],

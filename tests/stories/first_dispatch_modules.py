@@ -54,7 +54,7 @@ OWN: Final = {
     "domain.schedules": "schedule",
     "domain.transitions": (
         "backlog claim definitions deliveries drafts edits finish growth history invalid_input lifecycle locks offers "
-        "outcome planning quick records requirements retry_execution suspend usage zone_plans"
+        "outcome planning quick records requirements retry_execution suspend zone_plans"
     ),
     "engine": "builtin_handlers engine_context",
     "engine.children": "child_tasks task_tree",
@@ -70,11 +70,10 @@ OWN: Final = {
         "async_context calendar_tasks called_scripts context declaration dependencies handler payload_fields quick "
         "registry run_children signature typed_calls user_access validation"
     ),
-    "engine.people": "preferred_channels",
     "engine.ports": (
         "authority clock known_tasks look_through pages queue records search shards store task_query tracing"
     ),
-    "engine.state": "attempt_log commits compare_and_set deliveries event_log lease_renewal locks log_seal quotas",
+    "engine.state": "attempt_log commits deliveries event_log lease_renewal locks log_seal quotas",
     "engine.tasks": "declared_tasks execution_search open_executions",
     "language": "task_fields",
     "runtime": "container factories telemetry",

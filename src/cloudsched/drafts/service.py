@@ -22,10 +22,10 @@ from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.payload import to_missing
 from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers, to_words
 from cloudsched.engine.assistant.tools import list_open_tools
-from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.engine.tasks.owner_zones import resolve_for_owner
 from cloudsched.engine.tasks.read_back import tell_back
+from cloudsched.engine.tasks.scheduler import with_preferred_channels
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
 
 DRAFTS: Final = "(drafts)"
@@ -151,7 +151,7 @@ class Drafts:
         steps: list[DraftStep] = []
 
         def note(text: str) -> DraftStep:
-            steps.append(DraftStep(at=self._engine.now(), text=text))
+            steps.append(DraftStep(at=self._engine.clock.now(), text=text))
             return steps[-1]
 
         yield note("Understanding your task")
@@ -163,7 +163,7 @@ class Drafts:
         return result.model_copy(update={"steps": tuple(steps)})
 
     def _now(self, request: DraftRequest) -> datetime:
-        return self._engine.now() if request.now is None else request.now
+        return self._engine.clock.now() if request.now is None else request.now
 
     def _situation(self, request: DraftRequest, access: Access) -> Situation:
         try:
@@ -210,7 +210,7 @@ class Drafts:
         """Resolve the schedule's calendars, and refuse what is too soon, too often or past."""
         if proposal.schedule is None:
             return proposal
-        now = max(self._now(request), self._engine.now())
+        now = max(self._now(request), self._engine.clock.now())
         try:
             schedule = self._show_schedule(proposal.schedule, now, access.requester.owner)
         except InvalidInput as error:
@@ -275,7 +275,7 @@ class Drafts:
     ) -> DraftResult:
         is_now = proposal.schedule is not None and proposal.schedule.is_now
         schedule = proposal.schedule if stored is None or is_now else stored.schedule
-        now, times = self._engine.now(), []
+        now, times = self._engine.clock.now(), []
         if is_now:
             times = [now]
         elif schedule is not None:

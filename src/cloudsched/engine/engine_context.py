@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime, timedelta
+    from datetime import timedelta
     from random import Random
 
     from cloudsched.engine.dispatch.sender import DispatchSender
@@ -62,7 +62,3 @@ class EngineContext:
     budgets: Callable[[], Budgets]
     """Says whether what an owner may use is used up; made when a task asks that has a budget."""
     logs: LogKeeper
-
-    def now(self) -> datetime:
-        """Return the current time by the engine's clock."""
-        return self.clock.now()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
+from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
@@ -37,12 +38,6 @@ def forget_assumptions() -> None:
     """Clear what was noted: the words were read again for a task whose schedule an earlier reading gave."""
     if noted := _noted.get():
         noted.clear()
-
-
-def has_schedule_text(fields: dict[str, Any]) -> bool:
-    """Return whether the schedule of a task's fields (camelCase) is text, or has its time zone in a separate field."""
-    schedule = fields.get("schedule")
-    return isinstance(schedule, str) or "timezone" in fields or (isinstance(schedule, dict) and "cron" in schedule)
 
 
 def read_schedule_field(

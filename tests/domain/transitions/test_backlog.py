@@ -64,7 +64,7 @@ class Deployment:
     def __init__(self, **fields: Any) -> None:
         draft = {"id": "t", "owner": "ada", "title": "T", "handler": "h", "schedule": HOURLY, "expectedDuration": 3600}
         self.now = START
-        self.task = new_task(TaskDraft.from_wire({**draft, **fields}), START, LEAD).task
+        self.task = new_task(TaskDraft.from_wire({**draft, **fields}), START, LEAD)
         self.records: dict[str, Execution] = {}
         self.due: set[str] = set()
         """The occurrences that came due, found without the product's planning."""

@@ -39,7 +39,7 @@ def make_draft(**more: Any) -> TaskDraft:
 
 def plan_task(**more: Any) -> tuple[Task, Dispatch]:
     """Return a task, and the dispatch for its first occurrence, at one o'clock."""
-    task = new_task(make_draft(**more), START).task
+    task = new_task(make_draft(**more), START)
     (wake,) = executor_wakeups(task)
     return task, dispatch_for(task, wake, START)
 

@@ -32,7 +32,7 @@ def make_draft(**more: Any) -> TaskDraft:
 
 
 def make_task(lead: timedelta = LEAD, **more: Any) -> Task:
-    return new_task(make_draft(**more), START, lead).task
+    return new_task(make_draft(**more), START, lead)
 
 
 def test_without_a_schedule_a_task_runs_once_now() -> None:

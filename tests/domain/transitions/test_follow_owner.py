@@ -27,7 +27,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 def make(rule: str = "FREQ=DAILY;BYHOUR=9", zone: str = BERLIN, **more: object) -> Task:
     schedule = Schedule(rrule=rule, dtstart="2027-11-01T00:00:00", timezone="owner").with_owner_zone(zone)
     draft = TaskDraft.of(id="t", owner="ada", handler="remind", schedule=schedule, **more)
-    return new_task(draft, NOON, NO_LEAD).task
+    return new_task(draft, NOON, NO_LEAD)
 
 
 def local(task: Task, at: datetime) -> str:
@@ -117,7 +117,7 @@ def test_a_gap_at_the_end_of_a_journey_runs_nothing_twice() -> None:
     rules = ["FREQ=DAILY;BYHOUR=2;BYMINUTE=30", "FREQ=DAILY;BYHOUR=3;BYMINUTE=15"]
     schedule = Schedule(rrule=rules, dtstart="2027-03-27T12:00:00", timezone="owner")
     draft = TaskDraft.of(id="t", owner="ada", handler="remind", schedule=schedule.with_owner_zone("Etc/GMT+1"))
-    task = new_task(draft, datetime(2027, 3, 27, 13, tzinfo=UTC)).task
+    task = new_task(draft, datetime(2027, 3, 27, 13, tzinfo=UTC))
     ran_at = datetime(2027, 3, 28, 3, 30, tzinfo=UTC)  # 02:30 there
     ran = task.model_copy(update={"planned_to": ran_at})
     task = ran.model_copy(update={"next_execution_time": occurrence_from(ran, ran_at)})

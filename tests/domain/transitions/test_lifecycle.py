@@ -28,7 +28,7 @@ VERBS = {
 
 def make_task_with(status: TaskStatus) -> Task:
     """Return a task of this status; only an ACTIVE one has a next occurrence."""
-    task = new_task(DRAFT, START, LEAD).task
+    task = new_task(DRAFT, START, LEAD)
     following = task.next_execution_time if status is TaskStatus.ACTIVE else None
     return task.model_copy(update={"status": status, "next_execution_time": following})
 
@@ -108,7 +108,7 @@ def test_a_task_that_was_deleted_waits_only_for_its_removal() -> None:
 def test_resume_continues_from_now() -> None:
     """Occurrences that passed during the pause are not run, and earlier failures no longer count."""
     daily = TaskDraft.of(**{**_make_fields(make_task_with(TaskStatus.ACTIVE)), "schedule": {"rrule": "FREQ=HOURLY"}})
-    created = new_task(daily, START + timedelta(minutes=5), LEAD).task
+    created = new_task(daily, START + timedelta(minutes=5), LEAD)
     task = lifecycle.pause(created, START, paused_by=None).task.model_copy(update={"consecutive_failures": 2})
     later = START + timedelta(hours=10)
     found = lifecycle.resume(task, later).task
@@ -119,7 +119,7 @@ def test_resume_continues_from_now() -> None:
 
 def test_a_one_time_task_cannot_be_resumed_past_its_instant() -> None:
     """It would be ACTIVE with nothing to do; the error asks for a new schedule."""
-    soon = new_task(TaskDraft.of(**_make_fields(DRAFT, schedule=START + timedelta(minutes=5))), START, LEAD).task
+    soon = new_task(TaskDraft.of(**_make_fields(DRAFT, schedule=START + timedelta(minutes=5))), START, LEAD)
     paused = lifecycle.pause(soon, START, paused_by=None).task
     with pytest.raises(NotAllowed, match="new schedule"):
         lifecycle.resume(paused, START + timedelta(hours=1))

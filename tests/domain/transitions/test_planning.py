@@ -55,7 +55,7 @@ DISPATCHES = st.builds(
 
 def make_task_at(at: datetime, **policy: object) -> Task:
     draft = TaskDraft.of(id="t", owner="ada", title="T", handler="h", schedule=at, **policy)
-    return new_task(draft, START).task
+    return new_task(draft, START)
 
 
 @given(dispatch=DISPATCHES)
@@ -194,7 +194,7 @@ def test_the_last_occurrence_of_the_calendar_can_be_planned() -> None:
         TaskDraft.of(id="t", owner="ada", title="T", handler="h", schedule=days, jitter=timedelta(days=1)),
         START,
         NO_LEAD,
-    ).task
+    )
     last = datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)
     wake = wake_instant(task.model_copy(update={"next_execution_time": last}))
     assert wake is not None

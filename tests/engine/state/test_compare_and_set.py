@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.engine.state.compare_and_set import MAX_CONFLICTS, compare_and_set
+from cloudsched.engine.state.commits import MAX_CONFLICTS, compare_and_set
 from cloudsched.errors import Contended, PreconditionFailed, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

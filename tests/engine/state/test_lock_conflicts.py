@@ -11,7 +11,7 @@ import pytest
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.locks import Holder, Lock
 from cloudsched.engine.ports.store import VersionedLock
-from cloudsched.engine.state.compare_and_set import MAX_CONFLICTS
+from cloudsched.engine.state.commits import MAX_CONFLICTS
 from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import StoreUnavailable, VersionConflict
 

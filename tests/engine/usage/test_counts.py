@@ -9,8 +9,7 @@ import pytest
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.domain.transitions.usage import MAX_HANDLERS, OTHER_HANDLERS, add_usage
+from cloudsched.domain.documents.usage import MAX_HANDLERS, OTHER_HANDLERS, UsageCounts, add_usage
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
@@ -194,7 +193,7 @@ def test_months_and_handlers_are_apart(sim: Simulation) -> None:
 
 
 def count(task: Task, now: datetime) -> Task:
-    return task.model_copy(update={"usage": add_usage(task, now, {"queries": 1})})
+    return task.model_copy(update={"usage": add_usage(task.usage, task.handler, now, {"queries": 1})})
 
 
 def test_the_month_before_january_is_december(sim: Simulation) -> None:

@@ -302,7 +302,8 @@ class SqliteStore:
         if task is None:
             task = _to_document(Task, task_id, body)
             self._known.keep(task, body, len(body))
-        return VersionedTask(task, TaskVersion(version, offer_entry(task), task))
+        offer = None if task.offer is None else offer_entry(task)
+        return VersionedTask(task, TaskVersion(version, offer, task))
 
 
 def _to_document(kind: type[D], key: str, body: bytes) -> D:

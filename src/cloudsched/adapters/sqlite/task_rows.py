@@ -68,7 +68,8 @@ def to_task_row(write: TaskWrite) -> TaskRow:
     stored = version.stored if isinstance(version, TaskVersion) else None
     changes = None if stored is None else find_changes(stored, task)
     columns = _list_columns(task, _ALL_FIELDS if changes is None else changes, stored)
-    return TaskRow(write, columns, to_json(task, "tasks", task.id, changes=changes), offer_entry(task))
+    offer = None if task.offer is None else offer_entry(task)
+    return TaskRow(write, columns, to_json(task, "tasks", task.id, changes=changes), offer)
 
 
 def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:

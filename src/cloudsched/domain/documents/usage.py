@@ -7,6 +7,7 @@ only grow. Months are those of UTC.
 from __future__ import annotations
 
 from datetime import UTC
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -16,8 +17,8 @@ from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.stored_form import Packed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
-
 
 Month = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 """A month in UTC, such as ``2026-11``."""
@@ -69,6 +70,39 @@ class TaskUsage(WireModel):
     month: Month
     handler: str
     counts: UsageCounts = UsageCounts.build()
+
+
+MAX_HANDLERS: Final = 20
+"""For how many handlers a task counts in its two months; what further ones use is counted for `OTHER_HANDLERS`."""
+OTHER_HANDLERS: Final = "(others)"
+
+
+def add_usage(
+    usage: tuple[TaskUsage, ...], handler: str, now: datetime, used: Mapping[str, float]
+) -> tuple[TaskUsage, ...]:
+    """Return what a task has used, with this counted for a handler and the month: those of `UsageCounts` by name.
+
+    Only this month and the one before are kept, since the sweep sums up what has changed at least once a day.
+    """
+    utc = now.astimezone(UTC)
+    month, before = _find_months(utc.year, utc.month)
+    kept = {(each.month, each.handler): each for each in usage if each.month >= before}
+    if (month, handler) not in kept and len(kept) >= MAX_HANDLERS:
+        handler = OTHER_HANDLERS
+    known = kept.pop((month, handler), None)
+    if known is None:
+        entry = TaskUsage.build(month=month, handler=handler, counts=UsageCounts.build(**used))
+    else:
+        counts = known.counts.__dict__
+        sums = {name: counts[name] + more for name, more in used.items() if more}
+        entry = known.model_copy(update={"counts": known.counts.model_copy(update=sums)})
+    return (*kept.values(), entry)
+
+
+@lru_cache(maxsize=4)
+def _find_months(year: int, month: int) -> tuple[str, str]:
+    """Return a month and the one before."""
+    return f"{year:04}-{month:02}", f"{year - (month == 1):04}-{month - 1 or 12:02}"
 
 
 _NAMES: Final = (

@@ -232,5 +232,5 @@ def _new_delivery(
     )
     depth = 1 if task.parent is None else task.parent.depth + 1
     parent = Parent(task_id=task.id, execution_id=delivery.execution_id, step=0, depth=depth)
-    created = new_task(draft, now).task
+    created = new_task(draft, now)
     return created.model_copy(update={"delivery": delivery, "parent": parent})

@@ -142,6 +142,12 @@ def to_draft_content(fields: dict[str, Any]) -> dict[str, Any]:
     return to_wire_fields(given if schedule is None else {**given, "schedule": schedule})
 
 
+def has_schedule_text(fields: dict[str, Any]) -> bool:
+    """Return whether the schedule of a task's fields (camelCase) is text, or has its time zone in a separate field."""
+    schedule = fields.get("schedule")
+    return isinstance(schedule, str) or "timezone" in fields or (isinstance(schedule, dict) and "cron" in schedule)
+
+
 _SAME_IN_JSON = (str, int, bool, type(None))
 
 

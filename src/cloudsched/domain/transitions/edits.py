@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
+from cloudsched.domain.documents.usage import add_usage
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.backlog import (
@@ -35,7 +36,6 @@ from cloudsched.domain.transitions.lifecycle import (
 )
 from cloudsched.domain.transitions.planning import find_budget_pause, find_past_start, occurrence_from
 from cloudsched.domain.transitions.records import execution_record
-from cloudsched.domain.transitions.usage import add_usage
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
@@ -93,8 +93,15 @@ def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple
     return drop_unstarted(task, *runs), records
 
 
-def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD) -> Transition:
-    """Return the new task that a draft describes. `lead` is the least time until its first run."""
+def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state: Any) -> Task:
+    """Return the new task that a draft describes.
+
+    Args:
+        draft: What its owner sets.
+        now: The current time.
+        lead: The least time until its first run.
+        state: Further fields that it begins with.
+    """
     schedule = anchor_schedule(draft.schedule, now, lead)
     spec = _spec_fields(draft)
     task = Task.build(
@@ -108,10 +115,12 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD) -> Tran
         status_changed_at=now,
         first_at=find_past_start(schedule, now),
         left_out_from=now if schedule.calendars else None,
+        message="Created.",
+        usage=add_usage((), spec["handler"], now, {"writes": 1}),
         **spec,
+        **state,
     )
-    following, usage = _first_occurrence(task, now, lead), add_usage(task, now, {"writes": 1})
-    return Transition(with_changes(task, now, next_execution_time=following, message="Created.", usage=usage))
+    return with_changes(task, now, next_execution_time=_first_occurrence(task, now, lead))
 
 
 def apply_edit(

@@ -32,7 +32,7 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Action, TaskStatus
-from cloudsched.domain.documents.usage import RunUsage
+from cloudsched.domain.documents.usage import RunUsage, add_usage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.backlog import (
     apply_decision,
@@ -55,7 +55,6 @@ from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.domain.transitions.records import derive_message_id, execution_record, last_run_fields
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import on_suspend
-from cloudsched.domain.transitions.usage import add_usage
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -175,7 +174,7 @@ def _with_reported_usage(task: Task, before: Run, after: Run, now: datetime) -> 
         return task
     known = before.usage or RunUsage()
     used = {"queries": after.usage.queries - known.queries, "tokens": after.usage.tokens - known.tokens}
-    return task.model_copy(update={"usage": add_usage(task.as_begun(after), now, used)})
+    return task.model_copy(update={"usage": add_usage(task.usage, task.as_begun(after).handler, now, used)})
 
 
 def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed set

@@ -92,7 +92,9 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
             raise NotAllowed(f"make {status}", task.status)
         changes["status_changed_at"] = now
     changed = task.model_copy(update={**changes, "updated_at": now, "wake_at": None})
-    derived = refresh_offers(changed, now)
+    waiting = [run for run in changed.runs if run.waiting_for is not None]
+    is_offered = waiting or changed.pull is not None or changed.offer is not None
+    derived = refresh_offers(changed, now) if is_offered else {}
     if changed.backlog or changed.plan_from:
         derived |= forget_backlog(changed)
     if changed.events and any(each.execution_id for each in changed.events):

@@ -150,7 +150,11 @@ def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
     """
     if not task.is_active:
         return ()
-    wakeups = [wake for run in task.runs if run.lease is None for wake in _run_wakeups(task, run)]
+    wakeups = [
+        WakeUp(run.execution_id, run.scheduled_for, run.attempt, at)
+        for run in task.runs
+        if (at := _waits_until(task, run)) is not None
+    ]
     occurrence, start = task.next_execution_time, _next_start(task)
     if occurrence is not None and start is not None:
         wakeups.append(WakeUp(occurrence_id(task, occurrence), occurrence, 1, start))
@@ -171,16 +175,20 @@ def _next_start(task: Task) -> datetime | None:
     return start_time(task, occurrence) if task.jitter or task.journey else occurrence
 
 
-def _run_wakeups(task: Task, run: Run) -> tuple[WakeUp, ...]:
-    if run.waiting_for is not WaitingFor.WORKER:
-        return (_to_wakeup(run),)
-    expiry = offer_expiry(task, run)
-    return () if expiry is None else (WakeUp(run.execution_id, run.scheduled_for, run.attempt, expiry),)
+def _waits_until(task: Task, run: Run) -> datetime | None:
+    """Return when the executor is to wake for a run; None if its attempt is in progress, or it waits for a worker."""
+    if run.lease is not None:
+        return None
+    return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else run.due_at
 
 
 def lease_expiries(task: Task) -> tuple[WakeUp, ...]:
     """Return when the leases of the task's running attempts end: lapsed ones are closed whatever the task's status."""
-    return tuple(_to_wakeup(run) for run in task.runs if run.lease is not None)
+    return tuple(
+        WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lease.until)
+        for run in task.runs
+        if run.lease is not None
+    )
 
 
 def orphaned_attempts(task: Task, holder: str) -> tuple[WakeUp, ...]:
@@ -204,10 +212,6 @@ def lock_turn_expiries(task: Task) -> tuple[WakeUp, ...]:
     )
 
 
-def _to_wakeup(run: Run) -> WakeUp:
-    return WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
-
-
 def wake_instant(task: Task) -> datetime | None:
     """Return when the sweep must process the task if nothing else has: its earliest wake-up.
 
@@ -219,8 +223,10 @@ def wake_instant(task: Task) -> datetime | None:
     if task.has_ended and not task.pending_records:
         earliest = None if task.retention is None else add_duration(task.status_changed_at, task.retention)
     else:
-        due = [wake.due_at for wake in executor_wakeups(task)]
-        due += [run.lease.until for run in task.runs if run.lease is not None]
+        due = [run.lease.until for run in task.runs if run.lease is not None]
+        if task.is_active:
+            waiting = (_next_start(task), *[_waits_until(task, run) for run in task.runs])
+            due += [at for at in waiting if at is not None]
         due += [wake.due_at for wake in lock_turn_expiries(task)] if task.pull is not None else []
         due += [task.updated_at] if task.pending_records else []
         due += [task.updated_at] if task.zone_plan is not None and task.zone_plan.is_stale and task.is_active else []

@@ -21,7 +21,7 @@ from cloudsched.domain.transitions.suspend import can_still_call, on_call_finish
 from cloudsched.engine.durable.call_results import call_outcome
 from cloudsched.engine.ports.store import Commit, Committed
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import CallFailed, NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ChildTasks:
             QueueUnavailable: The call is stored, but its dispatch could not be created; the sweep creates it.
         """
         stored = self._commit_new(task)
-        self._engine.sender.send(stored or task, executor_wakeups(stored or task), self._engine.now())
+        self._engine.sender.send(stored or task, executor_wakeups(stored or task), self._engine.clock.now())
         return stored is None
 
     def _commit_new(self, task: Task) -> Task | None:
@@ -143,7 +143,7 @@ class ChildTasks:
         notification was already recorded. Store and queue failures are ignored: the run polls later by itself.
         """
         run = task.find_run(execution_id)
-        if run is None or run.suspension is None or not run.suspension.calls or run.due_at <= self._engine.now():
+        if run is None or run.suspension is None or not run.suspension.calls or run.due_at <= self._engine.clock.now():
             return
         if run.suspension.any_call:  # one earlier notification was enough to resume it
             return
@@ -161,14 +161,14 @@ class ChildTasks:
             waits_for_all = run.suspension is not None and not run.suspension.any_call
             if waits_for_all and parent.step in awaited and (len(awaited) > 1 or not has_ended):
                 running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
-            step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._engine.now())
+            step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._engine.clock.now())
             return stored.task if step.task is stored.task else Commit.build(stored, step)
 
         load = partial(self._engine.store.load, parent.task_id)
         found = self._engine.committer.apply(f"task {parent.task_id}", load, wake)
         task = found.stored.task if isinstance(found, Committed) else found
         if task is not None:
-            now = self._engine.now()
+            now = self._engine.clock.now()
             self._engine.sender.send(task, [each for each in executor_wakeups(task) if each.due_at <= now], now)
 
     def calls_in_progress(self, task_id: str, execution_id: str, awaited: tuple[int, ...]) -> set[int]:
@@ -212,7 +212,7 @@ class ChildTasks:
         self._engine.usage().note([task])
         are_all_cancelled = not may_have_children(task) or self.cancel_descendants(task)
         self.notify_parent(task)
-        now = self._engine.now()
+        now = self._engine.clock.now()
         self._engine.locks.waits.cancel_task(task, now)
         if can_still_call(task, now) or holds_lock(task, now) or not are_all_cancelled:
             return False
@@ -273,7 +273,7 @@ class ChildTasks:
         def decide(stored: VersionedTask | None) -> Commit | None:
             if stored is None:
                 return None
-            now = self._engine.now()
+            now = self._engine.clock.now()
             step = cancel(stored.task, now, reason)
             is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
             cancelled = replace(step, task=with_changes(step.task, now, deferred=is_left))

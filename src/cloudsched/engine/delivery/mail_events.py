@@ -23,7 +23,7 @@ from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.person import AddressProblem
 from cloudsched.domain.people.contacts import with_rejected_email
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -91,7 +91,7 @@ class AttemptEnd:
                 self._follow_ups = plan_follow_ups(engine, children, task, self._run, drafts)
             elif is_repeat:
                 self._follow_ups.reload()
-        now, suspends = engine.now(), isinstance(report.outcome, Suspend) and run.call_finished_while_running
+        now, suspends = engine.clock.now(), isinstance(report.outcome, Suspend) and run.call_finished_while_running
         calls = self._find_calls_in_progress(task, run) if suspends else ()
         transition = on_outcome(
             task, run.execution_id, self._run.lease.token_hash, report, now, engine.random, calls_in_progress=calls
@@ -146,7 +146,7 @@ class AttemptEnd:
 
     def to_suspension(self, error: BlobsUnavailable) -> AttemptEnd:
         """Return the end as a suspension until later, since the blob store has no room for the steps now."""
-        outcome = Suspend(str(error), self._services.engine.now() + OUTAGE_PAUSE)
+        outcome = Suspend(str(error), self._services.engine.clock.now() + OUTAGE_PAUSE)
         return self._with_report(replace(self._report, outcome=outcome, error=None))
 
     def _with_report(self, report: AttemptReport) -> AttemptEnd:
@@ -228,7 +228,7 @@ class AttemptRunner:
         if claimed_run.is_committed:
             with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
                 claimed_run.sent_wakeups = self.dispatch_wakeups(claimed_run.task)
-            now = self._engine.now()
+            now = self._engine.clock.now()
             if run.wake_at <= now:  # this process stood still for too long: the next delivery records the expired lease
                 expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
                 self._engine.sender.send(task, [expiry], now)
@@ -292,7 +292,9 @@ class AttemptRunner:
             # The commit of this very result may have taken effect although its answer was lost.
             self.dispatch_wakeups(claimed_run.task)
             if run.lock_key is not None:
-                self._engine.locks.waits.cancel(run.lock_key, claimed_run.task.id, run.execution_id, self._engine.now())
+                self._engine.locks.waits.cancel(
+                    run.lock_key, claimed_run.task.id, run.execution_id, self._engine.clock.now()
+                )
             self.notify_parent(claimed_run.task)
             return
         commit, task = committed.commit, committed.stored.task
@@ -302,7 +304,7 @@ class AttemptRunner:
             self._dispatch_others(commit.others)
         self.dispatch_wakeups(task, already_sent=sent_wakeups)
         if commit.grants is not NO_GRANTS:
-            self._engine.locks.updates.notify(commit.grants, self._engine.now())
+            self._engine.locks.updates.notify(commit.grants, self._engine.clock.now())
         self.notify_parent(task)
 
     # ── Parts of these, and what else the holder of a claim does ─────────────────────────────────────────────────────
@@ -319,10 +321,10 @@ class AttemptRunner:
                 self.dispatch_wakeups(each.task)
             except QueueUnavailable as error:
                 log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": each.task.id})
-                self._engine.committer.defer(each.task.id, self._engine.now())
+                self._engine.committer.defer(each.task.id, self._engine.clock.now())
             with suppress(StoreUnavailable, QueueUnavailable):
                 if each.base is not None and had_turn and each.base.task.revision != each.task.revision:
-                    self._engine.locks.waits.cancel_task(each.base.task, self._engine.now())  # as in `Scheduler`
+                    self._engine.locks.waits.cancel_task(each.base.task, self._engine.clock.now())  # as in `Scheduler`
                 self.notify_parent(each.task)
 
     def notify_parent(self, task: Task) -> None:
@@ -340,7 +342,7 @@ class AttemptRunner:
         """
         wakeups = executor_wakeups(task)
         if wakeups:
-            now = self._engine.now()
+            now = self._engine.clock.now()
             future = [wake for wake in already_sent if wake.due_at > now]
             self._engine.sender.send(task, [wake for wake in wakeups if wake not in future], now)
         return wakeups

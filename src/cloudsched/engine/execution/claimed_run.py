@@ -86,12 +86,12 @@ class ClaimedRun:
         execution_id = self.run.execution_id
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
-            transition = on_heartbeat(task, execution_id, self._token_hash, progress, self._engine.now())
+            transition = on_heartbeat(task, execution_id, self._token_hash, progress, self._engine.clock.now())
             run = None if transition is None else transition.task.find_run(execution_id)
             if transition is None or run is None:
                 return None
             lock = self._engine.locks.extend(task.id, run, run.wake_at)
-            if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._engine.now()):
+            if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._engine.clock.now()):
                 return None  # another run had acquired the lock before it was read
             return Commit.build(base, transition, lock=lock, reads=0)
 
@@ -117,7 +117,7 @@ class ClaimedRun:
         execution_id = self.run.execution_id
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
-            now = self._engine.now()
+            now = self._engine.clock.now()
             transition = on_journal_append(task, execution_id, self._token_hash, entries, calls_made, now)
             run = None if transition is None else transition.task.find_run(execution_id)
             if transition is None or run is None:
@@ -148,7 +148,7 @@ class ClaimedRun:
         if committed is None or committed.stored.task.deleted_at is None:
             return committed
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.updates.notify(committed.commit.grants, self._engine.now())
+            self._engine.locks.updates.notify(committed.commit.grants, self._engine.clock.now())
         return None
 
     def release(
@@ -157,7 +157,7 @@ class ClaimedRun:
         """Give up the run to another worker; None as for `finish`."""
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
-            now = self._engine.now()
+            now = self._engine.clock.now()
             run_id, token_hash = self.run.execution_id, self._token_hash
             transition = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
             if transition is None:
@@ -168,7 +168,7 @@ class ClaimedRun:
         return self.finish(decide)
 
     def _release_deleted(self, task: Task, base: VersionedTask) -> Commit | None:
-        run, now = task.find_run(self.run.execution_id), self._engine.now()
+        run, now = task.find_run(self.run.execution_id), self._engine.clock.now()
         if run is None or run.lease is None or run.lease.token_hash != self._token_hash:
             return None
         lock, grants = self._engine.locks.release(task.id, self.run, now)
@@ -230,5 +230,5 @@ class ClaimedRun:
             return
         wakeups = executor_wakeups(task)
         with suppress(QueueUnavailable):
-            self._engine.sender.send(task, wakeups, self._engine.now())
+            self._engine.sender.send(task, wakeups, self._engine.clock.now())
             self.sent_wakeups = wakeups

@@ -87,7 +87,7 @@ class DurableServices:
         return None if found is None else found.function
 
     def _suspend_deadline(self, run: Run) -> datetime:
-        began_at = self._engine.now() if run.lease is None else run.lease.started_at
+        began_at = self._engine.clock.now() if run.lease is None else run.lease.started_at
         return began_at + self._engine.settings.time_limit * TIME_BUDGET_FRACTION
 
     def _draft(
@@ -104,7 +104,7 @@ class DurableServices:
         Raises:
             InvalidInput: There is no such handler, or the payload or a field is invalid.
         """
-        now = self._engine.now()
+        now = self._engine.clock.now()
         called, fields, tree = handler, {**fields}, None
         script = fields.pop(SCRIPT_CALL, None)  # only `run_script` gives it
         if script is not None:
@@ -123,7 +123,7 @@ class DurableServices:
             call = new_task(
                 validate_draft(draft, self._engine.registry, self._engine.settings.retention, Requesters.SERVERS),
                 now,
-            ).task
+            )
         except UnknownHandler:
             raise  # its message names the handler
         except InvalidInput as error:

@@ -197,7 +197,7 @@ class Executor:
         # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
         if run is None or run.lock_key is None or run.lease is None:
             return record
-        lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.now())
+        lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.clock.now())
         return replace(record, lock=lock, grants=grants)
 
     def _is_quick(self, before: Task, claim: Claim, now: datetime) -> bool:
@@ -239,13 +239,13 @@ class Executor:
         Raises:
             ClockSkewed: It does not. Nothing is decided by a wrong clock; deliver the dispatch again.
         """
-        before = self._engine.now() if self._checks_clock else None
+        before = self._engine.clock.now() if self._checks_clock else None
         stored = self._engine.store.load(task_id)
-        now = self._engine.now()
+        now = self._engine.clock.now()
         if before is not None and now - before > MAX_SKEW:  # a difference could hide in a read that took so long
             before = now
             stored = self._engine.store.load(task_id)
-            now = self._engine.now()
+            now = self._engine.clock.now()
         if before is None or stored is None or stored.read_at is None:
             return stored, now
         skew = measure_skew(before, stored.read_at, now)
@@ -261,7 +261,7 @@ class Executor:
         A grant offers it again; any other dispatch, such as the sweep's, does so only if the lock is free or the run
         has expired. Otherwise the run would go back and forth between its queue and the wait list while others hold it.
         """
-        run, now = task.find_run(dispatch.execution_id), self._engine.now()
+        run, now = task.find_run(dispatch.execution_id), self._engine.clock.now()
         if run is None or run.waiting_for is not WaitingFor.LOCK or task.pull is None or dispatch.lock_key:
             return False
         expiry = offer_expiry(task, run)
@@ -274,14 +274,14 @@ class Executor:
         if stored is None:
             if dispatch.lock_key:
                 waiting = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
-                self._engine.locks.waits.cancel(*waiting, self._engine.now())
+                self._engine.locks.waits.cancel(*waiting, self._engine.clock.now())
             return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
         match decision:
             case Drop(reason):
                 self._repair_after_drop(dispatch, stored.task)
                 return DeliveryResult(DeliveryAction.DROPPED, reason)
             case Hop(until, reason):
-                self._engine.sender.send_hop(stored.task, dispatch, until, self._engine.now())
+                self._engine.sender.send_hop(stored.task, dispatch, until, self._engine.clock.now())
                 return DeliveryResult(DeliveryAction.HOPPED, f"{reason}; until {until.isoformat()}")
             case WaitForLock(reason):
                 return DeliveryResult(DeliveryAction.WAITING, reason)
@@ -290,7 +290,7 @@ class Executor:
 
     def _complete_record(self, dispatch: Dispatch, task: Task, commit: Commit) -> DeliveryResult:
         """Dispatch what follows from a commit that only records something."""
-        self._engine.locks.updates.notify(commit.grants, self._engine.now())
+        self._engine.locks.updates.notify(commit.grants, self._engine.clock.now())
         self._attempt_runner.dispatch_wakeups(task)
         self._attempt_runner.notify_parent(task)
         self._release_stale_lock(dispatch, task)
@@ -305,7 +305,7 @@ class Executor:
 
     def _release_stale_lock(self, dispatch: Dispatch, task: Task) -> None:
         """Stop waiting for a lock that the execution no longer needs; requeue its worker group if no worker came."""
-        run, now = task.find_run(dispatch.execution_id), self._engine.now()
+        run, now = task.find_run(dispatch.execution_id), self._engine.clock.now()
         if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.scoped_lock_key, task.revision):
             identity = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
             self._engine.locks.waits.cancel(*identity, now, revision=dispatch.revision)

@@ -135,7 +135,7 @@ class FollowUps:
         existing = self._existing.get(str(draft.id))
         if existing is None:
             try:
-                return [TaskWrite(self._tell_of_budget(new_task(draft, now, lead).task, after))]
+                return [TaskWrite(self._tell_of_budget(new_task(draft, now, lead), after))]
             except InvalidInput:  # it may be a repetition, whose instant has passed
                 existing = self._load(str(draft.id))
                 if existing is None:

@@ -24,7 +24,7 @@ def replan_stored(engine: EngineContext, stored: VersionedTask) -> VersionedTask
     """
     from cloudsched.domain.transitions.replan_zone import replan_zone  # noqa: PLC0415 - once in a release
 
-    now, task = engine.now(), stored.task
+    now, task = engine.clock.now(), stored.task
     transition = replan_zone(task, now, engine.settings.minimum_lead)
     if transition.task is task:
         return stored
@@ -32,5 +32,5 @@ def replan_stored(engine: EngineContext, stored: VersionedTask) -> VersionedTask
     release = "" if committed.task.zone_plan is None else committed.task.zone_plan.release
     log.info("replanned with tzdata %s", release, extra={"action": "replanned", "taskId": task.id})
     if committed.task.next_execution_time != task.next_execution_time:
-        engine.sender.send(committed.task, executor_wakeups(committed.task), engine.now())
+        engine.sender.send(committed.task, executor_wakeups(committed.task), engine.clock.now())
     return committed

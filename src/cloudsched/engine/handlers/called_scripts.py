@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import MAX_TREE_CALLS, ScriptTree, StoredScript, script_key
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import LimitExceeded, ScriptFailed
 
 if TYPE_CHECKING:

@@ -20,7 +20,12 @@ from cloudsched.domain.documents.task import TaskId, owner_id_prefix
 from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.engine.durable.suspend import is_handler_failure
-from cloudsched.engine.handlers.payload_fields import accepts_field, describe_fields, find_unknown_field
+from cloudsched.engine.handlers.payload_fields import (
+    accepts_field,
+    describe_fields,
+    find_unknown_field,
+    list_plain_fields,
+)
 from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured
 
 _TASK_ID: TypeAdapter[str] = TypeAdapter(TaskId, config=ConfigDict(defer_build=True))
@@ -181,9 +186,10 @@ class Handler:
         Raises:
             InvalidPayload: It does not match, or has a field that its model does not know and says nothing about.
         """
-        unknown = find_unknown_field(self.payload.core_schema, payload) if self.payload and refuses_unknown else None
-        if unknown is not None:
-            raise InvalidPayload(f"payload{unknown.path}", f"is not a field of {unknown.model}", unknown.hint)
+        if self.payload is not None and refuses_unknown and not payload.keys() <= list_plain_fields(self.payload):
+            unknown = find_unknown_field(self.payload.core_schema, payload)
+            if unknown is not None:
+                raise InvalidPayload(f"payload{unknown.path}", f"is not a field of {unknown.model}", unknown.hint)
         return self.parse_payload(payload)
 
     def _explain(self, error: ValidationError) -> InvalidInput:

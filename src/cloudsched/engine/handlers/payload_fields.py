@@ -10,9 +10,10 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
-from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,6 +44,21 @@ def accepts_field(schema: CoreSchema, field: str) -> bool:
     named = _definitions(schema)
     fields = _fields_of(_unwrap(dict(schema), named), named)
     return fields is None or fields.takes_any or field in fields.by_name
+
+
+_SCALARS: Final = frozenset(
+    {"str", "int", "float", "bool", "none", "date", "time", "datetime", "timedelta", "decimal", "uuid", "url", "enum"}
+)
+"""The kinds of schema whose values have no fields."""
+
+
+@lru_cache(maxsize=1000)
+def list_plain_fields(payload: TypeAdapter[Any]) -> frozenset[str]:
+    """Return the fields of a payload in whose values nothing can be unknown. Most payloads have no others."""
+    named = _definitions(payload.core_schema)
+    fields = _fields_of(_unwrap(dict(payload.core_schema), named), named)
+    known = {} if fields is None else fields.by_name
+    return frozenset(name for name, kind in known.items() if _unwrap(kind, named)["type"] in _SCALARS)
 
 
 def find_unknown_field(schema: CoreSchema, value: object) -> UnknownField | None:

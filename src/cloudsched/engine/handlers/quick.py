@@ -98,13 +98,11 @@ def _find_durable_use(code: CodeType, context: str) -> Iterator[tuple[str, int]]
             yield from _find_durable_use(constant, context)
 
 
-def require_quick_task(
-    handler: Handler | None, spec: TaskDraft | Child, changed: Collection[str] | None = None
-) -> None:
+def require_quick_task(handler: Handler, spec: TaskDraft | Child, changed: Collection[str] | None = None) -> None:
     """Refuse a task, or a child, that its quick handler cannot run with one commit.
 
     Args:
-        handler: The handler; one that is not quick, or not known, refuses nothing.
+        handler: The quick handler.
         spec: The draft, with the handler's defaults; or the child.
         changed: The fields that an edit concerns; None for all. Others stay as they were: such a task runs as if its
             handler were not quick.
@@ -112,8 +110,6 @@ def require_quick_task(
     Raises:
         InvalidInput: A field does not fit; its hint says what to do.
     """
-    if handler is None or not handler.is_quick:
-        return
     overlap, duration = getattr(spec, "overlap", Overlap.ALLOW), spec.expected_duration
     is_long = duration is not None and duration > MAX_QUICK_DURATION
     whose = f", and its handler {handler.name!r} is quick"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import timedelta
 
+    from cloudsched.domain.documents.source import Source
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.registry import Registry
@@ -69,10 +70,8 @@ def validate_draft(
     if handler is not None and handler.check is not None:
         handler.check(draft, requesters)
     require_storable("payload", draft.payload, MAX_PAYLOAD)
-    if draft.source and draft.source.context is not None:
-        require_storable("source.context", draft.source.context, MAX_CONTEXT)
-    if draft.source and (draft.source.messages is not None or draft.source.model is not None):
-        require_storable("source", draft.source.to_wire(), MAX_CONTEXT)
+    if draft.source is not None:
+        _check_source(draft.source)
     estimated = {} if handler is None or handler.estimate is None else handler.estimate(draft)
     defaults = {"retention": retention, **({} if handler is None else handler.defaults), **estimated}
     missing = {
@@ -82,10 +81,18 @@ def validate_draft(
         missing["id"] = task_id
     completed = _assign_lock_scopes(draft.model_copy(update=missing) if missing else draft, requesters)
     _require_fits(completed)
-    require_quick_task(handler, completed, changed)
+    if handler is not None and handler.is_quick:
+        require_quick_task(handler, completed, changed)
     if requesters is Requesters.USERS:
         require_user_access(completed, registry)
     return completed
+
+
+def _check_source(source: Source) -> None:
+    if source.context is not None:
+        require_storable("source.context", source.context, MAX_CONTEXT)
+    if source.messages is not None or source.model is not None:
+        require_storable("source", source.to_wire(), MAX_CONTEXT)
 
 
 def _require_fits(draft: TaskDraft) -> None:
@@ -157,7 +164,7 @@ def _check_children(
             if handler.is_built_in:
                 hint = "Name a handler of your app."
                 raise InvalidInput("handler", f"is {handler.name!r}, which is built in", hint)  # noqa: TRY301 - below
-            if changed is None or "children" in changed:
+            if handler.is_quick and (changed is None or "children" in changed):
                 require_quick_task(handler, child)
             if child.results_as is None:
                 handler.check_payload(child.payload, refuses_unknown=is_payload_new)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.person import LinkKey
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:

@@ -164,7 +164,7 @@ class WorkerClaims:
         """Return the claim, with what its own worker has logged: others, who may only end it, add nothing to that."""
         claimed_run = ClaimedRun(self._engine, stored, run)
         if run.lease is not None and run.lease.claimed_by == self._caller.subject:
-            claimed_run.log = self._engine.logs.accept(run, logged, self._engine.now())
+            claimed_run.log = self._engine.logs.accept(run, logged, self._engine.clock.now())
         return claimed_run
 
     def _load_claim(
@@ -211,7 +211,7 @@ class WorkerClaims:
         with self._defer_dispatch_on_outage(task.id):  # the process that committed it may have died before dispatching
             self._attempt_runner.dispatch_wakeups(task)
             if run is None and task.scoped_lock_key is not None:  # it may have died before it notified the next run
-                self._engine.locks.waits.cancel(task.scoped_lock_key, task.id, execution_id, self._engine.now())
+                self._engine.locks.waits.cancel(task.scoped_lock_key, task.id, execution_id, self._engine.clock.now())
             self._attempt_runner.notify_parent(task)
         return task
 
@@ -235,4 +235,4 @@ class WorkerClaims:
             yield
         except QueueUnavailable as error:
             log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task_id})
-            self._engine.committer.defer(task_id, self._engine.now())
+            self._engine.committer.defer(task_id, self._engine.clock.now())

@@ -228,7 +228,7 @@ class WorkQueue:
 
     def _enqueue_blocked(self, claim_attempt: _ClaimAttempt, key: str, blocked: list[VersionedTask]) -> None:
         """Move runs whose lock is taken from the queue to its wait list; try again to claim those that changed."""
-        now = self._engine.now()
+        now = self._engine.clock.now()
         claimable = [
             (stored, *claim)
             for stored in blocked
@@ -304,7 +304,7 @@ class WorkQueue:
             return WorkerClaim(found.stored, run, lease_token)
         claim_attempt.blocked_locks[grants.key] = []
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.updates.notify(grants, self._engine.now())
+            self._engine.locks.updates.notify(grants, self._engine.clock.now())
         return None
 
     def _decide_claim(self, stored: VersionedTask, token_hash: str, claim_attempt: _ClaimAttempt) -> Commit | None:
@@ -316,7 +316,7 @@ class WorkQueue:
             VersionConflict: The task or the lock has changed since it was read.
             NotFound: It is none of whoever claims.
         """
-        now, worker, by = self._engine.now(), claim_attempt.worker_filter, claim_attempt.by
+        now, worker, by = self._engine.clock.now(), claim_attempt.worker_filter, claim_attempt.by
         claimed = on_worker_claim(stored.task, now, token_hash, worker.worker, by.subject)
         if claimed is None:
             return None

@@ -13,13 +13,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.usage import add_usage
 from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.domain.transitions.usage import add_usage, count_ended
 from cloudsched.engine.ports.store import ArchivedJournal, Commit, Committed
-from cloudsched.engine.state.compare_and_set import UNREAD, compare_and_set
 from cloudsched.engine.state.event_log import log_changes
-from cloudsched.errors import StoreUnavailable, VersionConflict
+from cloudsched.errors import Contended, PreconditionFailed, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +32,41 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 T = TypeVar("T")
+UNREAD: Any = object()
+
+MAX_CONFLICTS = 50
+"""How often a change is tried before it fails. Each conflict means that the change of somebody else took effect."""
+
+
+def compare_and_set(
+    what: str,
+    load: Callable[[], S],
+    change: Callable[[S], T],
+    first: Any = UNREAD,  # noqa: ANN401 - an S; mypy would infer S from it alone
+) -> T:
+    """Call ``change(load())`` until its commit meets no conflict, and return its result.
+
+    Args:
+        what: What is changed, for the error: "task t1".
+        load: Reads what the change depends on, with its version.
+        change: Decides and commits, on the version that was read. It runs again after each conflict, so nothing but its
+            commit may have an effect before that.
+        first: What has been read already, for the first call of `change`.
+
+    Raises:
+        Contended: Others kept changing it.
+        PreconditionFailed: It is not as the caller expects; trying again would not help.
+    """
+    current = load() if first is UNREAD else first
+    for remaining in reversed(range(MAX_CONFLICTS)):
+        try:
+            return change(current)
+        except PreconditionFailed:
+            raise
+        except VersionConflict:
+            if remaining:
+                current = load()
+    raise Contended(what, MAX_CONFLICTS)
 
 
 class Committer:
@@ -156,11 +190,15 @@ def _count_usage(task: Task, commit: Commit, before: Task) -> Task:
         sum([run.lease is not None and run.lease.worker is None for run in each.runs]) for each in (before, task)
     )
     claims = 0 if commit.claimed is not None else was_leased - is_leased
-    used = {
+    used: dict[str, float] = {
         "reads": commit.reads + (commit.lock is not None) + claims,
         "writes": writes + claims,
         "deletes": deletes + sum([each.size for each in commit.archived]),
         "dispatches": commit.dispatches + claims,
-        **(count_ended(before, commit.executions) if commit.executions else {}),
     }
-    return task.model_copy(update={"usage": add_usage(task, task.updated_at, used)}) if any(used.values()) else task
+    if ended := sum([each.status.is_final and each.started_at is not None for each in commit.executions]):
+        estimated = {"queries": before.query_per_execution, "tokens": before.tokens_per_execution}
+        used |= {"executions": ended, **{f"estimated_{name}": ended * each for name, each in estimated.items()}}
+    if not any(used.values()):
+        return task
+    return task.model_copy(update={"usage": add_usage(task.usage, task.handler, task.updated_at, used)})

@@ -30,7 +30,7 @@ from cloudsched.domain.transitions.locks import (
 )
 from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.store import NO_GRANTS, Grants, VersionedLock
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.person import MailLimit
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

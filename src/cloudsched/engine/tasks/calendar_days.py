@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.calendars.days import MAX_CONTENT, WEEKENDS, WEEKENDS_CONTENT
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, calendar_key, link_id
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:

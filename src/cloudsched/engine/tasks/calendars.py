@@ -22,7 +22,7 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.tasks.calendar_days import find_calendar
 from cloudsched.engine.tasks.calendar_replan import FollowedCalendar
 from cloudsched.engine.tasks.fetch_limits import FetchLimits

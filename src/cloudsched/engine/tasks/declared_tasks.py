@@ -132,7 +132,7 @@ class DeclaredTasks:
     def _apply_one(self, change: Change) -> None:
         scheduler, by = self._scheduler, OWN_CODE.limited_by(self._require_marked)
         if change.action is Action.CREATE:
-            now = self._engine.now()
+            now = self._engine.clock.now()
             draft = self._read_draft(change.fields, now)
             try:
                 scheduler.create(draft, self._mark, by=OWN_CODE, as_of=now)
@@ -159,8 +159,8 @@ class DeclaredTasks:
         try:
             task = self._scheduler.get(declaration.id, OWN_CODE)
         except NotFound:
-            draft = self._scheduler.check(self._read_draft(content, self._engine.now()))
-            described = "once, now" if draft.schedule is None else _tell(draft.schedule, self._engine.now())
+            draft = self._scheduler.check(self._read_draft(content, self._engine.clock.now()))
+            described = "once, now" if draft.schedule is None else _tell(draft.schedule, self._engine.clock.now())
             yield Change(Action.CREATE, declaration.id, f"{declaration.handler}, {described}", content)
             if declaration.is_paused:
                 yield pause
@@ -172,7 +172,7 @@ class DeclaredTasks:
         # Words count from the task's creation, so that they mean the same in each deployment.
         draft = self._scheduler.check(self._read_draft(content, task.created_at))
         is_quick = self._engine.registry.is_quick(draft.handler)
-        details, fields = _find_differences(task, draft, declaration, self._engine.now(), is_quick=is_quick)
+        details, fields = _find_differences(task, draft, declaration, self._engine.clock.now(), is_quick=is_quick)
         if fields:
             yield Change(Action.UPDATE, task.id, "; ".join(details), fields)
         if declaration.is_paused:
@@ -183,7 +183,7 @@ class DeclaredTasks:
 
     def _is_over(self, draft: TaskDraft) -> bool:
         at = None if draft.schedule is None else draft.schedule.at
-        return at is not None and at <= self._engine.now()
+        return at is not None and at <= self._engine.clock.now()
 
     def _require_marked(self, task: Task) -> None:
         if task.request_fingerprint == self._mark:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
-from cloudsched.domain.documents.task import Action, Event, TaskStatus
+from cloudsched.domain.documents.task import Action, Event, HistoryEntry, TaskStatus
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft, require_known, require_mutable
@@ -31,7 +31,7 @@ from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
 from cloudsched.engine.tasks.manual_runs import ManualRuns
@@ -108,11 +108,13 @@ class Scheduler:
             QuotaExceeded: The user has reached a limit, and the task is new; nothing was stored.
         """
         by.require_owner(draft.owner)
-        started = self._engine.now()
         draft = self._validate(draft, by)
         depends = draft.schedule is not None and (draft.schedule.calendars or draft.schedule.follows_owner)
+        started = self._engine.clock.now() if depends else None
         draft = self._resolve(draft, None) if depends else draft
         is_limited = by.has_quotas and refusal is None
+        origin = {"request_fingerprint": request_fingerprint, "defined_by": by.author}
+        origin |= {} if mark is None else mark.fields(None)
 
         def repeat(task_id: str) -> Task | None:
             return self._repeat_creation(task_id, draft, request_fingerprint, mark, by)
@@ -120,7 +122,9 @@ class Scheduler:
         def make() -> tuple[Task, QuotaCheck | None] | Task:
             try:
                 least = self._engine.settings.minimum_lead if lead is None else lead
-                task = new_task(draft, as_of or self._engine.now(), least).task
+                now = as_of or self._engine.clock.now()
+                history = (HistoryEntry.build(at=now, action=Action.CREATED, by=by.actor),)
+                task = new_task(draft, now, least, history=history, **origin)
                 quota = self._engine.quotas.check(draft.owner) if is_limited else None
                 if full := refusal if quota is None else quota.refusal:
                     raise full
@@ -129,10 +133,7 @@ class Scheduler:
                 if repeated is None:
                     raise
                 return repeated
-            task = with_entry(None, task, Action.CREATED, by.actor, task.created_at)
-            update = {"request_fingerprint": request_fingerprint, "defined_by": by.author}
-            created = task.model_copy(update=update | (mark.fields(None) if mark else {}))
-            return self._tell_of_budget(created), quota
+            return self._tell_of_budget(task), quota
 
         def store(made: tuple[Task, QuotaCheck | None] | Task) -> tuple[Task, bool]:
             if not isinstance(made, tuple):
@@ -149,7 +150,7 @@ class Scheduler:
             return self._dispatch_or_defer(created), True
 
         task, is_new = compare_and_set(f"task {draft.id} or another of its owner's", make, store)
-        return self._follow_changes(task, started) if depends else task, is_new
+        return task if started is None else self._follow_changes(task, started), is_new
 
     def find_repeated(
         self, task_id: str, request_fingerprint: str | None, mark: RequestMark | None, by: Authority
@@ -264,7 +265,7 @@ class Scheduler:
     def _follow_changes(self, task: Task, since: datetime) -> Task:
         """Return the task, planned again if it was stored so late that what it depends on may have changed."""
         schedule = task.schedule
-        if not (schedule.calendars or schedule.follows_owner) or self._engine.now() - since < OPEN_FOR / 2:
+        if not (schedule.calendars or schedule.follows_owner) or self._engine.clock.now() - since < OPEN_FOR / 2:
             return task
         if schedule.calendars:
             contents = read_contents(self._engine.store.records, task, self._engine.clock)
@@ -291,9 +292,9 @@ class Scheduler:
     def _clear_deferred(self, task_id: str) -> Task | None:
         """Clear the deferred mark of a task whose calls are cancelled, unless a running handler may still make more."""
         stored = self._engine.store.load(task_id)
-        if stored is None or can_still_call(stored.task, self._engine.now()):
+        if stored is None or can_still_call(stored.task, self._engine.clock.now()):
             return None
-        return self._engine.committer.try_to_change(stored, self._engine.now(), deferred=False)
+        return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=False)
 
     def send_event(
         self,
@@ -380,7 +381,7 @@ class Scheduler:
         def decide_on(stored: VersionedTask) -> Commit | VersionedTask:
             if stored.task.zone_plan is not None and can_replan(stored.task):
                 stored = replan_stored(self._engine, stored)
-            transition = decide(stored.task, self._engine.now())
+            transition = decide(stored.task, self._engine.clock.now())
             if transition.task is stored.task:
                 return stored
             lock = self._engine.quotas.check_revival(stored.task, transition.task, by)
@@ -395,7 +396,7 @@ class Scheduler:
         is_new_revision = base is not None and base.task.revision != changed.stored.task.revision
         if base is not None and is_new_revision and any(run.lock_turn_until for run in base.task.runs):
             # Runs of the old revision give up their turn; if the task still needs the lock, it asks again.
-            self._engine.locks.waits.cancel_task(base.task, self._engine.now())
+            self._engine.locks.waits.cancel_task(base.task, self._engine.clock.now())
         return self._dispatch_or_defer(changed.stored)
 
     def _tell_of_budget(self, task: Task) -> Task:
@@ -405,11 +406,11 @@ class Scheduler:
         """Send the task's dispatches; if the queue cannot be reached, mark the task so that the sweep sends them."""
         task = stored.task
         try:
-            self._engine.sender.send(task, executor_wakeups(task), self._engine.now())
+            self._engine.sender.send(task, executor_wakeups(task), self._engine.clock.now())
         except QueueUnavailable as error:
             log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task.id})
             with suppress(StoreUnavailable):  # then the sweep finds it once it is overdue
-                return self._engine.committer.try_to_change(stored, self._engine.now(), deferred=True) or task
+                return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=True) or task
         return task
 
     def check(self, draft: TaskDraft) -> TaskDraft:
@@ -430,3 +431,26 @@ class Scheduler:
         from cloudsched.engine.tasks.owner_zones import with_owner_zone  # noqa: PLC0415 - few schedules do
 
         return with_owner_zone(records, draft, draft.schedule, clock, known)
+
+
+def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraft:
+    """Return a draft with the delivery channels that its owner prefers for its category, if its caller names none.
+
+    One document is read, or none:
+
+    * A draft that names channels, even an empty list, keeps them.
+    * The system has no preferences.
+    * Where neither mail nor pushes are set up, nothing is read, unless the settings ask for it.
+
+    OPERATOR is left out: a person's preferences must not send to the operator's own channels.
+    """
+    is_asked = "delivery_channels" not in draft.model_fields_set and draft.owner != SYSTEM_OWNER
+    if not is_asked or not engine.settings.reads_preferences:
+        return draft
+    from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - only where people are used
+    from cloudsched.domain.people.send_decision import default_channels  # noqa: PLC0415 - the same
+
+    stored = engine.store.records.load(Person, draft.owner)
+    chosen = default_channels(None if stored is None else stored.record, draft.category)
+    channels = tuple(each for each in chosen if each.traits.may_users_name)
+    return draft.model_copy(update={"delivery_channels": channels}) if channels else draft

@@ -10,7 +10,7 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.stored_script import StoredScript, is_script_name, script_key
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Scripts:
             before = None if stored is None else stored.record
             if before is None:
                 self._require_room(owner)
-            now = self._engine.now()
+            now = self._engine.clock.now()
             is_same = before is not None and (before.source, before.tools) == content
             script = _make(
                 id=key,

@@ -119,7 +119,7 @@ class ShardSweeps:
         count = self._engine.store.count_shards()
         if count == 1:
             return self._get_sweeper(None).sweep()
-        result, started_at = Sweep(), self._engine.now().replace(second=0, microsecond=0)
+        result, started_at = Sweep(), self._engine.clock.now().replace(second=0, microsecond=0)
         first = choose_shard(started_at.isoformat(), count)
         parts = [SweepPart((first + number) % count, started_at) for number in range(count)]
         refused: list[SweepPart] = []
@@ -154,7 +154,7 @@ class ShardSweeps:
         return self._sweepers.setdefault(shard, self._make_sweeper(shard))
 
     def _send(self, part: SweepPart) -> None:
-        self._engine.sender.send_body(part.name, part.body, self._engine.now(), Priority.CRITICAL)
+        self._engine.sender.send_body(part.name, part.body, self._engine.clock.now(), Priority.CRITICAL)
 
     def _try_send(self, part: SweepPart, refused: list[SweepPart]) -> None:
         try:
@@ -169,11 +169,11 @@ class ShardSweeps:
         stored = self._engine.store.records.load(SweepNote, f"shard-{part.shard}")
         if stored is None or not stored.record.is_continuing or stored.record.started_at == part.started_at:
             return False
-        return abs(self._engine.now() - stored.record.updated_at) < MAX_PAUSE
+        return abs(self._engine.clock.now() - stored.record.updated_at) < MAX_PAUSE
 
     def _note(self, part: SweepPart, found: Sweep, *, is_continuing: bool) -> None:
         """Note how far the sweep of a shard has come."""
-        now, records = self._engine.now(), self._engine.store.records
+        now, records = self._engine.clock.now(), self._engine.store.records
         note_id = f"shard-{part.shard}"
         stored = records.load(SweepNote, note_id)
         note = SweepNote(

@@ -160,7 +160,7 @@ class Sweeper:
         if token is None and start_token is not None and result.examined < MAX_EXAMINED:
             token = self._sweep_pages(None, MAX_EXAMINED, result)
         self._resume_token = token
-        result.expired = self._engine.store.expire(self._engine.now())
+        result.expired = self._engine.store.expire(self._engine.clock.now())
         self._log(result)
         return result
 
@@ -182,7 +182,7 @@ class Sweeper:
 
     def _sweep_pages(self, token: str | None, limit: int, result: Sweep) -> str | None:
         """Repair the tasks of page after page, until there is none or `limit` were examined; return the next token."""
-        now, failures = self._engine.now(), 0
+        now, failures = self._engine.clock.now(), 0
         while True:
             page = self._list_due(now, token)
             tasks = sorted(page.items, key=lambda task: task.priority.rank)
@@ -320,7 +320,7 @@ class Sweeper:
     def _decide_records(self, stored: VersionedTask | None) -> Commit | None:
         if stored is None or stored.task.deleted_at is not None or not stored.task.pending_records:
             return None
-        now = self._engine.now()
+        now = self._engine.clock.now()
         rest, records = take_records(stored.task, now)
         return Commit(with_changes(rest, now), stored, records)
 
@@ -337,7 +337,7 @@ class Sweeper:
     def _expire(self, task_id: str) -> bool:
         """Remove a task whose retention has passed; one that was retried or recreated meanwhile stays."""
         stored = self._engine.store.load(task_id)
-        now = self._engine.now()
+        now = self._engine.clock.now()
         if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
             return False
         if stored.task.deferred or stored.task.pending_records:  # its `wake_at` is not set by its retention
@@ -367,7 +367,7 @@ class Sweeper:
         stored = self._engine.store.load(task.id)
         if stored is not None:
             longer = min(task.retention * 2, MAX_RETENTION)
-            self._engine.committer.try_to_change(stored, self._engine.now(), retention=longer)
+            self._engine.committer.try_to_change(stored, self._engine.clock.now(), retention=longer)
         return True
 
     def _clear_deferred(self, task_id: str) -> bool:
@@ -375,4 +375,4 @@ class Sweeper:
         stored = self._engine.store.load(task_id)
         if stored is None or not stored.task.deferred:
             return False
-        return self._engine.committer.try_to_change(stored, self._engine.now(), deferred=False) is not None
+        return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=False) is not None

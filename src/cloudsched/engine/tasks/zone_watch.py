@@ -30,7 +30,7 @@ from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.records import VersionedRecord
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import CloudschedError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ZoneWatch:
 
     def run(self) -> None:
         """Look, and walk on if there is a walk. A failure is logged, and never makes a sweep fail."""
-        now = self._engine.now()
+        now = self._engine.clock.now()
         if self._looked_at is not None and timedelta(0) <= now - self._looked_at < LOOK_EVERY:
             return
         if self._looked_at is None:

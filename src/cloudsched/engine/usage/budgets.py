@@ -30,7 +30,7 @@ from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.engine.ports.pages import Page, make_token, read_token
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import NotAllowed, NotFound, VersionConflict
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.person_handlers import ERASE_HANDLER
 from cloudsched.domain.documents.usage import UsageCounts, month_of
 from cloudsched.domain.documents.usage_sheet import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.calendars.notes import describe_ends
 from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.engine.tasks.owner_zones import find_owner_zone, resolve_for_owner
 from cloudsched.errors import NotFound
-from cloudsched.language.task_fields import has_schedule_text, read_schedule_field
+from cloudsched.language.task_fields import read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import validate

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.app import App, create_confirmed
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import owner_id_prefix
+from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.drafts.tokens import FIELD, Requester
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.errors import InvalidInput
-from cloudsched.language.task_fields import has_schedule_text
 from cloudsched.web.api.responses import json_response, make_occurrence, task_to_json
 
 if TYPE_CHECKING:

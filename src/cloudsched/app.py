@@ -32,7 +32,7 @@ from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.drafts import TaskDraft, has_schedule_text, to_draft_content, to_wire_fields
 from cloudsched.domain.transitions.edits import NO_LEAD
-from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.domain.transitions.planning import SWEEP_PREFIX, upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.registry import Registry
@@ -644,7 +644,8 @@ class App:
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; see `Executor.deliver`."""
-        return self.container.find_receiver(body).deliver(body, token)
+        receiver = self.container.shard_sweeps if body.startswith(SWEEP_PREFIX) else self.container.executor
+        return receiver.deliver(body, token)
 
     def sweep(self) -> Sweep:
         """Repair lost work; see `Sweeper.sweep`. Call it once a minute."""

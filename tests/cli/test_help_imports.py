@@ -47,11 +47,11 @@ STACK_OPTIONS: Final = {
 MORE: Final[dict[str, dict[str, str]]] = {
     "apply": {"domain": "closed_sets"},
     "demo": STACK_OPTIONS,
-    "dev": STACK_OPTIONS | {"engine.execution": "log_context"},
+    "dev": STACK_OPTIONS | {"engine.state": "log_context"},
     "emulator": {"emulator": "cli http.control_json model.faults"},
     "import": {"domain": "closed_sets"},
-    "serve": {"engine.execution": "log_context"},
-    "worker": {"engine.execution": "log_context"},
+    "serve": {"engine.state": "log_context"},
+    "worker": {"engine.state": "log_context"},
 }
 """What single commands may import besides."""
 MEMBERS: Final = {"keys": {"web.auth": "roles"}, "tasks": {"domain.documents": "batch_change"}}

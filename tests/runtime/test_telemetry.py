@@ -169,9 +169,9 @@ def test_a_trace_is_not_part_of_a_dispatchs_name(sim: Simulation) -> None:
     traced = Dispatch("t", 1, "e", now, 1, now, now, trace=PARENT)
     assert plain.name == traced.name
     assert plain.body != traced.body
-    assert Dispatch.from_wire(json.loads(traced.body), now) == traced
+    assert Dispatch.from_wire(json.loads(traced.body)) == traced
     with pytest.raises(ValueError, match="string"):
-        Dispatch.from_wire({**json.loads(plain.body), "trace": 5}, now)
+        Dispatch.from_wire({**json.loads(plain.body), "trace": 5})
 
 
 @given(st.text())

@@ -44,7 +44,7 @@ def keep_the_first_claim(patch: pytest.MonkeyPatch) -> None:
         if stored.task.find_run(run.run.execution_id) is not None:
             return stored
         task = stored.task.model_copy(update={"runs": stored.task.runs_with(run.run)})
-        run._quick_claim = replace(claim, commit=Commit(task, stored))  # noqa: SLF001 - what is broken
+        run.quick_claim = replace(claim, commit=Commit(task, stored))
         return replace(stored, task=task)
 
     patch.setattr(ClaimedRun, "_claim_again", claim_again)

@@ -63,9 +63,7 @@ OWN: Final = {
         "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal procedure "
         "race replay results step_attempt step_results steps suspend timers"
     ),
-    "engine.execution": (
-        "attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context zone_replans"
-    ),
+    "engine.execution": ("attempts claimed_run durable_services executor failure_hooks follow_ups invoke zone_replans"),
     "engine.handlers": (
         "async_context calendar_tasks called_scripts context declaration dependencies handler payload_fields quick "
         "registry run_children signature typed_calls user_access validation"
@@ -73,7 +71,7 @@ OWN: Final = {
     "engine.ports": (
         "authority clock known_tasks look_through pages queue records search shards store task_query tracing"
     ),
-    "engine.state": "attempt_log commits deliveries event_log lease_renewal locks log_seal quotas",
+    "engine.state": "attempt_log commits deliveries event_log lease_renewal locks log_context log_seal quotas",
     "engine.tasks": "declared_tasks execution_search open_executions",
     "language": "task_fields",
     "runtime": "container factories telemetry",

@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from cloudsched import RetryPolicy
-from cloudsched.engine.execution.log_context import AttemptFields
 from cloudsched.engine.ports.tracing import current_trace
+from cloudsched.engine.state.log_context import AttemptFields
 
 if TYPE_CHECKING:
     from tests.worker.harness import WorkerHarness

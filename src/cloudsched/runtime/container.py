@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, assert_never
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
-from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.dispatch.sender import DispatchSender
@@ -463,10 +462,6 @@ class Container:
 
         threads = FAN_OUT_THREADS if isinstance(self.clock, SystemClock) else 1
         return ShardSweeps(self.engine, self._keys, self._make_sweeper, threads=threads)
-
-    def find_receiver(self, body: bytes) -> Executor | ShardSweeps:
-        """Return what processes a delivered dispatch."""
-        return self.shard_sweeps if body.startswith(SWEEP_PREFIX) else self.executor
 
     def _make_sweeper(self, shard: int | None) -> Sweeper:
         from cloudsched.adapters.fallback_queue import FallbackDispatcher  # noqa: PLC0415 - imported only when used

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
-from cloudsched.engine.execution.log_context import AttemptFields
 from cloudsched.engine.ports.tracing import Tracer, current_trace
+from cloudsched.engine.state.log_context import AttemptFields
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings

@@ -26,7 +26,7 @@ from cloudsched.engine.execution.failure_hooks import run_handler_hook
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.tracing import Tracer
-from cloudsched.engine.state.attempt_log import AttemptLog, LineCollector
+from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog, collect_nothing
 from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
 from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
@@ -188,7 +188,7 @@ class ApiWork:
         if self._context is None:
             raise ValueError(f"execution {self.run.execution_id} has not started")
         span = Tracer().span(f"handler {self.task.handler}", execution_id=self.run.execution_id, taskId=self.task.id)
-        with span, LineCollector(self._log):
+        with span, AttemptLines(self.task, self.run.execution_id, self.run.attempt, self._log):
             report = yield from call_handler(self._source.registry, self._context)
         if isinstance(report.outcome, Done) and report.outcome.then:
             return replace(report, outcome=Fail(_NO_FOLLOW_UPS), notices=())
@@ -274,9 +274,7 @@ class ApiWork:
         """Send a heartbeat. Raises Unavailable if the API did not answer or rejected it."""
         logged = self._find_unreported()
         try:
-            with LineCollector(
-                None
-            ):  # a heartbeat that the handler asks for: what httpx logs of it is not the handler's
+            with collect_nothing():  # a heartbeat that the handler asks for: what httpx logs of it is not the handler's
                 heartbeat = self._source.client.heartbeat(self._claim, progress or None, logs=logged)
         except (LeaseLost, NotFound):
             return LeaseRenewal(None, is_cancelled=True)

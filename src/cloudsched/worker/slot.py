@@ -375,8 +375,8 @@ def _report_crash(context: Context, error: BaseException) -> AttemptReport:
         tokens=output.tokens,
         step_queries=output.step_queries,
         step_tokens=output.step_tokens,
-        entries=context.durable_run.pending_entries,
-        calls_made=context.durable_run.calls_made,
+        entries=output.entries,
+        calls_made=output.calls_made,
     )
 
 

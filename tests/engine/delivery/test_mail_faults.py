@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cloudsched import Task
+    from cloudsched.domain.documents.delivery import Delivery
     from cloudsched.domain.documents.responses import DeliveryReport
-    from cloudsched.domain.documents.task import Task as StoredTask
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.ports.store import DeliveryMark
 
@@ -112,11 +112,13 @@ def test_a_process_that_dies_before_it_records_sends_once_more_at_most(
     """Under the same Message-ID, by which receivers know it."""
     mark, deaths = DeliveryPlanner.mark, [1]
 
-    def die(self: DeliveryPlanner, task: StoredTask, report: AttemptReport, *, is_repeat: bool) -> DeliveryMark | None:
-        if task.delivery is not None and deaths:
+    def die(
+        self: DeliveryPlanner, delivery: Delivery, report: AttemptReport, *, is_repeat: bool
+    ) -> DeliveryMark | None:
+        if deaths:
             deaths.pop()
             raise RuntimeError("it dies")
-        return mark(self, task, report, is_repeat=is_repeat)
+        return mark(self, delivery, report, is_repeat=is_repeat)
 
     monkeypatch.setattr(DeliveryPlanner, "mark", die)
     task = tell(sim)

@@ -83,7 +83,7 @@ def test_a_duplicate_delivery_does_not_enqueue_a_run_in_progress(app: App, sim: 
 
     @app.handler("hold")
     def hold(ctx: Context) -> None:
-        dispatch = Dispatch.from_wire(json.loads(body), ctx.now())
+        dispatch = Dispatch.from_wire(json.loads(body))
         decision = on_dispatch(before, dispatch, ctx.now(), "theirs")
         assert isinstance(decision, Claim)
         assert decision.run

@@ -18,7 +18,7 @@ from cloudsched.adapters.firestore.queries import OFFER_SHARD, UNLISTED
 from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.task import Task, find_open_position, is_failure, is_listed
+from cloudsched.domain.documents.task import Task, find_list, find_open_position
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
@@ -79,8 +79,8 @@ def add_list_fields(fields: Message, document: Document, shard: int) -> None:
             status, since = position
             encode_fields(fields, {OPEN: {"shard": shard, "status": status, "since": since}})
     elif isinstance(document, Execution):
-        if is_listed(document):
-            encode_fields(fields, {LISTED: {"shard": shard, "isFailure": is_failure(document)}})
+        if (is_failure := find_list(document)) is not None:
+            encode_fields(fields, {LISTED: {"shard": shard, "isFailure": is_failure}})
     elif isinstance(document, OfferEntry):
         encode_fields(fields, {OFFER_SHARD: shard})
 

@@ -6,16 +6,13 @@ Firestore has no index for is passed over here as it is there, up to the same bo
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.adapters.sqlite.queries import BODY, Listing, build_task_listing, from_microseconds, to_microseconds
-from cloudsched.adapters.sqlite.task_rows import to_json
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution
-from cloudsched.domain.documents.task import Task, is_listed
-from cloudsched.domain.documents.task import is_failure as is_among_failures
+from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.look_through import find_matching_rows
 from cloudsched.engine.ports.pages import Page, make_token, read_token, skip_unreadable
@@ -59,31 +56,11 @@ def _to_position(row: Row) -> tuple[datetime, str]:
     return from_microseconds(at), ".".join(keys)
 
 
-_COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
-PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_COLUMNS)})
-    VALUES (?, ?, {", ".join("?" * len(_COLUMNS))})
-    ON CONFLICT (task_id, id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)}"""  # noqa: S608 - no input
 _HAS_USED = """ AND (body LIKE '%"usage":["%' OR body LIKE '%"usage":[{%')"""
 """Whether a task's document has usage: packed, or as in documents of schema version 1. A payload may have it, too."""
 _LEFT_OUT = ", ".join(f"'$.{name}'" for name in LEFT_OUT)
 _SUMMARY = f"CAST(CASE WHEN json_valid(body) THEN json_remove(body, {_LEFT_OUT}) ELSE body END AS BLOB)"
 """A record without its result and steps; as it is if it is damaged."""
-
-
-def to_execution_row(task_id: str, execution: Execution) -> Row:
-    """Return the values that store a record."""
-    return (
-        task_id,
-        execution.id,
-        to_microseconds(execution.scheduled_for),
-        execution.owner,
-        execution.handler,
-        execution.category,
-        execution.status,
-        is_among_failures(execution) if is_listed(execution) else None,
-        json.dumps(execution.labels) if execution.labels else None,
-        to_json(execution, "tasks", task_id, "executions", execution.id),
-    )
 
 
 class SqliteSearch:

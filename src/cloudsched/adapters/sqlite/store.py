@@ -23,8 +23,16 @@ from cloudsched.adapters.sqlite.queries import (
 )
 from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, list_waiters, mark_delivered, write_lock
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION, UPGRADES
-from cloudsched.adapters.sqlite.search import PUT_EXECUTION, SqliteSearch, fetch_page, to_execution_row
-from cloudsched.adapters.sqlite.task_rows import DELETE_OFFER, TaskVersion, to_json, to_task_row, write_task
+from cloudsched.adapters.sqlite.search import SqliteSearch, fetch_page
+from cloudsched.adapters.sqlite.task_rows import (
+    DELETE_OFFER,
+    PUT_EXECUTION,
+    TaskVersion,
+    to_execution_row,
+    to_json,
+    to_task_row,
+    write_task,
+)
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry

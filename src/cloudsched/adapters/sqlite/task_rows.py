@@ -11,7 +11,7 @@ from cloudsched.adapters.sqlite.queries import to_microseconds
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, require_document_fits
 from cloudsched.domain.documents.json_limits import MAX_EXPANSION
 from cloudsched.domain.documents.stored_form import find_changes
-from cloudsched.domain.documents.task import Task, find_open_position
+from cloudsched.domain.documents.task import Task, find_list, find_open_position
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.records import Version
 from cloudsched.errors import VersionConflict
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection
 
+    from cloudsched.adapters.sqlite.database import Row
     from cloudsched.domain.documents.document import Document
+    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.engine.ports.store import TaskWrite
 
@@ -37,6 +39,10 @@ _PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_or
 _SURELY_SMALL: Final = MAX_DOCUMENT_BYTES // MAX_EXPANSION // 2
 """As JSON of so many characters, a document fits Firestore, whatever its name."""
 DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
+_RECORD_COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
+PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
+    VALUES (?, ?, {", ".join("?" * len(_RECORD_COLUMNS))})
+    ON CONFLICT (task_id, id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _RECORD_COLUMNS)}"""  # noqa: S608 - no input
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +94,9 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
     if "labels" in changes:
         columns["labels"] = json.dumps(task.labels) if task.labels else None
     if is_moved or "runs" in changes:
-        position = find_open_position(task)
-        if stored is None or position != find_open_position(stored):
+        position = find_open_position(task) if task.runs else None
+        before = find_open_position(stored) if stored is not None and stored.runs else None
+        if stored is None or position != before:
             status, since = position or (None, None)
             columns |= {"open_status": status, "open_since": None if since is None else to_microseconds(since)}
     return columns
@@ -120,6 +127,22 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     else:
         connection.execute(_PUT_OFFER, (task.id, offer.owner, offer.queue_key, offer.order, to_json(offer)))
     return version
+
+
+def to_execution_row(task_id: str, execution: Execution) -> Row:
+    """Return the values that store a record."""
+    return (
+        task_id,
+        execution.id,
+        to_microseconds(execution.scheduled_for),
+        execution.owner,
+        execution.handler,
+        execution.category,
+        execution.status,
+        find_list(execution),
+        json.dumps(execution.labels) if execution.labels else None,
+        to_json(execution, "tasks", task_id, "executions", execution.id),
+    )
 
 
 def to_json(document: Document, *path: str, changes: Collection[str] | None = None) -> str:

@@ -38,6 +38,8 @@ def to_json_value(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
     Raises:
         InvalidInput: It cannot be converted; `field` is the path of the whole value.
     """
+    if value is None or type(value) in {str, int, bool}:
+        return value
     try:
         encoded = to_jsonable_python(value, by_alias=True)
     except ValueError as error:  # what pydantic cannot convert, a lone surrogate, or a circular reference

@@ -505,7 +505,7 @@ class Task(PublicTask):
     @property
     def holds_back_schedule(self) -> bool:
         """Return whether it has an open run that its next occurrence may have to wait for."""
-        return any(not run.is_waiting_snooze for run in self.runs)
+        return any(run.lease is not None or not run.is_waiting_snooze for run in self.runs)
 
     def find_run(self, execution_id: str) -> Run | None:
         """Return the open run of that execution, if there is one."""
@@ -552,11 +552,11 @@ def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
     return positions[0] if positions else None
 
 
-def is_listed(execution: Execution) -> bool:
-    """Return whether the lists across tasks have a record: open executions are listed by their tasks."""
-    return execution.handler is not None and execution.status.is_final
+def find_list(execution: Execution) -> bool | None:
+    """Return whether the lists across tasks have a record among the failures, which come first; None if none has it.
 
-
-def is_failure(execution: Execution) -> bool:
-    """Return whether a record is among those that lists have first."""
+    Open executions are listed by their tasks.
+    """
+    if execution.handler is None or not execution.status.is_final:
+        return None
     return execution.status in FAILURE_STATUSES

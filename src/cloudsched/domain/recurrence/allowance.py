@@ -66,8 +66,12 @@ _current: ContextVar[Allowance | None] = ContextVar("search_allowance", default=
 @contextmanager
 def limit_search(steps: int = REQUEST_STEPS) -> Iterator[Allowance]:
     """Allow so many steps to all searches of the ``with`` block together; within another block, at most its rest."""
-    with spend_from(take_part(steps)) as allowance:
+    allowance = Allowance(steps, _current.get())
+    token = _current.set(allowance)
+    try:
         yield allowance
+    finally:
+        _current.reset(token)
 
 
 def take_part(steps: int) -> Allowance:

@@ -57,7 +57,8 @@ class Recurrence:
         work: StepBudget | None = None
         while True:
             spend_steps(len(self.streams))
-            result = self._earliest_from(instant)
+            only = self.streams[0] if len(self.streams) == 1 else None
+            result = self._earliest_from(instant) if only is None else only.first_from(instant)
             if result is None or result > LAST_SECOND:  # west of Greenwich the last day extends into the next year
                 return None
             if self.excluded_days:
@@ -117,8 +118,6 @@ class Recurrence:
         return wall, self.clock.is_second(instant, wall)
 
     def _earliest_from(self, instant: int) -> int | None:
-        if len(self.streams) == 1:
-            return self.streams[0].first_from(instant)
         each = (stream.first_from(instant) for stream in self.streams)
         return min((result for result in each if result is not None), default=None)
 

@@ -494,7 +494,8 @@ class Schedule(BaseModel):
             raise ValueError("the instant has no time zone; give an aware datetime")
         if self.at is not None:
             return self.at if self.at > instant else None
-        seconds = self._recurrence.first_from(utc_seconds(instant) + 1)
+        recurrence = self._recurrence if self.calendars else self._base
+        seconds = recurrence.first_from(utc_seconds(instant) + 1)
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def occurs(self, instant: datetime) -> bool:

@@ -127,7 +127,8 @@ def on_outcome(
     if not task.has_children and may_have_children(task, report.entries):
         task = task.model_copy(update={"has_children": True})
     reported = _with_report(run, report)
-    task = _with_reported_usage(task, run, reported, now)
+    if reported.usage is not run.usage:
+        task = _with_reported_usage(task, run, reported, now)
     step = _apply_outcome(task, reported, report, calls_in_progress, now, random)
     changed = step.task if report.ended_by is None else _note_foreign_end(task, step.task, run, report, now)
     return Transition(changed, step.executions, step.messages, tuple(report.entries))
@@ -149,14 +150,12 @@ def _with_report(run: Run, report: AttemptReport) -> Run:
             "progress": tuple(report.progress),
             "steps": max(run.steps, size),
             "calls_made": max(run.calls_made, report.calls_made),
-            "usage": _add_usage(run, report),
+            "usage": _add_usage(run, report) if report.queries or report.tokens else run.usage,
         }
     )
 
 
 def _add_usage(run: Run, report: AttemptReport) -> RunUsage | None:
-    if not (report.queries or report.tokens or report.step_queries or report.step_tokens):
-        return run.usage
     reported = RunUsage.build(
         queries=report.queries,
         tokens=report.tokens,
@@ -360,7 +359,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
         }
     )
     rest = _decide_overlaps(rest, run, now)
-    is_failing = task.is_active and task.pause_after_failures and failures >= task.pause_after_failures
+    is_failing = task.pause_after_failures and failures >= task.pause_after_failures and task.is_active
     if is_failing and not rest.is_one_time:
         why = f"Paused itself after {failures} failures in a row."
         ended = with_changes(
@@ -368,7 +367,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
         )
         ended = with_entry(task, ended, Action.PAUSED, None, now, reason=why)
     else:
-        ended = complete_if_idle(start_next_backfill(rest, now), now)
+        ended = complete_if_idle(rest if rest.backfill is None else start_next_backfill(rest, now), now)
     rest, passed = take_records(ended, now) if ended.pending_records else (ended, ())
     if rest is not ended:
         rest = with_changes(rest, now)
@@ -380,8 +379,8 @@ def _decide_overlaps(task: Task, run: Run, now: datetime) -> Task:
     if run.trigger is not Trigger.SCHEDULE or task.overlap is Overlap.ALLOW or (task.runs and task.holds_back_schedule):
         return task
     started_at = run.started_at or now
-    if task.next_execution_time is None or task.next_execution_time <= started_at:
-        return task  # a backlog from before the run: catchUp decides
+    if task.next_execution_time is None or not started_at < task.next_execution_time <= now:
+        return task  # nothing came due meanwhile; or a backlog from before the run: catchUp decides
     ranges = due_ranges(task, now)
     decided = decide_overlap(task, run, ranges).decided if ranges else ()
     if not decided:

@@ -40,7 +40,16 @@ _RECENT_ATTEMPTS = 3
 
 def fit_runs(task: Task) -> Task:
     """Return the task with open runs that fit its document; unchanged if they do, as those of nearly all tasks do."""
-    if sum(map(_upper_bound, task.runs)) <= MIN_RUNS_BYTES:
+    bounds = [
+        8_000
+        + 1_500 * len(run.attempts)
+        + 300 * len(run.progress)
+        + 8 * (0 if run.suspension is None else len(run.suspension.calls))
+        + len(run.log or "")
+        + (0 if run.payload is None else stored_size(run.payload))
+        for run in task.runs
+    ]
+    if sum(bounds) <= MIN_RUNS_BYTES:
         return task
     stored = task.to_stored()
     runs_bytes = stored_size(stored["runs"])
@@ -80,12 +89,6 @@ def require_payload_room(task: Task, field: str = "payload", *, added: object = 
             "have ended, or store large data elsewhere and pass a reference to it."
         )
         raise InvalidInput(field, f"has no room: the payloads of open runs would have {payloads} bytes", hint)
-
-
-def _upper_bound(run: Run) -> int:
-    calls = len(run.suspension.calls) if run.suspension else 0
-    more = len(run.log or "") + (0 if run.payload is None else stored_size(run.payload))
-    return 8_000 + 1_500 * len(run.attempts) + 300 * len(run.progress) + 8 * calls + more
 
 
 def _shorten(run: Run, max_bytes: int) -> Run:

@@ -153,7 +153,7 @@ def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
     wakeups = [
         WakeUp(run.execution_id, run.scheduled_for, run.attempt, at)
         for run in task.runs
-        if (at := _waits_until(task, run)) is not None
+        if run.lease is None and (at := _waits_until(task, run)) is not None
     ]
     occurrence, start = task.next_execution_time, _next_start(task)
     if occurrence is not None and start is not None:
@@ -176,9 +176,7 @@ def _next_start(task: Task) -> datetime | None:
 
 
 def _waits_until(task: Task, run: Run) -> datetime | None:
-    """Return when the executor is to wake for a run; None if its attempt is in progress, or it waits for a worker."""
-    if run.lease is not None:
-        return None
+    """Return when the executor is to wake for a run without a lease; None if that waits for a worker for ever."""
     return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else run.due_at
 
 
@@ -220,16 +218,17 @@ def wake_instant(task: Task) -> datetime | None:
     """
     if task.deleted_at is not None or task.deferred:
         return task.updated_at
-    if task.has_ended and not task.pending_records:
+    is_active = task.is_active
+    if not is_active and task.has_ended and not task.pending_records:
         earliest = None if task.retention is None else add_duration(task.status_changed_at, task.retention)
     else:
         due = [run.lease.until for run in task.runs if run.lease is not None]
-        if task.is_active:
-            waiting = (_next_start(task), *[_waits_until(task, run) for run in task.runs])
+        if is_active:
+            waiting = (_next_start(task), *[_waits_until(task, run) for run in task.runs if run.lease is None])
             due += [at for at in waiting if at is not None]
         due += [wake.due_at for wake in lock_turn_expiries(task)] if task.pull is not None else []
         due += [task.updated_at] if task.pending_records else []
-        due += [task.updated_at] if task.zone_plan is not None and task.zone_plan.is_stale and task.is_active else []
+        due += [task.updated_at] if task.zone_plan is not None and task.zone_plan.is_stale and is_active else []
         earliest = min(due, default=None)
     return None if earliest is None else max(earliest, task.updated_at)
 
@@ -306,8 +305,8 @@ class Dispatch:
         return self.encode()[0]
 
     @classmethod
-    def from_wire(cls, data: dict[str, Any], now: datetime) -> Self:
-        """Read a message that was delivered now.
+    def from_wire(cls, data: dict[str, Any]) -> Self:
+        """Read a message that was delivered.
 
         Raises:
             ValueError: It is not a message of this form.
@@ -315,8 +314,7 @@ class Dispatch:
         try:
             task_id, execution_id, after = data["taskId"], data["executionId"], data["after"]
             trace, lock_key = data.get("trace", ""), data.get("lockKey", "")
-            at = data["at"] if "at" in data else _to_text(now)  # earlier versions did not send it
-            instants = data["scheduledFor"], data["dueAt"], at
+            instants = data["scheduledFor"], data["dueAt"], data["at"]
             revision, attempt, hop, repair = data["revision"], data["attempt"], data["hop"], data["repair"]
             suspension_count, lock_turn = data.get("suspensionCount", 0), data.get("lockTurn", 0)
         except (KeyError, TypeError, AttributeError) as error:

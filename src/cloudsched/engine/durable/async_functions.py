@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-_PLAIN_TYPES: Final = frozenset({type(None), bool, int, float, str, dict, list, tuple})
+PLAIN_TYPES: Final = frozenset({type(None), bool, int, float, str, dict, list, tuple})
 """What most functions return, and nobody awaits."""
 _ASYNC_FLAGS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -39,7 +39,7 @@ def call_function(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whateve
 
 def await_result(result: Any) -> Any:  # noqa: ANN401 - whatever a function returned
     """Return what a function finally returns that turned out to be asynchronous only when it was called."""
-    if type(result) in _PLAIN_TYPES:
+    if type(result) in PLAIN_TYPES:
         return result
     if inspect.isawaitable(result) or isinstance(result, AsyncIterator):
         return call_function(make_coroutine_function(result))

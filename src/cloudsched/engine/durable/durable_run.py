@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.engine.durable.journal_cursor import JournalCursor
+    from cloudsched.engine.durable.no_journal import Recorded
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.durable.step_attempt import Usage
     from cloudsched.engine.durable.suspend import Suspended
@@ -66,10 +67,6 @@ class DurableRun(Protocol):
         """The usage that the running step has reported; None outside of steps."""
 
     @property
-    def usage_in_steps(self) -> Usage:
-        """The total usage of the recorded steps."""
-
-    @property
     def is_replaying(self) -> bool:
         """Return whether the next entry was in the journal when this attempt started; False inside a step."""
 
@@ -102,12 +99,8 @@ class DurableRun(Protocol):
         """The signal that suspended the handler."""
 
     @property
-    def calls_made(self) -> int:
-        """The entry number up to which all calls are known to have tasks."""
-
-    @property
-    def pending_entries(self) -> tuple[JournalEntry, ...]:
-        """The entries that are not committed yet."""
+    def recorded(self) -> Recorded:
+        """The journal's part of the report of an attempt."""
 
     @property
     def entries_or_none(self) -> tuple[JournalEntry, ...] | None:

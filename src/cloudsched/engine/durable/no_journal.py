@@ -11,7 +11,7 @@ import hashlib
 import uuid
 from functools import cached_property
 from random import Random
-from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 from cloudsched.engine.durable.step_attempt import Usage
 from cloudsched.errors import WorkflowError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.ports.clock import Clock
@@ -52,6 +53,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class Recorded(NamedTuple):
+    """What a journal has for the report of an attempt."""
+
+    usage: Usage
+    """The total usage of the recorded steps."""
+    entries: tuple[JournalEntry, ...]
+    """The entries that are not committed yet."""
+    calls_made: int
+    """The entry number up to which all calls are known to have tasks."""
+
+
 class NoJournal:
     """A `DurableRun` that records nothing.
 
@@ -62,12 +74,10 @@ class NoJournal:
     """
 
     step_usage = None
-    usage_in_steps = Usage()
     is_replaying = False
     lease_until = None
     suspension = None
-    calls_made = 0
-    pending_entries = ()
+    recorded = Recorded(Usage(), (), 0)
     entries_or_none = None
     why_not = (
         " in the store, and this worker reaches its tasks through the API. Run a worker of this queue at the store: "

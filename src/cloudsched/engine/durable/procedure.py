@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from cloudsched.engine.durable.async_functions import await_result, call_function
+from cloudsched.engine.durable.async_functions import PLAIN_TYPES, await_result, call_function
 
 if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
@@ -45,7 +45,8 @@ class SyncCall(UserCall):
 
     def make(self) -> Any:  # noqa: ANN401 - the same
         """Call the function in this thread; what it returns may still have to be awaited."""
-        return await_result(self.function())
+        result = self.function()
+        return result if type(result) in PLAIN_TYPES else await_result(result)
 
 
 Procedure: TypeAlias = Generator[UserCall, Any, T]

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from cloudsched.engine.durable.journal_cursor import HandlerThread, JournalCursor
-from cloudsched.engine.durable.no_journal import RepeatableValues
+from cloudsched.engine.durable.no_journal import Recorded, RepeatableValues
 from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
 from cloudsched.engine.durable.timers import record_now
 from cloudsched.errors import Unavailable
@@ -120,14 +120,6 @@ class Replay:
         return None if self._opened is None else self._opened.step_usage
 
     @property
-    def usage_in_steps(self) -> Usage:
-        """The total usage of the recorded steps."""
-        if self._opened is None or not self._opened.entries:
-            return Usage()
-        entries = tuple(self._opened.entries.values())
-        return Usage(sum(each.queries or 0 for each in entries), sum(each.tokens or 0 for each in entries))
-
-    @property
     def is_replaying(self) -> bool:
         """Return whether the next entry was in the journal when this attempt started; False inside a step."""
         cursor = self._opened
@@ -177,15 +169,14 @@ class Replay:
         return None if self._opened is None else self._opened.suspension
 
     @property
-    def calls_made(self) -> int:
-        """The entry number up to which all calls are known to have tasks."""
-        return self._run.calls_made if self._opened is None else self._opened.calls.made
-
-    @property
-    def pending_entries(self) -> tuple[JournalEntry, ...]:
-        """The entries that are not committed yet."""
+    def recorded(self) -> Recorded:
+        """The journal's part of the report of an attempt."""
         cursor = self._opened
-        return tuple(cursor.pending.values()) if cursor is not None and cursor.is_durable else ()
+        if cursor is None:
+            return Recorded(Usage(), (), self._run.calls_made)
+        entries = tuple((cursor.entries or {}).values())
+        usage = Usage(sum(each.queries or 0 for each in entries), sum(each.tokens or 0 for each in entries))
+        return Recorded(usage, tuple(cursor.pending.values()) if cursor.is_durable else (), cursor.calls.made)
 
     @property
     def entries_or_none(self) -> tuple[JournalEntry, ...] | None:

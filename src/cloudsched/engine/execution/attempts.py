@@ -23,7 +23,7 @@ from cloudsched.engine.execution.follow_ups import plan_follow_ups
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.store import NO_GRANTS, Commit
-from cloudsched.engine.state.attempt_log import AttemptLog, LineCollector
+from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog
 from cloudsched.engine.state.event_log import log_started
 from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, StoreUnavailable
 
@@ -102,8 +102,9 @@ class AttemptEnd:
         if self._follow_ups is not None:
             transition, writes = self._follow_ups.apply(transition, run, now)
         deliveries = self._services.deliveries
-        writes += deliveries.plan(task, run, report, now, records=transition.executions, is_repeat=is_repeat)
-        delivered = deliveries.mark(task, report, is_repeat=is_repeat)
+        if task.delivery_channels or task.on_completion is not None:
+            writes += deliveries.plan(task, run, report, now, records=transition.executions, is_repeat=is_repeat)
+        delivered = None if task.delivery is None else deliveries.mark(task.delivery, report, is_repeat=is_repeat)
         holds_lock = self._run.lock_key is not None
         lock, grants = engine.locks.release(task.id, self._run, now) if holds_lock else (None, NO_GRANTS)
         return Commit.build(
@@ -225,7 +226,7 @@ class AttemptRunner:
         If its claim is not committed, there is nothing to dispatch before: the dispatch that it came with is repeated.
         """
         task, run = claimed_run.begun_task, claimed_run.run
-        if claimed_run.is_committed:
+        if claimed_run.quick_claim is None:
             with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
                 claimed_run.sent_wakeups = self.dispatch_wakeups(claimed_run.task)
             now = self._engine.clock.now()
@@ -250,8 +251,8 @@ class AttemptRunner:
         task, run = attempt.claimed_run.begun_task, attempt.claimed_run.run
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
         span = self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids)
-        found = attempt.claimed_run.log
-        with span, LineCollector(found if isinstance(found, AttemptLog) else None):
+        lines = attempt.claimed_run.log
+        with span, AttemptLines(task, run.execution_id, run.attempt, lines if isinstance(lines, AttemptLog) else None):
             return (yield from call_handler(self._engine.registry, attempt.context, attempt.claimed_run.task.handler))
 
     def decide(self, attempt: StartedAttempt, report: AttemptReport) -> AttemptEnd:

@@ -67,7 +67,8 @@ class ClaimedRun:
         """The task as it was last read or written."""
         self.begun_task = claimed.task if run.definition is None else claimed.task.as_begun(run)
         """The task as it was claimed, with what the run began with: whoever edits it meanwhile changes later runs."""
-        self._quick_claim = quick_claim
+        self.quick_claim = quick_claim
+        """Its claim, until that is committed."""
         self.run = run
         """The run as it was claimed."""
         self._token_hash = run.lease.token_hash
@@ -75,11 +76,6 @@ class ClaimedRun:
         """What was dispatched when it began or while its handler goes on, and need not be dispatched again."""
         self.log: AttemptLog | ReportedLog | None = None
         """What its handler logs or its worker has reported, if that is kept: each commit stores what is new."""
-
-    @property
-    def is_committed(self) -> bool:
-        """Return whether its claim is committed."""
-        return self._quick_claim is None
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         """Extend the lease and the hold on its lock, and store the progress; report a lost lease or an ended task."""
@@ -175,10 +171,11 @@ class ClaimedRun:
         released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
         return Commit(released, base, lock=lock, grants=grants, reads=0)
 
-    def _with_log(self, task: Task) -> Task:
+    def _with_log(self, task: Task, log: AttemptLog | ReportedLog) -> Task:
         """Return the task with what was logged so far in its run; whatever is committed stores it."""
-        run = None if self.log is None else task.find_run(self.run.execution_id)
-        if self.log is None or run is None or not (found := self.log.found).lines:
+        found = log.found
+        run = task.find_run(self.run.execution_id) if found.lines else None
+        if run is None:
             return task
         kept = self._engine.logs.keep(task.id, run, self._token_hash, found)
         return task.model_copy(update={"runs": task.runs_with(kept)})
@@ -190,23 +187,24 @@ class ClaimedRun:
         def decide_on(read: VersionedTask | None) -> Commit | None:
             if read is None:  # deleted
                 return None
-            commit, claim = decide(self._with_log(read.task), read), self._quick_claim
+            task = read.task if self.log is None else self._with_log(read.task, self.log)
+            commit, claim = decide(task, read), self.quick_claim
             return commit if commit is None or claim is None else claim.commit.then(commit)
 
         task_id = stored.task.id
         committed = self._engine.committer.apply(f"task {task_id}", lambda: self._reload(task_id), decide_on, stored)
         if committed is not None:
             self._stored, self.task = committed.stored, committed.stored.task
-            if self._quick_claim is not None:
-                self._quick_claim = None
+            if self.quick_claim is not None:
+                self.quick_claim = None
                 self._dispatch_beside(committed.stored.task)
         return committed
 
     def _reload(self, task_id: str) -> VersionedTask | None:
         """Read the task again, after a conflict; claim the run again on it, if that was not committed yet."""
         stored = self._engine.store.load(task_id)
-        if stored is not None and self._quick_claim is not None:
-            stored = self._claim_again(stored, self._quick_claim)
+        if stored is not None and self.quick_claim is not None:
+            stored = self._claim_again(stored, self.quick_claim)
         if stored is not None:
             self._stored, self.task = stored, stored.task
         return stored
@@ -215,12 +213,12 @@ class ClaimedRun:
         """Return the task as the claim leaves it now; as it is if it was committed, or is lost."""
         run = stored.task.find_run(self.run.execution_id)
         if run and run.lease and run.lease.token_hash == self._token_hash:
-            self._quick_claim = None  # it was committed, although the answer was lost
+            self.quick_claim = None  # it was committed, although the answer was lost
             return stored
         commit = claim.decide_again(stored)
         if commit is None:
             return stored  # without the lease: nothing is committed
-        self._quick_claim = replace(claim, commit=commit)
+        self.quick_claim = replace(claim, commit=commit)
         return replace(stored, task=commit.task)
 
     def _dispatch_beside(self, task: Task) -> None:

@@ -167,7 +167,8 @@ class Executor:
         if stored.task.has_budget and (refusal := self._engine.budgets().find_refusal(stored.task.owner)):
             return self._pause_for_budget(stored, refusal, now, deliveries)
         claim = Commit.build(stored, decision.transition, run=run, reads=deliveries + run.steps, **about)
-        if self._is_quick(stored.task, decision, now):
+        handler = self._engine.registry.find(claim.task.handler)
+        if handler is not None and handler.is_quick and self._may_join(stored.task, decision, now):
             quick_claim = QuickClaim(claim, partial(self._claim_quick_again, dispatch, claim))
             return ClaimedRun(self._engine, replace(stored, task=claim.task), run, quick_claim)
         if run.lock_key is None:
@@ -200,16 +201,15 @@ class Executor:
         lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.clock.now())
         return replace(record, lock=lock, grants=grants)
 
-    def _is_quick(self, before: Task, claim: Claim, now: datetime) -> bool:
-        """Return whether a claim may be committed with its result.
+    @staticmethod
+    def _may_join(before: Task, claim: Claim, now: datetime) -> bool:
+        """Return whether the claim of a quick handler may be committed with its result.
 
         Not if the next occurrence may come due meanwhile, since that is dispatched by the same commit; and not if its
         task needs more than a quick handler may have, since that was not quick when the task was made.
         """
         task, run = claim.transition.task, claim.run
-        if run is None or run.definition is not None or run.steps:
-            return False
-        if not self._engine.registry.is_quick(task.handler) or not fits_quick(task):
+        if run is None or run.definition is not None or run.steps or not fits_quick(task):
             return False
         known = before.find_run(run.execution_id)
         has_lost_lease = known is not None and known.lease is not None
@@ -224,7 +224,7 @@ class Executor:
             raise ValueError("only a run is claimed again")
         claimed_at, token_hash = first.run.lease.started_at, first.run.lease.token_hash
         decision = on_dispatch(stored.task, dispatch, claimed_at, token_hash, holder=self._holder)
-        if not isinstance(decision, Claim) or not self._is_quick(stored.task, decision, claimed_at):
+        if not isinstance(decision, Claim) or not self._may_join(stored.task, decision, claimed_at):
             return None
         run = decision.run
         if run is None or (run.execution_id, run.attempt) != (first.run.execution_id, first.run.attempt):
@@ -322,6 +322,9 @@ class Executor:
 
 def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:
     try:
-        return Dispatch.from_wire(from_json(body), clock.now())
+        content = from_json(body)
+        if isinstance(content, dict) and "at" not in content:  # earlier versions did not send when they were to arrive
+            content["at"] = clock.now().isoformat()
+        return Dispatch.from_wire(content)
     except ValueError as error:
         raise InvalidInput("(body)", f"is not a dispatch: {error}", "Only cloudsched creates dispatches.") from error

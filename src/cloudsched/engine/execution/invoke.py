@@ -23,7 +23,6 @@ from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.procedure import SyncCall, UserCall
 from cloudsched.engine.durable.suspend import Suspended, is_handler_failure
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
-from cloudsched.engine.execution.log_context import LogContext
 from cloudsched.engine.handlers.context import MAX_TEXT
 from cloudsched.engine.handlers.dependencies import Dependencies
 from cloudsched.errors import UnknownHandler, WorkflowError
@@ -63,14 +62,8 @@ MAX_TRACEBACK = 4_000
 def call_handler(registry: Registry, context: Context, handler_of_today: str | None = None) -> Procedure[AttemptReport]:
     """Call the handler of the context's task, and return a report of how the attempt ended.
 
-    Log lines of the call carry the ids of the attempt. An error for a handler that is gone names `handler_of_today`,
-    too: which one the task runs since it was edited.
+    An error for a handler that is gone names `handler_of_today`, too: which one the task runs since it was edited.
     """
-    with LogContext(context.task, context.execution_id, context.attempt):
-        return (yield from _call_handler(registry, context, handler_of_today))
-
-
-def _call_handler(registry: Registry, context: Context, handler_of_today: str | None) -> Procedure[AttemptReport]:
     task = context.task
     try:
         handler = registry.find(task.handler) or _refuse_missing(registry, task.handler, handler_of_today)
@@ -150,20 +143,19 @@ def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
             return Fail(truncate_text(reason))
         case Cancel(reason):
             return Cancel(truncate_text(reason))
+        case Done(inner, then):
+            content, follow_ups = inner, then
         case _:
-            return _to_done(result)
+            content, follow_ups = result, ()
+    stored = to_json_value("content", content)
+    require_content("content", stored)
+    return Done(stored, () if follow_ups == () else parse_follow_ups(follow_ups))
 
 
 def _report_suspended(context: Context, suspended: Suspended) -> AttemptReport:
     if suspended.error is None:
         return _report(context, suspended.outcome)
     return _report_failure(context, suspended.outcome, suspended.error)
-
-
-def _to_done(result: object) -> Done:
-    content = to_json_value("content", result.content if isinstance(result, Done) else result)
-    require_content("content", content)
-    return Done(content, parse_follow_ups(result.then) if isinstance(result, Done) and result.then != () else ())
 
 
 def _report_failure(context: Context, outcome: Outcome, error: BaseException) -> AttemptReport:
@@ -190,8 +182,8 @@ def _report(context: Context, outcome: Outcome, error: BaseException | None = No
         tokens=output.tokens,
         step_queries=output.step_queries,
         step_tokens=output.step_tokens,
-        entries=context.durable_run.pending_entries,
-        calls_made=context.durable_run.calls_made,
+        entries=output.entries,
+        calls_made=output.calls_made,
         failure_cause=context.durable_run.find_failure_cause(error) if has_failed else None,
     )
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.durable_run import DurableRun
@@ -369,11 +370,18 @@ class Context(Calls):
 
     @property
     def output(self) -> HandlerOutput:
-        """The handler's messages, progress and usage so far."""
-        inside = self.durable_run.usage_in_steps
-        queries, tokens = self._usage.queries + inside.queries, self._usage.tokens + inside.tokens
+        """The handler's messages, progress and usage so far, and its journal's part of the report."""
+        recorded = self.durable_run.recorded
+        inside = recorded.usage
         return HandlerOutput(
-            tuple(self._notices), tuple(self._progress), queries, tokens, inside.queries, inside.tokens
+            notices=tuple(self._notices),
+            progress=tuple(self._progress),
+            queries=self._usage.queries + inside.queries,
+            tokens=self._usage.tokens + inside.tokens,
+            step_queries=inside.queries,
+            step_tokens=inside.tokens,
+            entries=recorded.entries,
+            calls_made=recorded.calls_made,
         )
 
 
@@ -400,3 +408,7 @@ class HandlerOutput:
     step_queries: int
     """The part of `queries` that the steps of the journal have, also those of earlier attempts."""
     step_tokens: int
+    entries: tuple[JournalEntry, ...]
+    """The journal's entries that are not committed yet."""
+    calls_made: int
+    """The entry number up to which all calls are known to have tasks."""

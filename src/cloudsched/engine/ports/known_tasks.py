@@ -58,7 +58,7 @@ def _copy(value: Any) -> Any:  # noqa: ANN401 - any value of a field
     if isinstance(value, list):
         return [item if type(item) in _SCALARS else _copy(item) for item in value]
     if isinstance(value, tuple):
-        copies = tuple([_copy(item) for item in value])
+        copies = tuple([copy_values(item) if isinstance(item, BaseModel) else _copy(item) for item in value])
         return value if all(map(is_, copies, value)) else copies
     return copy_values(value) if isinstance(value, BaseModel) else value
 

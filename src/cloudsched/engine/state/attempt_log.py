@@ -10,18 +10,21 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import exception_text, truncate
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
+from cloudsched.engine.state.log_context import attempt_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.state.log_seal import LogSeal
 
@@ -78,21 +81,42 @@ class ReportedLog:
     found: RunLog
 
 
-class LineCollector:
-    """Collects what is logged in the ``with`` block; without a log, nothing is, not even for an outer block."""
+class AttemptLines:
+    """Lets what is logged in the ``with`` block belong to an attempt, and collects it if there is a log for that.
 
-    __slots__ = ("_found", "_token")
+    Without a log nothing is collected, not even for an outer block.
+    """
 
-    def __init__(self, found: AttemptLog | None) -> None:
+    __slots__ = ("_fields", "_fields_token", "_found", "_token")
+
+    def __init__(self, task: Task, execution_id: str, attempt: int, found: AttemptLog | None) -> None:
         self._found = found
+        self._fields = {
+            "taskId": task.id,
+            "executionId": execution_id,
+            "handler": task.handler,
+            "attempt": attempt,
+            "owner": task.owner,
+        }
 
     def __enter__(self) -> None:
         if self._found is not None and not _has_installed:
             _install()
-        self._token = _current.set(self._found)
+        self._fields_token, self._token = attempt_fields.set(self._fields), _current.set(self._found)
 
     def __exit__(self, *_error: object) -> None:
         _current.reset(self._token)
+        attempt_fields.reset(self._fields_token)
+
+
+@contextmanager
+def collect_nothing() -> Iterator[None]:
+    """Collect nothing that is logged in the ``with`` block: it is not the handler's."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 @dataclass(frozen=True, slots=True)

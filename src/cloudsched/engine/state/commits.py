@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.archive import JournalArchive
-    from cloudsched.engine.ports.store import Store, VersionedTask
+    from cloudsched.engine.ports.store import Store, TaskWrite, VersionedTask
     from cloudsched.engine.state.deliveries import DeliveryPlanner
 
 S = TypeVar("S")
@@ -125,15 +125,20 @@ class Committer:
             return created
         before = commit.claimed or commit.base.task
         final = [each for each in commit.executions if each.status.is_final]
-        whole, deliveries = self._archive_journals(commit, before, final) if final else commit, self._deliveries
-        callbacks = () if deliveries is None else deliveries.plan_callbacks(whole.task, whole.executions, whole.others)
-        if callbacks:
+        with_journal = [run for run in before.runs if run.steps or commit.journals.get(run.execution_id)]
+        has_journals = bool(final and (commit.entries or with_journal))
+        whole = self._archive_journals(commit, before, final) if has_journals else commit
+        deliveries = self._deliveries
+        callbacks: tuple[TaskWrite, ...] = ()
+        if deliveries is not None and commit.task.on_completion is not None and commit.task.deleted_at is None:
+            callbacks = deliveries.plan_callbacks(whole.task, whole.executions, whole.others)
             whole = whole.having(others=(*whole.others, *callbacks))
         for each in final:
             if each.status in FAILURE_STATUSES:  # an attempt that timed out has said nothing: its task is as it was
                 self._on_failure(before if each.status is ExecutionStatus.TIMED_OUT else commit.task, each)
         task = fit_runs(commit.task) if commit.task.runs else commit.task
-        whole = whole.having(task=_count_usage(task, whole, before))
+        counted = _count_usage(task, whole, before)
+        whole = whole if counted is whole.task else whole.having(task=counted)
         committed = self._store.commit(whole)
         log_changes(whole, before)
         for other in whole.others:
@@ -164,8 +169,6 @@ class Committer:
         records = {each.id: each for each in commit.executions}
         ids = {each.id for each in final}.difference(run.execution_id for run in commit.task.runs)
         ended = [run for run in before.runs if run.execution_id in ids]
-        if not commit.entries and not any(run.steps or commit.journals.get(run.execution_id) for run in ended):
-            return commit
         archived = list[ArchivedJournal]()
         for run in ended:
             journal = commit.journals.get(run.execution_id)

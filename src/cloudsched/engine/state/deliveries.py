@@ -72,8 +72,6 @@ class DeliveryPlanner:
         exist are left alone: an execution that is run again, by a backfill say, is not delivered again. `records` are
         those of the commit: whether the execution ends with it.
         """
-        if not task.delivery_channels and task.on_completion is None:
-            return ()
         ends = (each.status for each in records if each.id == run.execution_id and each.status.is_final)
         planned = plan_deliveries(
             task, run, report, now, status=next(ends, None), make_name=self._make_name, retention=self._retention
@@ -91,8 +89,6 @@ class DeliveryPlanner:
         Those that exist are left alone. Nothing is read, unless a task with a callback has an execution that ends
         without a report: then one document for each.
         """
-        if task.on_completion is None or task.deleted_at is not None:
-            return ()
         told = {each.task.delivery.execution_id for each in others if _is_callback(each.task) and each.task.delivery}
         ended = [each for each in executions if each.status.is_final and each.id not in told and not each.is_left_out]
         now = self._clock.now()
@@ -109,19 +105,18 @@ class DeliveryPlanner:
             for each in callbacks:
                 self._sender.send(each.task, executor_wakeups(each.task), now)
 
-    def mark(self, task: Task, report: AttemptReport, *, is_repeat: bool) -> DeliveryMark | None:
-        """Return what the end of a delivery's attempt says about its execution; None for other tasks.
+    def mark(self, delivery: Delivery, report: AttemptReport, *, is_repeat: bool) -> DeliveryMark | None:
+        """Return what the end of a delivery's attempt says about its execution; None for most.
 
         Only if there are other deliveries, these are read: the last one to succeed sets `is_delivered`. Two that end at
         the same time conflict, and one of them decides again.
 
         Args:
-            task: The delivery.
+            delivery: What is delivered.
             report: How its attempt ended.
             is_repeat: Whether a commit has conflicted: then the record may have been removed meanwhile.
         """
-        delivery = task.delivery
-        if delivery is None or delivery.channel == COMPLETION or not isinstance(report.outcome, Done):
+        if delivery.channel == COMPLETION or not isinstance(report.outcome, Done):
             return None
         if is_repeat and self._store.load_execution(delivery.task_id, delivery.execution_id) is None:
             return None

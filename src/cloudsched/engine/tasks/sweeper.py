@@ -228,7 +228,7 @@ class Sweeper:
             page = self._engine.store.list_due_tasks(until, limit=PAGE_SIZE, page_token=token)
             for task in page.items:
                 wakeups = [wake for wake in executor_wakeups(task) if wake.due_at <= until]
-                count += self._engine.sender.send(task, wakeups, self._engine.now())
+                count += self._engine.sender.send(task, wakeups, self._engine.clock.now())
                 if task.delivery is not None and self._holder is not None:  # those are in no list of what runs
                     count += self._send_orphaned(task, self._holder)
             token = page.next_page_token
@@ -249,7 +249,7 @@ class Sweeper:
                 return count
 
     def _send_orphaned(self, task: Task, holder: str) -> int:
-        return self._engine.sender.send(task, orphaned_attempts(task, holder), self._engine.now(), repair=1)
+        return self._engine.sender.send(task, orphaned_attempts(task, holder), self._engine.clock.now(), repair=1)
 
     def _list_due(self, now: datetime, token: str | None) -> Page[Task]:
         """Return a page of overdue tasks; the first page begins where the previous sweep found the first one."""

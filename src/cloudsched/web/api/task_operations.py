@@ -14,11 +14,12 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
 from cloudsched.domain.documents.overview_responses import TaskCount
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.drafts.tokens import FIELD
 from cloudsched.engine.tasks import explanations as explain
 from cloudsched.engine.tasks.read_back import list_assumed, read_back
 from cloudsched.errors import InvalidInput, QuotaExceeded
-from cloudsched.language.task_fields import has_schedule_text, note_assumptions
+from cloudsched.language.task_fields import note_assumptions
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.draft_operations import patch_confirmed
 from cloudsched.web.api.operation import Preset, operation

@@ -13,36 +13,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cloudsched.domain.documents.task import Task
-
 _NO_FIELDS: Mapping[str, object] = {}
-_current: ContextVar[Mapping[str, object]] = ContextVar("cloudsched_log_fields", default=_NO_FIELDS)
+attempt_fields: ContextVar[Mapping[str, object]] = ContextVar("cloudsched_log_fields", default=_NO_FIELDS)
+"""Set by `attempt_log.AttemptLines`."""
 
 
 def current_log_fields() -> Mapping[str, object]:
     """Return ``taskId``, ``executionId``, ``handler``, ``attempt`` and ``owner`` while a handler runs; else nothing."""
-    return _current.get()
-
-
-class LogContext:
-    """Lets everything that is logged in the ``with`` block belong to this attempt."""
-
-    __slots__ = ("_fields", "_token")
-
-    def __init__(self, task: Task, execution_id: str, attempt: int) -> None:
-        self._fields = {
-            "taskId": task.id,
-            "executionId": execution_id,
-            "handler": task.handler,
-            "attempt": attempt,
-            "owner": task.owner,
-        }
-
-    def __enter__(self) -> None:
-        self._token = _current.set(self._fields)
-
-    def __exit__(self, *_error: object) -> None:
-        _current.reset(self._token)
+    return attempt_fields.get()
 
 
 class AttemptFields(logging.Filter):

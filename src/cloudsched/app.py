@@ -44,7 +44,6 @@ from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution
-from cloudsched.engine.tasks.scheduler import with_preferred_channels
 from cloudsched.errors import InvalidInput
 from cloudsched.language.task_fields import forget_assumptions, with_schedule
 from cloudsched.runtime.container import Container
@@ -324,6 +323,8 @@ class App:
         The setting of a minimum lead does not hold. If the task's id, your own or one that the handler derives from the
         payload, is that of an existing task of the owner, that one is edited and triggered.
         """
+        from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - dispatches need none
+
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
         draft = with_preferred_channels(self.to_draft(given), self.container.engine)
         task, is_new = self._scheduler.create(draft, lead=NO_LEAD, by=self._authority)
@@ -355,6 +356,8 @@ class App:
 
         Without a mark, a repetition is an edit.
         """
+        from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - dispatches need none
+
         draft = with_preferred_channels(draft, self.container.engine)
         return self._scheduler.create(draft, fingerprint, by=self._authority, mark=mark, refusal=refusal, as_of=as_of)
 

@@ -130,7 +130,7 @@ class History:
         zone = self.chance.choice([MEXICO, MEXICO, CAIRO, AMMAN, "Europe/Berlin"])
         sub_daily = self.chance.choice(["wall", "elapsed"])
         instants = [
-            (START + timedelta(days=self.chance.randrange(1, 8), minutes=self.chance.randrange(5, 720, 15))).isoformat()
+            (START + timedelta(days=self.chance.randrange(1, 8), minutes=self.chance.randrange(7, 720, 15))).isoformat()
             for _ in range(self.chance.choice([0, 0, 8]))
         ]
         schedule = Schedule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.cases import try_each
@@ -175,6 +175,16 @@ def test_the_second_of_two_equal_local_times_is_given_in_utc() -> None:
     """The local time alone would mean the first."""
     at = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
     assert Schedule.once(at, timezone="Europe/Paris").describe() == "once, on 2026-10-25 at 01:30, UTC"
+
+
+@pytest.mark.parametrize("locale", ["en", "de"])
+def test_an_instant_is_told_to_the_second_and_a_delay_whole(locale: str) -> None:
+    """What runs now has microseconds, and is no summary for that; "in 1 second" would be false for one and a half."""
+    at = datetime(2027, 1, 4, 8, 0, 30, 999_999, tzinfo=UTC)
+    told = describe(Schedule.once(at, timezone="Europe/Paris"), locale)
+    assert told == describe(Schedule.once(at.replace(microsecond=0), timezone="Europe/Paris"), locale)
+    assert told.is_exact
+    assert not describe(Schedule.after(timedelta(seconds=1.5)), locale).is_exact
 
 
 def test_other_schedules() -> None:

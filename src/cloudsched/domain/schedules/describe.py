@@ -6,6 +6,7 @@ is a summary, which says so and names what it leaves out.
 - A rule is told with the days and times that it takes from its start, and from its first occurrence on. A start in 1970
   is left out where nothing depends on it, as in schedules made from cron expressions.
 - A rule that has a simpler equal is told as that one: ``FREQ=MONTHLY;BYDAY=FR`` is every Friday.
+- One instant is told to the second, as clocks show it: that of a task that runs now has microseconds.
 - ``UNTIL``, added and excluded dates are told on the schedule's own clock.
 """
 
@@ -95,6 +96,8 @@ class _Teller:
             return [words.once(self._tell_instant(schedule.at))]
         if schedule.delay is not None:
             self.zone = ""
+            if schedule.delay.microseconds:
+                self.left_out["fractions"] = None
             return [words.delayed(schedule.delay)]
         if schedule.policies and schedule.timezone not in _UTC_NAMES:
             self.left_out["clock changes"] = None
@@ -119,8 +122,6 @@ class _Teller:
 
     def _tell_instant(self, at: datetime) -> str:
         local = at.astimezone(self._tzinfo)
-        if local.microsecond:
-            self.left_out["fractions"] = None
         if local.fold:  # this local time occurs twice; parsed again, the text would mean the first
             local, self.zone = at, "UTC"
         return _format_moment(local, self._words)

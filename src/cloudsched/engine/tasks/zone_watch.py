@@ -7,9 +7,8 @@ record says which is the newest that any of them has had. Every sweep compares i
   by one compare-and-set, which does nothing for a zone whose clock is the same. Where the walk is, is stored: after a
   crash any process with that release goes on.
 * A process with an older release learns that its data are outdated, here or from a task that was planned with newer
-  ones. It leaves the tasks that were planned with newer
-  ones alone, and marks as stale what it plans itself in zones that differ. The sweep finds those within a minute, and
-  a process with newer data plans them again.
+  ones. It leaves such tasks alone, and marks as stale what it plans itself in zones that differ. The sweep finds those
+  within a minute, and a process with newer data plans them again.
 * A process may plan with outdated data until it knows of that. So there are more walks, at `WALKS_AT`.
 
 If no process with the newest release has been seen for `ALIVE_FOR`, it was rolled back. The newest of the others then

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import logging
@@ -179,6 +180,9 @@ _TEMPLATES: Final = Environment(
 )
 """Compiled once for all who are signed in: each has a `Dashboard` of their own."""
 _ZONE_COOKIE: Final = "cloudsched-zone"
+_ASSUMED_COOKIE: Final = "cloudsched-assumed"
+_MOST_ASSUMED, _LONGEST_ASSUMED = 5, 300
+"""How much of what was assumed of a schedule a cookie has room for: sentences, and letters of each."""
 _LOOK_ONLY: Final = Forbidden("Your key may not change tasks.")
 _FINAL: Final = frozenset({400, 403, 404, 409, 412})
 """The statuses after which sending the same form again would not help."""
@@ -288,7 +292,9 @@ class Dashboard:
         sent = view.send(self._api, visit, _read_texts(request), **arguments)
         if isinstance(sent, Done):
             path, _, query = sent.path.partition("?")
-            return _redirect(f"{_root(request)}{path}?{query}{'&' if query else ''}done={sent.said}")
+            response = _redirect(f"{_root(request)}{path}?{query}{'&' if query else ''}done={sent.said}")
+            _keep_assumed(request, response, path, sent.assumed)
+            return response
         is_found = sent.status == 400 and request.form.get("verb") == "check"  # noqa: PLR2004 - what a check is for
         return self._show_page(
             request, visit, view, view.build(sent.answer, visit), status=200 if is_found else sent.status
@@ -304,7 +310,7 @@ class Dashboard:
         status: int,
         refusal: str = "",
     ) -> Response:
-        said = refusal or DONE.get(request.args.get("done", ""), "")
+        said = refusal or " ".join([DONE.get(request.args.get("done", ""), ""), *_read_assumed(request)]).strip()
         chosen = next(zone.name for zone in page.zones if zone.is_chosen)
         tone = "fail" if refusal else ""
         place = self._find_place()
@@ -400,6 +406,35 @@ def _address(request: Request) -> str:
 
 def _redirect(location: str) -> Response:
     return Response(status=303, headers={"Location": location})
+
+
+def _keep_assumed(request: Request, response: Response, path: str, assumed: tuple[str, ...]) -> None:
+    """Let the page that follows say what was assumed of a schedule, for a minute.
+
+    A cookie has it, since anybody can make a link.
+    """
+    kept = [path, *(each[:_LONGEST_ASSUMED] for each in assumed[:_MOST_ASSUMED])]
+    text = base64.urlsafe_b64encode(json.dumps(kept, ensure_ascii=False).encode()).decode()
+    response.set_cookie(
+        _ASSUMED_COOKIE,
+        text if assumed else "",
+        max_age=60 if assumed else 0,
+        path=f"{request.root_path}/",
+        secure=request.is_secure,
+        httponly=True,
+        samesite="Strict",
+    )
+
+
+def _read_assumed(request: Request) -> list[str]:
+    """Return what was assumed of the schedule that was just saved, if this is the page of its task."""
+    if request.args.get("done") not in {"create", "edit"}:
+        return []
+    try:
+        path, *assumed = json.loads(base64.urlsafe_b64decode(request.cookies.get(_ASSUMED_COOKIE, "")))
+    except (ValueError, TypeError):
+        return []
+    return [str(each) for each in assumed] if path == request.path.strip("/") else []
 
 
 _PLAIN: Final = frozenset({Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.TRIGGER, Verb.SNOOZE})

@@ -61,6 +61,8 @@ class Done:
     """Where to go, below the mount."""
     said: str
     """What is said there: a name in `routes.DONE`."""
+    assumed: tuple[str, ...] = ()
+    """What was assumed of a schedule that was saved, which is said there, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
         return Again({**answer, "key": uuid.uuid4().hex, "error": problem}, 422)
     except CloudschedError as error:
         return _refuse(answer, error)
-    return Done(f"tasks/{task['id']}", "create")
+    return Done(f"tasks/{task['id']}", "create", _list_assumed(task))
 
 
 def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tries: int = 3) -> Done | Again:
@@ -236,17 +236,23 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
     answer |= {"errors": errors, "preview": check_schedule(api, asked, errors)}
     if errors:
         return Again(answer, 400)
+    saved: Json = {}
     try:
         if texts.get("verb") != "save":
             api.patch(task_path(task_id), content, query={"validateOnly": "true"})
             return Again({**answer, "isChecked": True})
         if content:
-            api.patch(task_path(task_id), content, etag=etag)
+            saved = api.patch(task_path(task_id), content, etag=etag)
     except PreconditionFailed as error:  # changed between these two requests: as if it had been changed before
         return send_edit(api, visit, texts, task_id, tries - 1) if tries else _refuse(answer, error)
     except CloudschedError as error:
         return _refuse(answer, error)
-    return Done(f"tasks/{task_id}", "edit" if content else "same")
+    return Done(f"tasks/{task_id}", "edit" if content else "same", _list_assumed(saved))
+
+
+def _list_assumed(task: Json) -> tuple[str, ...]:
+    """Return what the API has assumed of the schedule that was just saved."""
+    return tuple(map(str, (task.get("readBack") or {}).get("assumed", ())))
 
 
 def _read_edit(answer: Json, errors: dict[str, str]) -> Json:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from tests.zone_data import AMMAN, CAIRO, MEXICO
+
 from cloudsched import Overlap, RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.person import Person, PersonSpec
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
@@ -22,6 +24,8 @@ ZONES = (
     *("Pacific/Honolulu", "America/New_York", "UTC", "Europe/London", "Europe/Berlin", "Asia/Kolkata"),
     *("Asia/Tokyo", "Pacific/Auckland", "Pacific/Kiritimati"),
 )
+CHANGED_ZONES = (MEXICO, CAIRO, AMMAN, "America/New_York")
+"""Between two releases of the time zone data, governments have changed the clocks of three of these."""
 RULES = (
     *("FREQ=DAILY;BYHOUR=9", "FREQ=DAILY;BYHOUR=2;BYMINUTE=30", "FREQ=DAILY;BYHOUR=0,7,12,23"),
     *("FREQ=WEEKLY;BYDAY=SU,MO,WE,TH;BYHOUR=18", "FREQ=HOURLY;INTERVAL=5", "FREQ=DAILY;BYHOUR=20;COUNT=4"),
@@ -31,13 +35,17 @@ RULES = (
 def add_traveller(world: World) -> None:
     """Store the owner of all tasks, in some zone."""
     known = {"id": TRAVELLER, "owner": TRAVELLER, "createdAt": world.now, "updatedAt": world.now}
-    zone = world.random.choice(ZONES)
+    zone = _choose_zone(world)
     world.real_store.records.write(Person.model_validate({**known, "timezone": zone}), None)
+
+
+def _choose_zone(world: World) -> str:
+    return world.random.choice(CHANGED_ZONES if world.fault_profile.has_two_releases else ZONES)
 
 
 def travel(world: World, app: App) -> None:
     """Let the owner be in another zone, or in the same one."""
-    zone = world.random.choice(ZONES)
+    zone = _choose_zone(world)
     world.log(f"travels to {zone}")
     app.container.people.put(TRAVELLER, PersonSpec(timezone=zone), by=OWN_CODE)
 
@@ -48,14 +56,17 @@ def draft_follower(world: World, task_id: str) -> TaskDraft:
     It runs all that is missed, so that each local time runs, and nothing that is three hours late, which nothing is.
     """
     choose = world.random.choice
-    start = (world.now - timedelta(days=choose([0, 0, 30]))).replace(tzinfo=None, microsecond=0, second=0, minute=0)
+    rule, days = choose(RULES), choose([0, 0, 30])
+    if world.fault_profile.has_two_releases and rule.startswith("FREQ=HOURLY"):
+        days = 2300  # when both releases had the same clocks: elapsed hours count from an instant
+    start = (world.now - timedelta(days=days)).replace(tzinfo=None, microsecond=0, second=0, minute=0)
     late: dict[str, Any] = choose([{}, {"expiration": timedelta(hours=3)}])
     return TaskDraft.of(
         id=task_id,
         owner=TRAVELLER,
         title="Follow",
         handler="work",
-        schedule=Schedule(rrule=choose(RULES), dtstart=start.isoformat(), timezone="owner"),
+        schedule=Schedule(rrule=rule, dtstart=start.isoformat(), timezone="owner"),
         overlap=choose([Overlap.ALLOW, Overlap.BUFFER]),
         catch_up=CatchUp(mode=CatchUpMode.ALL, window=choose([None, timedelta(hours=3)])),
         jitter=choose([timedelta(0), timedelta(0), timedelta(minutes=3)]),

@@ -51,6 +51,10 @@ class FaultProfile:
     """Whether tasks respect calendars, whose days clients change."""
     has_journeys: bool = False
     """Whether the owner of the tasks travels, and their schedules follow."""
+    has_two_releases: bool = False
+    """Whether processes have time zone data of two releases, and those with the older one are replaced."""
+    starts_after: timedelta = timedelta(0)
+    """How much later than others it starts."""
     has_channels: bool = False
     """Whether results are delivered to a person, who changes preferences."""
     is_sharded: bool = False
@@ -249,6 +253,29 @@ JOURNEY_PROFILES = _make_profiles(
             "kill": 0.02,
             "linger": 0.1,
             "drift": timedelta(seconds=1),
+            "yields": 0.3,
+            "rivals": (1, 2, 3),
+            "purge": 0.05,
+        },
+    },
+)
+
+RELEASE_PROFILES = _make_profiles(
+    FaultProfile(
+        "releases",
+        changes=50,
+        length=_DAYS,
+        has_journeys=True,
+        has_two_releases=True,
+        starts_after=timedelta(days=30),  # when the clocks of the two releases differ
+    ),
+    {
+        "fault-free": {},
+        "slow": {"linger": 0.2},
+        "rivals": {
+            "fault": 0.04,
+            "kill": 0.02,
+            "linger": 0.1,
             "yields": 0.3,
             "rivals": (1, 2, 3),
             "purge": 0.05,

@@ -21,6 +21,7 @@ from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change, 
 from tests.simulation.actors_durable_handlers import register_durable_handlers
 from tests.simulation.actors_handlers import register_handlers
 from tests.simulation.actors_journeys import add_traveller
+from tests.simulation.actors_releases import Releases
 from tests.simulation.actors_requests import Requests, register_asked_handlers
 from tests.simulation.actors_restarts import Restarts
 from tests.simulation.actors_shards import GrowingShards
@@ -42,6 +43,7 @@ from tests.simulation.invariants_runs import RunInvariants
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.emulator.model.queue import Dispatch as Sent
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
     from cloudsched import Task
     from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.recurrence.time_zones import ZoneData
     from cloudsched.engine.pull.offers import WorkerFilter
 
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
@@ -92,6 +95,8 @@ class Process:
     """The tasks as it read them last, and how many commits there had been."""
     rests_until: datetime | None = None
     """When it resumes, if it waits for time to pass."""
+    zone_data: ZoneData = field(default_factory=lambda: time_zones.in_use)
+    """The time zone data that it has."""
     fiber: greenlet | None = None
     """What runs it; None until its turn first comes."""
     is_ok: bool = False
@@ -105,7 +110,7 @@ class World:
         self.seed = seed
         self.fault_profile = fault_profile
         self.random = random.Random(seed)  # noqa: S311 - a history is to be repeatable
-        self.now = START
+        self.now = start = START + fault_profile.starts_after
         self.faults_enabled = True
         self.real_store = SqliteStore()
         names = random.Random(f"names {seed}").choice(_NAMES_STAY_TAKEN)  # noqa: S311 - the same
@@ -134,15 +139,16 @@ class World:
         self._fiber = getcurrent()
         self._wake_at: datetime | None = None
         self._has_changed = True
-        self._number, self._swept_at = 0, START
-        self.faults_end_at = START + fault_profile.length
+        self._number, self._swept_at = 0, start
+        self.faults_end_at = start + fault_profile.length
         self.ids = (*IDS, *MORE_IDS) if fault_profile.has_workers else IDS
         self.kinds = {each: fault_profile.pick_kind(self.random) for each in self.ids}
         self._paces: dict[str, Any] = self.random.choice(_PACES) if fault_profile.is_durable else {}
         self._quick_share = self.random.choice([1.0, 1.0, 0.6]) if fault_profile.has_quick else 0.0
         errors = (fault_profile.wrong_clock, *[timedelta(0)] * (5 if fault_profile.has_workers else 3))
-        self.apps = [self._app(each) for each in errors]
+        self.apps = [self.start_app(each) for each in errors]
         """Three for executors, one for clients and, where there are workers, two for them."""
+        self.releases = Releases(self)
         given = fault_profile.has_channels, fault_profile.has_journeys, fault_profile.has_budgets
         for is_given, prepare in zip(given, (add_person, add_traveller, set_budgets), strict=True):
             if is_given:
@@ -150,10 +156,11 @@ class World:
         self.shards = GrowingShards(self)
         self.requests = Requests(self)
         self.restarts = Restarts(self)
-        moments = (START + fault_profile.length * self.random.random() for _ in range(fault_profile.changes))
+        moments = (start + fault_profile.length * self.random.random() for _ in range(fault_profile.changes))
         self._changes = deque(sorted(moments))
 
-    def _app(self, clock_error: timedelta) -> App:
+    def start_app(self, clock_error: timedelta) -> App:
+        """Return what a process runs."""
         app = App(
             Settings(secret=SECRET, executor_url="http://executor", access=Access(open=True), **self._paces),
             store=FaultyStore(self),
@@ -267,7 +274,7 @@ class World:
             last = settled + timedelta(minutes=5)
             while self.now < settled or self.processes or (self.now < last and self._has_unwritten_records()):
                 self._step(settled)
-            for rules in (self.rules, self.trees, self.journals, self.pulls):
+            for rules in (self.releases, self.rules, self.trees, self.journals, self.pulls):
                 rules.check_end_state()
             for others in (self.backlogs, self.calendars, self.journeys, self.channels, self.shards, self.requests):
                 others.check_end_state()
@@ -291,18 +298,19 @@ class World:
             choices.append((2.0, self._start_change))
         if (sweep_at := self._next_sweep_at()) is not None and sweep_at <= self.now:
             choices.append((2.0, self._start_sweep))
-        if (growth_at := self.shards.next_at()) is not None and growth_at <= self.now:
-            choices.append((2.0, self.shards.act))
+        actors: tuple[GrowingShards | Releases | Restarts, ...] = (self.shards, self.releases, self.restarts)
+        act_at = [each.next_at() for each in actors]
+        choices += [
+            (2.0, each.act) for each, at in zip(actors, act_at, strict=True) if at is not None and at <= self.now
+        ]
         if (request_at := self.requests.next_at()) is not None and request_at <= self.now and len(awake) < 6:
             choices.append((2.0, self.requests.act))
-        if (restart_at := self.restarts.next_at()) is not None and restart_at <= self.now:
-            choices.append((2.0, self.restarts.act))
         visit_at = self.workers.next_at() if self.now < end else None
         if visit_at is not None and visit_at <= self.now and len(awake) < 6:
             choices.append((2.0, self.workers.start_visit))
         lingers = self.faults_enabled and self.random.random() < self.fault_profile.linger
         if not choices or (lingers and awake):
-            self._advance_clock(end, waiting, sweep_at, visit_at, growth_at, request_at, restart_at)
+            self._advance_clock(end, waiting, sweep_at, visit_at, request_at, *act_at)
             return
         (_, act), *_ = self.random.choices(choices, [weight for weight, _ in choices])
         act()
@@ -386,6 +394,7 @@ class World:
     def _create_process(self, kind: str, app: App, work: Callable[[], None]) -> Process:
         self._number += 1
         process = Process(f"{kind}-{self._number}", work, app, number=self._number, begun_at=self.now)
+        process.zone_data = self.releases.data_of(app)
         self.processes.append(process)
         return process
 
@@ -407,7 +416,8 @@ class World:
         self.current = process
         if process.fiber is None:
             process.fiber = greenlet(partial(self._run_process, process), self._fiber)
-        process.fiber.switch()
+        with time_zones.use(process.zone_data):
+            process.fiber.switch()
         self.current = None
         if not process.fiber.dead:
             return

@@ -23,6 +23,7 @@ from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_from
 from cloudsched.domain.transitions.replan_calendars import replan
+from cloudsched.domain.transitions.zone_plans import plan_distance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
 
+_SECOND = timedelta(seconds=1)
 _TICK = timedelta(microseconds=1)
 _WHY = "Its owner's time zone changed before it started."
 
@@ -65,10 +67,9 @@ def _with_move(before: Task, moved: Task, now: datetime) -> Task:
 
 def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
     """Return the task's fields with the instants of its plan moved with their local times."""
-    before = task.schedule
 
     def move(at: datetime | None) -> datetime | None:
-        return None if at is None else _same_local_time(before, moved, at, max)
+        return None if at is None else _same_local_time(task, moved, at, max)
 
     def move_all(ranges: tuple[Any, ...]) -> tuple[Any, ...]:
         bounds = ((each, move(each.next_at), move(each.until)) for each in ranges)
@@ -88,7 +89,7 @@ def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
     }
     following = task.next_execution_time
     if following is not None:
-        first = _same_local_time(before, moved, following, min)
+        first = _same_local_time(task, moved, following, min)
         if (mark := fields["planned_to"]) is not None and mark >= first:
             fields |= _pass_mark(fields, moved, first, mark)
         fields["next_execution_time"] = occurrence_from(task.model_copy(update=fields), first)
@@ -120,12 +121,18 @@ def _find_journey(task: Task, fields: dict[str, Any], now: datetime) -> Journey 
     return Journey(at=now, shift=shift)
 
 
-def _same_local_time(
-    before: Schedule, after: Schedule, at: datetime, pick: Callable[[tuple[int, ...]], int]
-) -> datetime:
-    """Return the instant that has the same local time in another zone; of several, the one that is picked."""
+def _same_local_time(task: Task, after: Schedule, at: datetime, pick: Callable[[tuple[int, ...]], int]) -> datetime:
+    """Return the instant that has the same local time in another zone; of several, the one that is picked.
+
+    The local time is that by which the task was planned, which this process's data may not have.
+    """
     seconds = utc_seconds(at)
-    wall = seconds + load_zone(before.timezone).offset_at(seconds)
+    offset = None if task.zone_plan is None else task.zone_plan.offset_at(seconds)
+    if offset is None:
+        offset = (
+            load_zone(task.timezone).offset_at(utc_seconds(at - plan_distance(task))) - plan_distance(task) // _SECOND
+        )
+    wall = seconds + offset
     there = pick(wall_clock(after.timezone, "shift", after.fold).instants(wall))
     return UTC_EPOCH + timedelta(seconds=there) + (at - UTC_EPOCH - timedelta(seconds=seconds))
 

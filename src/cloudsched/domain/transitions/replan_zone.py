@@ -8,8 +8,8 @@ in use. So what has run at 09:00 stays run at 09:00, whatever instant that is no
 * If the instant has passed, it is late, and `catch_up` and `expiration` decide as they do for any other. If a gap skips
   the time now, the schedule's ``gap`` decides.
 * Two times that meet at one instant now are one occurrence: if one of them has run, so has the other.
-* Elapsed hours, and dates that were given as instants, stay where they are. Local times of the same schedule may move
-  past them, and each still runs once.
+* Elapsed hours, and dates that were given as instants, stay where they are, unless the hours count from a DTSTART whose
+  own instant has moved. Local times of the same schedule may move past them, and each still runs once.
 
 The revision stays: nobody has changed the task. Its dispatches are sent again, since they are named for their instant.
 """

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.recurrence.time_zones import Zone, ZoneData
 
 _DISTANT_PAST = -(10**11)
+_MOST_READ = 50
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,20 @@ class Recurrence:
 
         None if it is known by its own instant. Of several times that meet at one instant, the last one names it.
         """
+        known: tuple[int, bool] | str | None = self._latest_read.get(instant, "")
+        if not isinstance(known, str):
+            return known
+        if len(self._latest_read) >= _MOST_READ:
+            self._latest_read.clear()
+        found = self._latest_read[instant] = self._read(instant)
+        return found
+
+    @cached_property
+    def _latest_read(self) -> dict[int, tuple[int, bool] | None]:
+        """What was read last: the few instants of a plan are read again and again."""
+        return {}
+
+    def _read(self, instant: int) -> tuple[int, bool] | None:
         if self.is_local:
             wall = self.walls_of(instant)[-1]
         else:

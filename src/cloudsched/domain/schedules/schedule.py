@@ -626,7 +626,10 @@ class Schedule(BaseModel):
     @property
     def is_mixed(self) -> bool:
         """Return whether some of its occurrences are named by what the clock shows, and others by their instant."""
-        return self.at is None and self._base.has_local and not self._base.is_local
+        if self.at is not None or (not self.rdates and isinstance(self.rrule, str)):
+            return False
+        base = self._base
+        return base.has_local and not base.is_local
 
     def next_of_kind(self, instant: datetime, *, is_local: bool) -> datetime | None:
         """Return the first occurrence strictly later than an instant that the clock names, or that it does not."""

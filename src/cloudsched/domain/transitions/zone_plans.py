@@ -43,7 +43,9 @@ def occurrence_id(task: Task, occurrence: datetime) -> str:
     if task.timezone == "UTC" and not task.schedule.follows_owner:
         return stamp(occurrence)
     plan = task.zone_plan
-    if plan is not None and occurrence == task.next_execution_time and not is_own(task):
+    if plan is None or is_own(task):
+        return name_occurrence(task.schedule, occurrence)
+    if occurrence == task.next_execution_time:
         offset = plan.offset_at(utc_seconds(occurrence))
         if offset is not None:
             return _to_name(utc_seconds(occurrence) + offset, task.schedule, is_second=plan.is_second)
@@ -68,7 +70,12 @@ _BASIC_FORMAT: Final = str.maketrans("", "", "-:")
 
 
 def _to_name(wall: int, schedule: Schedule, *, is_second: bool) -> str:
-    zone = "owner" if schedule.follows_owner else schedule.timezone.replace("/", ".")
+    return _write_name(wall, "owner" if schedule.follows_owner else schedule.timezone, is_second)
+
+
+@lru_cache(maxsize=1000)
+def _write_name(wall: int, zone: str, is_second: bool) -> str:  # noqa: FBT001 -- the key of a cache
+    zone = zone.replace("/", ".")
     shown = (EPOCH + timedelta(seconds=wall)).isoformat().translate(_BASIC_FORMAT)
     return f"{shown[:15]}{'-2' if is_second else ''}-{zone}"
 
@@ -155,8 +162,8 @@ def note_zone(task: Task) -> ZonePlan | None:
     if not schedule.follows_zone:
         return None
     data = time_zones.in_use
-    named = _plan_instants(task)
     if plan is None or is_own(task):
+        named = _plan_instants(task) if schedule.has_clock else set()
         if plan is not None and {utc_seconds(at) for at in named} == {*plan.clock[::2]}:
             return plan
         pairs, is_second = _read_all(task, named, _NONE)
@@ -169,6 +176,7 @@ def note_zone(task: Task) -> ZonePlan | None:
             is_second=is_second,
             is_stale=data.is_outdated(task.timezone),
         )
+    named = _plan_instants(task)
     known = {at for at in named if plan.offset_at(utc_seconds(at)) is not None}
     new = [at for at in named if at not in known]
     if not new and len(known) * 2 == len(plan.clock):

@@ -6,6 +6,7 @@ import itertools
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.call_counts import count_calls
 from tests.cases import try_each
 
 from cloudsched.domain.schedules.describe import describe
@@ -367,3 +368,27 @@ def test_a_first_occurrence_that_is_left_out_is_no_first_one() -> None:
     """The rule counts from it, so that it is its start."""
     schedule = Schedule(rrule="FREQ=WEEKLY;INTERVAL=2", exdates=["2027-01-04"], **START)
     assert ", starting Monday 4 January 2027, except 2027-01-04, " in schedule.describe()
+
+
+ALL_HOURS, ALL_SIXTY = ",".join(map(str, range(24))), ",".join(map(str, range(60)))
+
+
+def test_the_times_of_a_day_are_never_listed() -> None:
+    """A day has 86,400 seconds, and a schedule twenty rules: what it costs does not depend on how many they name."""
+    seconds = f"BYHOUR={ALL_HOURS};BYMINUTE={ALL_SIXTY};BYSECOND={ALL_SIXTY}"
+    rules = [f"FREQ=MONTHLY;BYMONTHDAY={day};{seconds}" for day in range(1, 21)]
+    for rrule in (rules, [f"FREQ=DAILY;{seconds}"] * 20, [f"FREQ=DAILY;{seconds};BYSETPOS=1,-1"]):
+        schedule = Schedule(rrule=rrule, dtstart="2027-01-01T09:00:00", timezone="Europe/Paris")
+        with count_calls() as calls:
+            describe(schedule)
+        assert calls.count < 20_000, rrule[0][:20]
+
+
+def test_a_window_of_seconds_is_told_as_one() -> None:
+    """Rules whose times are evenly spaced together are a window; with one more time, or one less, they are not."""
+    start = {"dtstart": "2027-01-01T00:00:00", "timezone": "UTC"}
+    hours = f"BYHOUR=9,10;BYMINUTE={ALL_SIXTY};BYSECOND={ALL_SIXTY}"
+    both = [f"FREQ=DAILY;{hours}", "FREQ=DAILY;BYHOUR=11;BYMINUTE=0;BYSECOND=0"]
+    assert "every second from 09:00 to 11:00" in describe(Schedule(rrule=both, **start)).text
+    less = hours.replace("BYSECOND=0,1,", "BYSECOND=0,")
+    assert "from 09:00" not in describe(Schedule(rrule=[f"FREQ=DAILY;{less}"], **start)).text

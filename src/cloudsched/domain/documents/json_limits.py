@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_PAYLOAD = 128 * 1024
 MAX_CONTEXT = 64 * 1024
@@ -202,23 +205,32 @@ class _Place(NamedTuple):
 
 
 def _check(field: str, value: object, max_bytes: int) -> None:
-    parts: list[tuple[_Place, object]] = [(_Place(None, field, 0), value)]
-    left = max_bytes  # no value has less than a byte
-    while parts:
-        place, value = parts.pop()
-        if place.depth > MAX_DEPTH:
-            raise InvalidInput(str(place), f"is nested more than {MAX_DEPTH} deep", "Flatten it.")
-        if isinstance(value, list | tuple | dict):
-            left -= len(value)
+    place = _Place(None, field, 0)
+    if isinstance(value, list | tuple | dict):
+        if _check_items(place, value, max_bytes) < 0:  # no value has less than a byte
+            raise InvalidInput(field, f"has more than {max_bytes} bytes", _size_hint(max_bytes))
+    else:
+        _check_scalar(place, value)
+
+
+def _check_items(place: _Place, value: Sequence[object] | dict[Any, object], left: int) -> int:
+    """Check what is in a list or a map, and return how many more values there may be; below 0, nothing was checked."""
+    left -= len(value)
+    if left < 0:
+        return left
+    if isinstance(value, dict):
+        for key in value:
+            _check_key(place, key)
+    for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if place.depth == MAX_DEPTH:
+            raise InvalidInput(f"{place}.{name}", f"is nested more than {MAX_DEPTH} deep", "Flatten it.")
+        if isinstance(item, list | tuple | dict):
+            left = _check_items(_Place(place, name, place.depth + 1), item, left)
             if left < 0:
-                raise InvalidInput(field, f"has more than {max_bytes} bytes", _size_hint(max_bytes))
-            if isinstance(value, dict):
-                for key in value:
-                    _check_key(place, key)
-            pairs = value.items() if isinstance(value, dict) else enumerate(value)
-            parts += [(_Place(place, name, place.depth + 1), item) for name, item in pairs][::-1]
-        elif not (type(value) is str and value.isascii()):
-            _check_scalar(place, value)
+                return left
+        elif not ((type(item) is str and item.isascii()) or (type(item) is int and item in _INT_64)):
+            _check_scalar(_Place(place, name, place.depth + 1), item)
+    return left
 
 
 def _check_scalar(place: _Place, value: object) -> None:

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from itertools import pairwise
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.recurrence.expand import TimesOfDay
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, parse_moment
 from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule, parse_rule
@@ -195,11 +197,12 @@ class _Teller:
         if not all(_keeps_phase(rule, start, first, base.first - begin) for rule in rules):
             self.left_out["phase"] = None
         is_fine = any(rule.frequency > Frequency.DAILY for rule in rules)
-        named = sorted(
-            {time for rule in simple if rule.frequency <= Frequency.DAILY for time in _list_times(rule, start)}
-        )
-        time = (first.hour, first.minute, first.second)
-        said = _format_time(*time) if is_fine or (time in named and time != named[0]) else ""
+        named = [
+            times for rule in simple if rule.frequency <= Frequency.DAILY and (times := _DayTimes(rule, start)).count
+        ]
+        time = first.hour * _HOUR + first.minute * _MINUTE + first.second
+        is_later = any(times.has(time) for times in named) and time != min(times.at(0) for times in named)
+        said = _format_time(time) if is_fine or is_later else ""
         is_first = not schedule.calendars
         if is_first and (schedule.exdates or schedule.rdates):
             dates = (schedule.rdates, schedule.exdates)
@@ -219,7 +222,7 @@ class _Teller:
             return ""
         count, until = ends.pop()
         if count is not None:
-            if any(_picks_times(rule) and len(_list_times(rule, self._start)) > 1 for rule in rules):
+            if any(_picks_times(rule) and _DayTimes(rule, self._start).count > 1 for rule in rules):
                 self.left_out["ends"] = None  # such times need several rules, of which each would count
             return words.count(count)
         if until is None:
@@ -227,8 +230,8 @@ class _Teller:
         local = _to_local(until.seconds)
         if until.is_utc:
             local = self._to_local_time(UTC_EPOCH + timedelta(seconds=until.seconds), "ends")
-        ends_day = (local.hour, local.minute, local.second) == (23, 59, 59)
-        return words.until(local, "" if ends_day else _format_time(local.hour, local.minute, local.second))
+        time = local.hour * _HOUR + local.minute * _MINUTE + local.second
+        return words.until(local, "" if time == _DAY - 1 else _format_time(time))
 
 
 def _names_times(rule: Rule) -> bool:
@@ -276,7 +279,7 @@ def _simplify(rule: Rule, start: datetime | None) -> Rule:
     rule = _name_days(rule, start)
     if rule.month_days == _LAST_DAYS and rule.positions == (-1,) and not (rule.weekdays or rule.year_days):
         rule = replace(rule, month_days=(-1,), positions=())
-    if _counts_one_weekday(rule) and len(_list_times(rule, start)) == 1:
+    if _counts_one_weekday(rule) and _DayTimes(rule, start).count == 1:
         [day] = rule.weekdays
         rule = replace(rule, weekdays=tuple(NthDay(nth, day.weekday) for nth in rule.positions), positions=())
     if rule.frequency > Frequency.DAILY or rule.interval > 1 or rule.positions or rule.skip != "OMIT":
@@ -324,15 +327,16 @@ def _tell_window(rules: Sequence[Rule], start: datetime | None, words: English) 
         return None
     if (rule.frequency == Frequency.WEEKLY) != bool(rule.weekdays) or any(day.nth for day in rule.weekdays):
         return None
-    times = sorted({time for one in rules for time in _list_times(one, start)})
-    seconds = [hour * _HOUR + minute * _MINUTE + second for hour, minute, second in times]
-    steps = {later - earlier for earlier, later in pairwise(seconds)}
-    if len(times) < _MIN_WINDOW_TIMES or len(steps) > 1 or not all(rule.hours for rule in rules):
+    bits = reduce(or_, (_DayTimes(one, start).to_bits() for one in rules))
+    count, begin, end = bits.bit_count(), (bits & -bits).bit_length() - 1, bits.bit_length() - 1
+    if count < _MIN_WINDOW_TIMES or not all(rule.hours for rule in rules):
         return None
-    step = steps.pop()
+    step = (end - begin) // (count - 1)
+    if bits != _repeat(1, step, count) << begin:
+        return None
     unit = next(unit for unit, size in _UNIT_SECONDS.items() if step % size == 0)
     days = [day.weekday for day in rule.weekdays]
-    span = words.from_to(_format_time(*times[0]), _format_time(*times[-1]))
+    span = words.from_to(_format_time(begin), _format_time(end))
     text = f"{words.every(unit, step // _UNIT_SECONDS[unit])} {span}"
     text += f" {words.on_weekdays(days)}" if days else ""
     return text + (f" {words.in_months(rule.months)}" if rule.months else "")
@@ -342,18 +346,18 @@ def _tell_rule(rule: Rule, start: datetime | None, words: English, left_out: dic
     if rule.frequency > Frequency.DAILY:
         return _tell_fine_rule(rule, start, words, left_out)
     text = _tell_days(rule, words, left_out)
-    times = _list_times(rule, start)
-    if rule.positions and not _picks_times(rule) and len(times) > 1:
+    times = _DayTimes(rule, start)
+    if rule.positions and not _picks_times(rule) and times.count > 1:
         left_out["times"] = None
-    if start is not None and not times:
+    if start is not None and not times.count:
         left_out["times"] = None
-    if len(times) <= _MAX_TIMES:
-        text += f" {words.at_times(_format_time(*time) for time in times)}" if times else ""
+    if times.count <= _MAX_TIMES:
+        told = [_format_time(times.at(number)) for number in range(times.count)]
+        text += f" {words.at_times(told)}" if told else ""
     elif rule.positions:
         left_out["times"] = None
     else:
-        hours, minutes, seconds = (sorted(set(part)) for part in zip(*times, strict=True))
-        text += f" {words.at_numbers(hours, minutes, () if seconds == [0] else seconds)}"
+        text += f" {words.at_numbers(times.hours, times.minutes, () if times.seconds == (0,) else times.seconds)}"
     return text + _tell_missing_days(rule, words) + _tell_week_start(rule, start, words)
 
 
@@ -507,16 +511,51 @@ def _find_step(numbers: Sequence[int], size: int) -> int:
     return step if step and size % step == 0 and tuple(numbers) == tuple(range(0, size, step)) else 0
 
 
-def _list_times(rule: Rule, start: datetime | None) -> list[tuple[int, int, int]]:
-    """Return the times of day of a rule that is not finer than a day; empty if its start would say them."""
-    hours = rule.hours or ((start.hour,) if start is not None else ())
-    minutes = rule.minutes or ((start.minute,) if start is not None else (0,) if rule.hours else ())
-    seconds = rule.seconds or ((start.second,) if start is not None else (0,))
-    times = [(hour, minute, second) for hour in hours for minute in minutes for second in seconds]
-    if not _picks_times(rule):
-        return times
-    places = {place - 1 if place > 0 else len(times) + place for place in rule.positions}
-    return [times[place] for place in sorted(places) if 0 <= place < len(times)]
+class _DayTimes:
+    """The times of day of a rule that is not finer than a day, in seconds; none if its start would say them.
+
+    They are never listed: a day has 86,400.
+    """
+
+    def __init__(self, rule: Rule, start: datetime | None) -> None:
+        self.hours = rule.hours or ((start.hour,) if start is not None else ())
+        self.minutes = rule.minutes or ((start.minute,) if start is not None else (0,))
+        self.seconds = rule.seconds or ((start.second,) if start is not None else (0,))
+        self._all = TimesOfDay(self.hours or (0,), self.minutes, self.seconds)
+        self.count = self._all.count if self.hours else 0
+        self._places: Sequence[int] = range(self.count)
+        if _picks_times(rule):
+            places = {place - 1 if place > 0 else self.count + place for place in rule.positions}
+            self._places = [place for place in sorted(places) if 0 <= place < self.count]
+            self.count = len(self._places)
+
+    def at(self, number: int) -> int:
+        """Return the time with a number, from 0 on."""
+        return self._all.at(self._places[number])
+
+    def has(self, time: int) -> bool:
+        """Return whether a time is one of them."""
+        if isinstance(self._places, range):
+            return self.count > 0 and self._all.first_from(time) == time
+        return any(self.at(number) == time for number in range(self.count))
+
+    def to_bits(self) -> int:
+        """Return a number that has a bit for each of them, if BYSETPOS picks none."""
+        minute = sum(1 << second for second in self.seconds)
+        hour = sum(minute << _MINUTE * each for each in self.minutes)
+        return sum(hour << _HOUR * each for each in self.hours)
+
+
+def _repeat(bits: int, step: int, count: int) -> int:
+    """Return the bits so many times, each a step behind the last."""
+    repeated, done = 0, 0
+    for digit in f"{count:b}":
+        repeated |= repeated << step * done
+        done *= 2
+        if digit == "1":
+            repeated = repeated << step | bits
+            done += 1
+    return repeated
 
 
 def _tell_week_start(rule: Rule, start: datetime | None, words: English) -> str:
@@ -542,12 +581,13 @@ def _list_days_of_first_week(rule: Rule, start: datetime, week_start: int) -> se
     return {day.weekday for day in rule.weekdays if (day.weekday - week_start) % len(_EVERY_DAY) >= first}
 
 
-def _format_time(hour: int, minute: int, second: int) -> str:
-    return f"{hour:02}:{minute:02}" + (f":{second:02}" if second else "")
+def _format_time(time: int) -> str:
+    minute, second = divmod(time, _MINUTE)
+    return f"{minute // 60:02}:{minute % 60:02}" + (f":{second:02}" if second else "")
 
 
 def _format_moment(local: datetime, words: English) -> str:
-    return words.moment(local, _format_time(local.hour, local.minute, local.second))
+    return words.moment(local, _format_time(local.hour * _HOUR + local.minute * _MINUTE + local.second))
 
 
 def _to_local(wall: int) -> datetime:

@@ -8,6 +8,7 @@ other zone is read as it is written.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -48,6 +49,11 @@ _MAX_DIGITS: Final = 9
 _MAX_DEPTH: Final = 10
 _MAX_PARAMETERS: Final = 100
 """How many parameters a line may have; those that RFC 5545 names for a date are two."""
+_MAX_UNUSUAL: Final = 200_000
+"""How many characters of lines with unusual parameters are read: the package looks at each of them several times."""
+_PARAMETER = r';([A-Za-z-]+)=(?:([\w./+-]+)|"([\w ./+-]+)")'
+_USUAL: Final = re.compile(rf"[A-Za-z-]+((?:{_PARAMETER})*):(.*)", re.DOTALL)
+"""A line that needs no package to be read: each parameter has one value, and nothing in it is escaped."""
 
 
 class Time(NamedTuple):
@@ -221,7 +227,7 @@ class _File:
         self._tzid = ""
         self._observances: list[Event] = []
         self._current: Event | None = None
-        self._count = 0
+        self._count = self._unusual = 0
 
     def move(self, verb: str, component: str) -> bool:
         """Begin or end a component; return whether the file has ended."""
@@ -240,10 +246,22 @@ class _File:
     def add(self, name: str, line: Contentline) -> None:
         """Add a line to the component that it is in."""
         if self.path == _ZONE and name == "TZID":
-            self._tzid = _parse_line(line).value.strip()
+            self._tzid = self._parse(line).value.strip()
         elif self._current is not None and (self.path == _EVENT or self.path in _OBSERVANCES):
-            self._current.properties[name].append(_parse_line(line))
+            self._current.properties[name].append(self._parse(line))
             self._count_one(name in {"RRULE", "EXRULE"})
+
+    def _parse(self, line: Contentline) -> Property:
+        if line.count(";", 0, line.find(":")) > _MAX_PARAMETERS:  # each is searched for in all of the line
+            raise InvalidInput("ics", f"has more than {_MAX_PARAMETERS} parameters in {line[:40]!r}", "Give fewer.")
+        found = parse_usual(line)
+        if found is not None:
+            return found
+        self._unusual += len(line)
+        if self._unusual > _MAX_UNUSUAL:
+            hint = f"At most {_MAX_UNUSUAL} characters of such lines are read."
+            raise InvalidInput("ics", f"has long lines with unusual parameters: {line[:40]!r}", hint)
+        return _parse_line(line)
 
     def _begin(self) -> None:
         if len(self.path) > _MAX_DEPTH:
@@ -268,9 +286,22 @@ def _values() -> Any:  # noqa: ANN401 - their methods have no types
     return prop
 
 
+def parse_usual(line: str) -> Property | None:
+    """Return what `_parse_line` returns; None for a line that only the package can read."""
+    found = _USUAL.fullmatch(line)
+    if found is None:
+        return None
+    parameters, value = found[1], found[5]
+    if "\\" in value:
+        from icalendar.parser.property import unescape_backslash  # noqa: PLC0415 - as above
+
+        value = unescape_backslash(value)
+    return Property(
+        value, {name.upper(): plain or quoted for name, plain, quoted in re.findall(_PARAMETER, parameters)}
+    )
+
+
 def _parse_line(line: Contentline) -> Property:
-    if line.count(";", 0, line.find(":")) > _MAX_PARAMETERS:  # each is searched for in all of the line
-        raise InvalidInput("ics", f"has more than {_MAX_PARAMETERS} parameters in {line[:40]!r}", "Give fewer.")
     try:
         _, parameters, value = line.parts()
     except ValueError as error:

@@ -38,7 +38,7 @@ from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.typed_calls import add_handle
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.pages import check_page_size
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
@@ -399,9 +399,12 @@ class App:
         return self._scheduler.get(task_id, self._authority)
 
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
-        """Return a page of the tasks that match a query. Raises InvalidInput for an invalid page token."""
-        limit = check_page_size(limit)
-        return self.container.store.list_tasks(query or TaskQuery(owner=None), limit=limit, page_token=page_token)
+        """Return a page of the tasks that match a query; a shorter one with a token if they are large.
+
+        Raises InvalidInput for an invalid page token.
+        """
+        wanted, limit = query or TaskQuery(owner=None), check_page_size(limit)
+        return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token, max_bytes=MAX_PAGE_BYTES)
 
     def update(self, task_id: str, **changes: Any) -> Task:
         """Change some of a task's fields, by their Python names; None resets one to its default.

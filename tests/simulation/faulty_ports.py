@@ -195,10 +195,13 @@ class FaultyStore:
 
         self._call("purge", effect)
 
-    def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
-        return self._call(
-            "list_tasks", lambda: self._world.real_store.list_tasks(query, limit=limit, page_token=page_token)
+    def list_tasks(
+        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int | None = None
+    ) -> Page[Task]:
+        read = partial(
+            self._world.real_store.list_tasks, query, limit=limit, page_token=page_token, max_bytes=max_bytes
         )
+        return self._call("list_tasks", read)
 
     def list_due_tasks(
         self,

@@ -14,6 +14,7 @@ from tests.web.auth.test_roles import RoleHarness, roles
 
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.tasks import feeds
 from cloudsched.testing import START
 
 if TYPE_CHECKING:
@@ -154,6 +155,24 @@ def test_a_feed_says_that_it_leaves_out_the_first_of_many_runs(
     text = call("GET", path).text
     assert len(read_events(text)) == 100
     assert left_out in str(Calendar.from_ical(text)["X-WR-CALDESC"])
+
+
+def test_a_feed_of_large_records_says_that_it_leaves_some_out(
+    call: Call, sim: Simulation, greeting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it has read so many bytes it reads no more past occurrences; the tasks and what is to come are all there."""
+    for number in range(3):
+        fields = {"title": f"T{number}", "schedule": {"rrule": "FREQ=DAILY", "timezone": "UTC"}}
+        call("POST", "/v1/tasks", {**greeting, **fields})
+    sim.advance(timedelta(days=2, hours=1))
+    path = new_feed(call)
+    whole = read_events(call("GET", path).text)
+    monkeypatch.setattr(feeds, "MAX_BYTES", 1)
+    text = call("GET", path).text
+    assert "It does not show all past occurrences." in str(Calendar.from_ical(text)["X-WR-CALDESC"])
+    shown = read_events(text)
+    assert {str(each["SUMMARY"]) for each in shown} == {"T0", "T1", "T2"}
+    assert 200 < len(shown) < len(whole)
 
 
 def test_who_may_have_a_feed(roles: RoleHarness) -> None:

@@ -27,7 +27,7 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, E
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.engine.ports.look_through import find_matching_rows
-from cloudsched.engine.ports.pages import Page, make_token, read_token, skip_unreadable
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, cut_page, make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
 from cloudsched.errors import DamagedDocument
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound=Document)
 
 
-def fetch_page(  # noqa: PLR0917 - a list and the position in it
+def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
     rpc: FirestoreRpc,
     kind: type[D],
     parent: str | None,
@@ -53,6 +53,7 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
     query: object,
     limit: int,
     page_token: str | None,
+    max_bytes: int | None = MAX_PAGE_BYTES,
 ) -> Page[D]:
     """Return a page of a list; an empty one if there is no parent. `query` is what its page tokens belong to."""
     start: tuple[object, str] | None = read_token(query, page_token) if page_token else None
@@ -64,12 +65,13 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
 
     is_bounded = bool(listing.looked_for)
     found = find_matching_rows(read, lambda each: _is_match(each, listing), limit, is_bounded=is_bounded)
-    items = skip_unreadable((each.name, partial(to_document, kind, each)) for each in found.rows)
-    token = None
-    if found.last is not None:
-        value, key = to_sort_key(found.last, listing)
+    rows, size = cut_page(found.rows, lambda each: each.ByteSize(), max_bytes)
+    items = skip_unreadable((each.name, partial(to_document, kind, each)) for each in rows)
+    last, token = rows[-1] if len(rows) < len(found.rows) else found.last, None
+    if last is not None:
+        value, key = to_sort_key(last, listing)
         token = make_token(query, decode_instant(value), key)
-    return Page(items, token, len(found.rows) - len(items), found.passed_over)
+    return Page(items, token, len(rows) - len(items), found.passed_over, size)
 
 
 def _is_match(document: Message, listing: Listing) -> bool:

@@ -254,12 +254,14 @@ class FirestoreStore:
         """Do nothing and return 0: Firestore's TTL policies (``infra/firestore.ttl.json``) delete expired documents."""
         return 0
 
-    def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_tasks(
+        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int | None = None
+    ) -> Page[Task]:
         """Return a page of the tasks that match a query."""
         listing = build_task_listing(query, self._shards.find_ranges())
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
         parent = None if listing.is_empty or longest > MAX_ID_BYTES else self._documents
-        return fetch_page(self._rpc, Task, parent, listing, query, limit, page_token)
+        return fetch_page(self._rpc, Task, parent, listing, query, limit, page_token, max_bytes)
 
     def list_due_tasks(
         self,
@@ -273,7 +275,7 @@ class FirestoreStore:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
         shards = self._shards.find_ranges() if shard is None else (shard,)
         listing = build_due_listing(before, since, shards)
-        return fetch_page(self._rpc, Task, self._documents, listing, "due", limit, page_token)
+        return fetch_page(self._rpc, Task, self._documents, listing, "due", limit, page_token, None)
 
     def count_shards(self) -> int:
         """Return how many shards `list_due_tasks` takes."""

@@ -15,7 +15,7 @@ from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.look_through import find_matching_rows
-from cloudsched.engine.ports.pages import Page, make_token, read_token, skip_unreadable
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, cut_page, make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
 
@@ -32,8 +32,14 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound=Document)
 
 
-def fetch_page(
-    database: Database, kind: type[D], listing: Listing, query: object, limit: int, page_token: str | None
+def fetch_page(  # noqa: PLR0917 - a list and the position in it
+    database: Database,
+    kind: type[D],
+    listing: Listing,
+    query: object,
+    limit: int,
+    page_token: str | None,
+    max_bytes: int | None = MAX_PAGE_BYTES,
 ) -> Page[D]:
     """Return a page of a list. `query` is what its page tokens belong to."""
     start = read_token(query, page_token) if page_token else None
@@ -43,11 +49,13 @@ def fetch_page(
 
     is_bounded = bool(listing.looked_for)
     found = find_matching_rows(read, lambda row: bool(row[2]), limit, is_bounded=is_bounded)
+    rows, size = cut_page(found.rows, lambda row: len(row[1]), max_bytes)
     items = skip_unreadable(
-        [(row[-1], partial(kind.from_stored_json, row[-1], row[1])) for row in found.rows],
+        [(row[-1], partial(kind.from_stored_json, row[-1], row[1])) for row in rows],
     )
-    token = None if found.last is None else make_token(query, *_to_position(found.last))
-    return Page(items, token, len(found.rows) - len(items), found.passed_over)
+    last = rows[-1] if len(rows) < len(found.rows) else found.last
+    token = None if last is None else make_token(query, *_to_position(last))
+    return Page(items, token, len(rows) - len(items), found.passed_over, size)
 
 
 def _to_position(row: Row) -> tuple[datetime, str]:

@@ -229,9 +229,11 @@ class SqliteStore:
             about = {"action": "blob_delete_failed", "taskId": key}
             log.warning("results of %s not removed: %s", key, error, extra=about)
 
-    def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_tasks(
+        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int | None = None
+    ) -> Page[Task]:
         """Return a page of the tasks that match a query."""
-        return fetch_page(self._database, Task, build_task_listing(query), query, limit, page_token)
+        return fetch_page(self._database, Task, build_task_listing(query), query, limit, page_token, max_bytes)
 
     def list_due_tasks(
         self,
@@ -246,7 +248,7 @@ class SqliteStore:
         bounds = {"wake_at <= ?": before, **({} if since is None else {"wake_at >= ?": since})}
         values = tuple(map(to_microseconds, bounds.values()))
         listing = Listing("tasks", "wake_at", conditions=tuple(bounds), values=values)
-        return fetch_page(self._database, Task, listing, "due", limit, page_token)
+        return fetch_page(self._database, Task, listing, "due", limit, page_token, None)
 
     def count_shards(self) -> int:
         """Return 1: a file has one index."""

@@ -109,6 +109,8 @@ class TaskHistory(NamedTuple):
 
     task: Task
     executions: Sequence[Execution] = ()
+    is_cut: bool = False
+    """Whether there are more executions than were read."""
 
 
 def build_feed(tasks: Iterable[TaskHistory], now: datetime, *, title: str, is_cut: bool = False) -> str:
@@ -122,8 +124,10 @@ def build_feed(tasks: Iterable[TaskHistory], now: datetime, *, title: str, is_cu
     """
     events: list[CalendarEvent] = []
     cut: list[str] = ["It does not show all tasks."] if is_cut else []
-    for task, executions in tasks:
+    for task, executions, has_more in tasks:
         some, is_task_cut = _task_events(task, executions, now)
+        if has_more:
+            cut.append("It does not show all past occurrences.")
         if is_task_cut:
             cut.append(f"It shows {MAX_PAST} past and {MAX_UPCOMING} coming occurrences of {task.title} at most.")
         events += some[: MAX_EVENTS - len(events)]

@@ -334,8 +334,13 @@ class Store(Protocol):
         """
         ...
 
-    def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_tasks(
+        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int | None = None
+    ) -> Page[Task]:
         """Return a page of the matching tasks, without those that are being deleted.
+
+        Without `max_bytes` it has all that `limit` allows, however large they are. With it, it ends at the task with
+        which they are so large together, and has a token. Pages of other lists end at `pages.MAX_PAGE_BYTES`.
 
         Raises:
             InvalidInput: The page token was made up, or belongs to another query.

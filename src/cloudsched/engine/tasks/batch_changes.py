@@ -16,6 +16,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.batch_change_run import to_queries
 from cloudsched.errors import QuotaExceeded
@@ -109,15 +110,17 @@ class BatchChanges:
 
     def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> MatchingTasks:
         """Count the tasks that a change concerns by reading some of those that its filters find."""
-        count, budget = 0, MAX_READ
+        count, budget, size = 0, MAX_READ, 0
         for query in queries:
             token: str | None = None
             while True:
-                if budget <= 0:
+                if budget <= 0 or size >= MAX_PAGE_BYTES:
                     return MatchingTasks(count, is_at_least=True)
-                page = self._store.list_tasks(query, limit=min(_PAGE_SIZE, budget), page_token=token)
+                page = self._store.list_tasks(
+                    query, limit=min(_PAGE_SIZE, budget), page_token=token, max_bytes=MAX_PAGE_BYTES
+                )
                 count += sum(change.action is not BatchAction.RETRY_FAILED or has_failed(task) for task in page.items)
-                budget -= page.read
+                budget, size = budget - page.read, size + page.size
                 token = page.next_page_token
                 if token is None:
                     break

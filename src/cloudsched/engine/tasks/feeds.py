@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.feed import Feed, feed_id
 from cloudsched.domain.feeds.feed_calendar import BEFORE, MAX_PAST, TaskHistory, build_feed
 from cloudsched.domain.feeds.task_calendar import build_task_calendar
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.category import Category
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_TASKS: Final = 300
 """How many of an owner's tasks a feed shows, the newest."""
+MAX_BYTES: Final = 2_000_000
+"""How large the records are together of which it shows what became of past occurrences."""
 _PAGE_SIZE: Final = 100
 _SECRET_BYTES: Final = 32
 
@@ -89,33 +92,28 @@ class Feeds:
         """
         feed = self.get(feed_id(secret))
         now = self._clock.now()
-        page = self._store.list_tasks(TaskQuery(owner=feed.owner, label=next(iter(feed.labels), None)), limit=MAX_TASKS)
+        query = TaskQuery(owner=feed.owner, label=next(iter(feed.labels), None))
+        page = self._store.list_tasks(query, limit=MAX_TASKS, max_bytes=MAX_PAGE_BYTES)
         shown = [task for task in page.items if task.parent is None and _is_shown(feed, task)]
-        histories = (TaskHistory(task, self._read_executions(task, now)) for task in shown)
+        histories = self._read_histories(shown, now)
         return build_feed(histories, now, title=_title(feed), is_cut=page.next_page_token is not None)
 
     def render_task(self, task: Task) -> str:
         """Return the iCalendar text of one task."""
         return build_task_calendar(task, self._clock.now())
 
-    def _read_executions(self, task: Task, now: datetime) -> Sequence[Execution]:
-        if task.last_execution_id is None:
-            return ()
-        return list(self._iter_executions(task, now - BEFORE))
-
-    def _iter_executions(self, task: Task, since: datetime) -> Iterator[Execution]:
-        """Yield a task's executions from an instant on, the latest first; one more than a feed shows."""
-        count, token = 0, None
-        while count <= MAX_PAST:
-            page = self._store.list_executions(task.id, limit=_PAGE_SIZE, page_token=token)
-            for execution in page.items:
-                if execution.scheduled_for < since:
-                    return
-                yield execution
-                count += 1
-            token = page.next_page_token
-            if token is None:
-                return
+    def _read_histories(self, tasks: Iterable[Task], now: datetime) -> Iterator[TaskHistory]:
+        """Yield tasks with their executions: no more of these once `MAX_BYTES` have been read."""
+        left = MAX_BYTES
+        for task in tasks:
+            found: list[Execution] = []
+            token, has_more = None, task.last_execution_id is not None
+            while has_more and left > 0 and len(found) <= MAX_PAST:
+                page = self._store.list_executions(task.id, limit=_PAGE_SIZE, page_token=token)
+                recent = [each for each in page.items if each.scheduled_for >= now - BEFORE]
+                found, token, left = found + recent, page.next_page_token, left - page.size
+                has_more = token is not None and len(recent) == len(page.items)
+            yield TaskHistory(task, found, is_cut=has_more and len(found) <= MAX_PAST)
 
 
 def _is_shown(feed: Feed, task: Task) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, take_part
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
-from cloudsched.engine.ports.pages import make_token, read_token
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, make_token, read_token
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidSchedule
 
@@ -143,7 +143,7 @@ class _TaskReader:
     def peek(self) -> Task | None:
         """Return the next task, or None if there is none, or none may be read."""
         while not self._tasks and self._has_more:
-            page = self._store.list_tasks(self._query, limit=_PART, page_token=self._token)
+            page = self._store.list_tasks(self._query, limit=_PART, page_token=self._token, max_bytes=MAX_PAGE_BYTES)
             self._tasks = [task for task in reversed(page.items) if self._matches(task)]
             self._token = page.next_page_token
             self._count += _PART

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import OPEN_STATUSES, Trigger
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import is_held_back
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 
@@ -133,7 +134,7 @@ class Overview:
     def _find_overdue(self, owner: str | None, now: datetime) -> datetime | None:
         query, token = TaskQuery(owner, due_until=now), None
         for limit in _LOOKED_AT:
-            page = self._store.list_tasks(query, limit=limit, page_token=token)
+            page = self._store.list_tasks(query, limit=limit, page_token=token, max_bytes=MAX_PAGE_BYTES)
             found = next((task.next_execution_time for task in page.items if not is_held_back(task)), None)
             if found is not None or page.next_page_token is None:
                 return found

@@ -1,0 +1,35 @@
+"""What every store promises of pages whose documents are large: they are short, and none is left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
+from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.task_query import TaskQuery
+
+if TYPE_CHECKING:
+    from tests.conftest import MakeTask
+    from tests.contract.conftest import OpenStore
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+LARGE = "a" * 120_000
+
+
+def test_a_page_of_large_tasks_is_short(open_store: OpenStore, make_task: MakeTask) -> None:
+    """With a limit of bytes it ends soon after them, and its token leads to the rest; without one it has all."""
+    with open_store() as store:
+        for number in range(12):
+            store.commit(Commit(task=make_task(id=f"t{number:02}", created_at=NOW, payload={"a": LARGE})))
+        query, found, token, pages = TaskQuery(owner="ada"), list[str](), None, 0
+        while pages == 0 or token is not None:
+            page = store.list_tasks(query, limit=100, page_token=token, max_bytes=MAX_PAGE_BYTES)
+            assert page.size < MAX_PAGE_BYTES + 2 * len(LARGE)
+            found, token, pages = found + [task.id for task in page.items], page.next_page_token, pages + 1
+        assert sorted(found) == [f"t{number:02}" for number in range(12)]
+        assert pages == 2
+        whole = store.list_tasks(query, limit=100)
+        assert len(whole.items) == 12
+        assert whole.next_page_token is None
+        assert len(store.list_tasks(query, limit=100, max_bytes=1).items) == 1

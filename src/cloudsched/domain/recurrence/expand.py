@@ -65,14 +65,21 @@ class TimesOfDay:
             return self.first
         if time > self._last:
             return None
-        low, high = 0, self.count - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self.at(middle) < time:
-                low = middle + 1
-            else:
-                high = middle
-        return self.at(low)
+        hours, minutes, seconds = self._hours, self._minutes, self._seconds
+        into_hour, second = divmod(time, 60)
+        hour, minute = divmod(into_hour, 60)
+        at_hour = bisect_left(hours, hour)
+        if hours[at_hour] == hour:
+            at_minute = bisect_left(minutes, minute)
+            if at_minute < len(minutes) and minutes[at_minute] == minute:
+                at_second = bisect_left(seconds, second)
+                if at_second < len(seconds):
+                    return time - second + seconds[at_second]
+                at_minute += 1
+            if at_minute < len(minutes):
+                return hour * 3600 + minutes[at_minute] * 60 + seconds[0]
+            at_hour += 1
+        return hours[at_hour] * 3600 + minutes[0] * 60 + seconds[0]
 
 
 class DatedTimes(WallTimes):

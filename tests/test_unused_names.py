@@ -25,6 +25,8 @@ FOR_USERS = {
 FOR_LIBRARIES = {
     "model_parametrized_name": "pydantic: the name of a generic model",
     "verify_token": "mcp: how a server checks a bearer token",
+    "OutboxConfig": "Django: the one configuration in `apps.py` is that of the app",
+    "Meta": "Django: the options of a model",
 }
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "benchmarks.md").read_text("utf-8")
 ROWS = re.findall(r"^\| .*`python -m benchmarks\..*\|$", PAGE, re.MULTILINE)
 FIGURES = re.compile(
-    r"[\dµ] ?µs\b|microsecond|\btimes (?:as fast|faster|slower)\b|\d (?:tasks|creates) a second\b", re.IGNORECASE
+    r"[\dµ] ?µs\b|\d microsecond|\btimes (?:as fast|faster|slower)\b|\d (?:tasks|creates) a second\b", re.IGNORECASE
 )
 """How a measured speed reads. Limits and targets are in seconds and milliseconds."""
 USER_PAGES = [

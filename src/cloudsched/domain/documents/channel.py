@@ -52,7 +52,7 @@ class ChannelTraits:
 
     @property
     def may_users_name(self) -> bool:
-        """Whether users may ask for it, and prefer it."""
+        """Return whether users may ask for it, and prefer it."""
         return self.words is not None
 
 

@@ -117,7 +117,7 @@ class Recurrence:
 
     @cached_property
     def _latest_read(self) -> dict[int, tuple[int, bool] | None]:
-        """What was read last: the few instants of a plan are read again and again."""
+        """The readings of instants, since the few of a plan are read again and again."""
         return {}
 
     def _read(self, instant: int) -> tuple[int, bool] | None:

@@ -37,3 +37,5 @@ def test_only_a_program_keeps_what_there_is() -> None:
         assert gc.get_freeze_count() > before
     finally:
         gc.unfreeze()
+        if before:
+            gc.freeze()  # what was set aside for all tests: tests/run/garbage.py

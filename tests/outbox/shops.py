@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-import django
-from django.conf import settings
 from django.core.management import call_command
 from django.db import connections, transaction
 from sqlalchemy import make_url, select
 from sqlalchemy.orm import Session
+from tests.django_project import set_up_django
 
 from cloudsched.outbox.django import DjangoOutbox
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox, table
@@ -114,13 +113,6 @@ class _DjangoCaller:
     def savepoint(self) -> AbstractContextManager[object]:
         found: AbstractContextManager[object] = transaction.atomic(using=self._alias)
         return found
-
-
-def set_up_django() -> None:
-    """Set Django up once in this process, with its app and no database yet."""
-    if not settings.configured:
-        settings.configure(INSTALLED_APPS=["cloudsched.outbox.django"], DATABASES={}, USE_TZ=True)
-        django.setup()
 
 
 @contextmanager

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
-from django.http import HttpRequest, JsonResponse
-from django.urls import path
+from tests.django_project import add_django_project
 from tests.harness import ROOT
 
 if TYPE_CHECKING:
@@ -34,23 +35,14 @@ def make_service(framework: str, app: App, folder: Path) -> Service:
     handlers.app = app  # type: ignore[attr-defined]
     sys.modules["handlers"] = handlers
     if framework == "Django":
-        _add_django_project()
+        add_django_project()
     if framework == "functions_framework.aio":
         return _make_function(BLOCKS[framework], folder)
     module = sys.modules["service"] = ModuleType("service")  # where frameworks look annotations up
-    exec(compile(BLOCKS[framework], f"docs/how-to, {framework}", "exec"), vars(module))  # noqa: S102 - our own page
+    with mock.patch.dict(os.environ):  # what the page sets there is not for child processes
+        exec(compile(BLOCKS[framework], f"docs/how-to, {framework}", "exec"), vars(module))  # noqa: S102 - our own page
     service: Service = module.service
     return service
-
-
-def _add_django_project() -> None:
-    def show_own_page(_request: HttpRequest) -> JsonResponse:
-        return JsonResponse({"own": "page"})
-
-    project, settings = ModuleType("project"), ModuleType("project.settings")
-    vars(settings).update(ROOT_URLCONF="project", ALLOWED_HOSTS=["127.0.0.1"], SECRET_KEY="of a test")  # noqa: S106
-    vars(project).update(settings=settings, urlpatterns=[path("own", show_own_page)])
-    sys.modules.update({"project": project, "project.settings": settings})
 
 
 def _make_function(source: str, folder: Path) -> Service:

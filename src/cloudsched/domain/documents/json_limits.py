@@ -209,7 +209,7 @@ def _check(field: str, value: object, max_bytes: int) -> None:
     if isinstance(value, list | tuple | dict):
         if _check_items(place, value, max_bytes) < 0:  # no value has less than a byte
             raise InvalidInput(field, f"has more than {max_bytes} bytes", _size_hint(max_bytes))
-    else:
+    elif not (type(value) is str and value.isascii()):
         _check_scalar(place, value)
 
 

@@ -3,7 +3,7 @@
     python -m benchmarks.hostile_requests [--operation NAME] [--show 20] [--memory 3000]
 
 Each request is sent to the API in this process, over a store in memory with a user's dearest tasks in it. The figure is
-the time of the processor (`time.process_time`), the least of two tries: other processes do not count.
+the time of the processor (`time.process_time`), the least of three tries: other processes do not count.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from tests import greeting_app
 from tests.harness import LocalClient
-from tests.hostile_requests import iter_hostile_requests, prepare
+from tests.hostile_requests import fill, iter_hostile_requests, prepare
 from werkzeug.wrappers import Request
 
 from cloudsched.testing import Simulation
@@ -51,12 +52,13 @@ def main() -> None:
             return client.open(path, method=method, **content, **more)
 
         known = prepare(sim, send)
+        fill(send)
         for each in iter_hostile_requests(known, is_quick=arguments.quick):
             if arguments.operation in {None, each.operation}:
-                seconds, status = measure(lambda: send(each.method, each.path, each.body, headers=each.headers))  # noqa: B023
-                if seconds > AIM:
-                    again, status = measure(lambda: send(each.method, each.path, each.body, headers=each.headers))  # noqa: B023
-                    seconds = min(seconds, again)
+                call = partial(send, each.method, each.path, each.body, headers=each.headers)
+                seconds, status = measure(call)
+                for _ in range(2 if seconds > AIM else 0):
+                    seconds = min(seconds, measure(call)[0])
                 figures.append((seconds, status, str(each)))
     figures.sort(reverse=True)
     table = Table("processor", "status", "request")

@@ -16,11 +16,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from cloudsched.domain.schedules.ics_events import MAX_EVENTS
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.parse import MAX_BODY
+from cloudsched.web.api.request_bodies import MAX_BATCH, MAX_PAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from werkzeug.test import TestResponse
 
@@ -52,6 +54,7 @@ class HostileRequest:
         return f"{self.operation}: {self.what}{size}"
 
 
+ALL_HOURS = ",".join(map(str, range(24)))
 ALL_SECONDS = ",".join(map(str, range(60)))
 START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
 WORDS = "every monday and tuesday except every friday until the last day of may at 9 and 10 or "
@@ -67,6 +70,10 @@ RULES: Final = {
     "leap days on Mondays": "FREQ=YEARLY;INTERVAL=7;BYWEEKNO=53;BYDAY=MO",
     "a far interval": "FREQ=HOURLY;INTERVAL=57;BYHOUR=1,3,12;BYMONTHDAY=-5,9,13,25;BYMONTH=9;BYDAY=FR,SA,WE",
     "numbers of days": "FREQ=DAILY;INTERVAL=997;BYYEARDAY=" + ",".join(map(str, range(1, 300, 7))),
+    "every second of every day": f"FREQ=DAILY;BYHOUR={ALL_HOURS};BYMINUTE={ALL_SECONDS};BYSECOND={ALL_SECONDS}",
+    "every second of a day a year": (
+        f"FREQ=YEARLY;INTERVAL=7;BYHOUR={ALL_HOURS};BYMINUTE={ALL_SECONDS};BYSECOND={ALL_SECONDS};COUNT=99999"
+    ),
 }
 ALL_WEEK = "MO,TU,WE,TH,FR,SA,SU"
 
@@ -91,6 +98,15 @@ def hostile_schedules() -> Iterator[tuple[str, Json | str]]:
     counts = [f"FREQ=DAILY;BYHOUR={each};COUNT=99999" for each in range(20)]
     yield "20 large COUNTs", {"rrule": counts, **START}
     yield "20 large COUNTs from long ago", {"rrule": counts, **START, "dtstart": "1850-01-01T09:00:00"}
+    seconds = f"BYHOUR={ALL_HOURS};BYMINUTE={ALL_SECONDS};BYSECOND={ALL_SECONDS}"
+    days = [f"FREQ=MONTHLY;BYMONTHDAY={1 + each};{seconds}" for each in range(20)]
+    yield "20 rules of all seconds", {"rrule": days, **START}
+    yield "20 rules of all seconds that are one", {"rrule": [f"FREQ=DAILY;{seconds}"] * 20, **START}
+    rdates = [f"2{each // 300:03}-{1 + each // 25 % 12:02}-{1 + each % 25:02}T09:00:00" for each in range(1000)]
+    for calendar in ("full", "almost-full", "dense"):
+        own = {"calendars": [{"id": calendar, "on": "after"}]}
+        yield f"added days, {calendar}", {"rdates": rdates, **START, **own}
+        yield f"added and excluded days, {calendar}", {"rdates": rdates, "exdates": rdates[:-1], **START, **own}
     exdates = [f"2027-{1 + each // 28 % 12:02}-{1 + each % 28:02}" for each in range(1000)]
     yield "excluded days", {"rrule": "FREQ=SECONDLY", **START, "exdates": exdates}
     for calendar in ("full", "almost-full", "dense", "weekends"):
@@ -141,6 +157,19 @@ def hostile_values() -> Iterator[tuple[str, Any]]:
     yield "lists in lists", deep
     yield "the largest number", 10**4000
     yield "a small number", 1e-300
+
+
+def accepted_values() -> Iterator[tuple[str, Any]]:
+    """Yield values that may be stored: what is accepted is read, copied, written and shown again."""
+    yield "stored numbers", {"a": [0] * 60_000}
+    yield "stored names", {f"{number:x}": {} for number in range(9_000)}
+    yield "stored lists", [[[]] * 100] * 200
+    yield "a stored text", "\U0001f600" * 15_000
+    yield "stored labels", [f"a{number}=b" for number in range(20)]
+    deep: Any = ["a"] * 20_000
+    for number in range(12):
+        deep = {f"{'k' * 400}{number}": deep}
+    yield "stored texts below long names", deep
 
 
 def _hostile_texts() -> Iterator[tuple[str, bytes]]:
@@ -204,7 +233,7 @@ def _replace(body: object, place: tuple[str | int, ...], value: object) -> objec
 
 @lru_cache(maxsize=100)
 def _encode_value(name: str) -> bytes:
-    return _encode(dict(hostile_values())[name])
+    return _encode({**dict(hostile_values()), **dict(accepted_values())}[name])
 
 
 def _encode(value: object) -> bytes:
@@ -225,9 +254,10 @@ def iter_hostile_requests(known: dict[str, str], *, is_quick: bool = False) -> I
         known: What stands for the parameters of paths, by name.
         is_quick: Whether to try fewer of the general values in each field: those that have ever been dear.
     """
-    general = dict(hostile_values())
+    general = {**dict(hostile_values()), **dict(accepted_values())}
     if is_quick:
-        general = {name: general[name] for name in ("blanks and a letter", "names", "fewer numbers below long names")}
+        quick = ("blanks and a letter", "names", "fewer numbers below long names", "stored numbers")
+        general = {name: general[name] for name in quick}
     schedules = [(name, _encode(each)) for name, each in hostile_schedules()]
     for path, methods in _document()["paths"].items():
         for method, operation in methods.items():
@@ -290,11 +320,11 @@ def _iter_bodies(
         where = ".".join(map(str, place))
         for what in general:
             yield send(f"{where}: {what}", body=_put(bases[0], place, _encode_value(what)))
-        yield from _iter_times(send, bases[0], place, schedules)
+        yield from _iter_times(send, operation, bases[0], place, schedules)
 
 
 def _iter_times(
-    send: _Maker, base: object, place: tuple[str | int, ...], schedules: list[tuple[str, bytes]]
+    send: _Maker, operation: Json, base: object, place: tuple[str | int, ...], schedules: list[tuple[str, bytes]]
 ) -> Iterator[HostileRequest]:
     """Yield requests with schedules, and with texts that say when, where such a thing may stand."""
     where = ".".join(map(str, place))
@@ -304,8 +334,10 @@ def _iter_times(
             yield send(f"{where}: {what}", body=body)
             if place[:2] == ("tasks", 0):
                 task = json.loads(body)["tasks"][0]
-                some = {"tasks": [{**task, "title": str(number)} for number in range(40)]}
-                yield send(f"{where}: 40 times {what}", body=_encode(some)[: MAX_BODY + 1])
+                some = {"tasks": [{**task, "title": str(number)} for number in range(MAX_BATCH)]}
+                yield send(f"{where}: {MAX_BATCH} times {what}", body=_encode(some)[: MAX_BODY + 1])
+            if "count" in _names_of(operation):
+                yield send(f"{where}: much of {what}", body=_encode({**json.loads(body), "count": 1000}))
     elif place[-1] in {"rrule", "ics", "text", "start", "from"}:
         for what, text in schedules:
             if text.startswith(b'"'):
@@ -313,6 +345,13 @@ def _iter_times(
     if place[-1] == "ics":
         for what, ics in hostile_calendars():
             yield send(f"{where}: {what}", body=_put({}, place, _encode(ics)))
+
+
+def _names_of(operation: Json) -> Iterable[str]:
+    """Return the names of the fields of an operation's body."""
+    content = next(iter(operation["requestBody"]["content"].values()))
+    names: Json = _resolve(content["schema"]).get("properties", {})
+    return names
 
 
 def _without_words(base: object, place: tuple[str | int, ...]) -> object:
@@ -357,6 +396,18 @@ def hostile_calendars() -> Iterator[tuple[str, str]]:
         "events of one day",
         calendar(*[event("DTSTART;VALUE=DATE:20270101", f"SUMMARY:{each}") for each in range(many)]),
     )
+    plain = [event("DTSTART;VALUE=DATE:20270101", f"SUMMARY:{each}") for each in range(MAX_EVENTS)]
+    yield "as many events as there may be", calendar(*plain)
+    quoted = [event('DTSTART;X="a^b,c":20270101', 'SUMMARY;ALTREP="a:^b;c",d:e') for _ in range(MAX_EVENTS)]
+    yield "events with unusual parameters", calendar(*quoted)
+    yield "a long parameter", calendar(event('DTSTART;X="' + "a^" * (ROOM // 2 - 200) + '":20270101'))
+    yield "a long plain parameter", calendar(event("DTSTART;X=" + "a " * (ROOM // 2 - 200) + ":20270101"))
+    yield "open quotes", calendar(event('DTSTART;X="' * (ROOM // 12)))
+    yield "escapes", calendar(event("DTSTART;VALUE=DATE:20270101", "SUMMARY:" + "\\\\" * (ROOM // 4 - 100)))
+    dates = ",".join(["20270101"] * (ROOM // 10))
+    yield "many dates", calendar(event("DTSTART;VALUE=DATE:20270101", f"RDATE;VALUE=DATE:{dates}"))
+    zoned = event("DTSTART;TZID=Europe/Paris:20270101T000000", "RRULE:FREQ=SECONDLY;COUNT=9999", f"EXDATE:{dates}")
+    yield "many excluded dates", calendar(zoned)
     yield "long ago", calendar(*[event("DTSTART;VALUE=DATE:18500101", "RRULE:FREQ=DAILY;COUNT=99999")] * many)
     yield "open events", "BEGIN:VEVENT\r\n" * (ROOM // 16)
     yield "folded lines", calendar(event("DTSTART;VALUE=DATE:20270101", "SUMMARY:" + "\r\n a" * (ROOM // 7)))
@@ -401,3 +452,11 @@ def prepare(sim: Simulation, send: Callable[..., TestResponse]) -> dict[str, str
         "feedSecret": feed["url"].rpartition("/")[2].removesuffix(".ics"),
         "linkToken": "a.b",
     }
+
+
+def fill(send: Callable[..., TestResponse]) -> None:
+    """Create as many large tasks as a page has, for the same user."""
+    daily = {"rrule": "FREQ=DAILY", **START}
+    task = {"owner": "ada", "handler": "anything", "payload": {"a": [0] * 60_000}, "schedule": daily}
+    for number in range(MAX_PAGE):
+        assert send("POST", "/v1/tasks", {**task, "title": str(number)}).status_code == 201

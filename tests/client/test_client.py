@@ -16,6 +16,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import RETRIES, Client, task_operations
+from cloudsched.client.task_operations import MAX_BATCH
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.person import QuietHours
 from cloudsched.domain.documents.task import TaskStatus
@@ -36,6 +37,7 @@ from cloudsched.errors import (
     UnknownHandler,
 )
 from cloudsched.local.wsgi_server import WebServer
+from cloudsched.web.api import request_bodies
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
@@ -98,6 +100,21 @@ def test_all_pages_are_read(client: Client, flaky: Flaky) -> None:
     assert len(flaky.asked) == 1
     assert len({first.id, *(task.id for task in listed)}) == 25
     assert len(flaky.asked) == 3
+
+
+def test_many_tasks_are_created_by_several_requests(client: Client, flaky: Flaky) -> None:
+    """As many as the API takes go with each; with the same key, nothing is created twice. None at all are refused."""
+    assert MAX_BATCH == request_bodies.MAX_BATCH
+    tasks = [{**GREET, "title": f"T{number}"} for number in range(2 * MAX_BATCH + 1)]
+    flaky.asked.clear()
+    results = client.create_many(tasks, idempotency_key="k")
+    assert len(flaky.asked) == 3
+    created = [result.task for result in results if result.task]
+    assert [task.title for task in created] == [task["title"] for task in tasks]
+    again = client.create_many(tasks, idempotency_key="k")
+    assert [result.task.id for result in again if result.task] == [task.id for task in created]
+    with pytest.raises(InvalidInput):
+        client.create_many([])
 
 
 def test_every_failure_raises_an_error_of_the_library(client: Client) -> None:

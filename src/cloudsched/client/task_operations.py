@@ -38,6 +38,9 @@ MIN_POLL_TIMEOUT = 5.0
 POLL_GROWTH, MAX_POLL_FACTOR = 1.2, 10
 """The factor by which the interval grows with each poll, and its largest multiple of the first interval."""
 
+MAX_BATCH = 100
+"""How many tasks the API creates with one request."""
+
 
 class TaskOperations:
     """The methods of `Client` and `AsyncClient` for tasks and their results."""
@@ -82,11 +85,19 @@ class TaskOperations:
     def create_many(
         self, tasks: Iterable[dict[str, Any]], *, idempotency_key: str | None = None
     ) -> Flow[list[Created]]:
-        """Create up to 500 tasks with one request; the results are in the same order, each a task or an error."""
-        content = {"tasks": [to_wire_fields(task) for task in tasks]}
-        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        answer = yield ApiRequest("POST", "/v1/tasks:batchCreate", content, headers=headers, is_idempotent=True)
-        return answer.read_list("results", _parse_created)
+        """Create tasks, 100 with each request; the results are in the same order, each a task or an error.
+
+        If a request fails as a whole, the tasks of those before it are created: give an `idempotency_key` of your own
+        and the same tasks to go on.
+        """
+        contents, key = [to_wire_fields(task) for task in tasks], idempotency_key or str(uuid.uuid4())
+        created: list[Created] = []
+        for begin in range(0, len(contents), MAX_BATCH) or (0,):
+            content = {"tasks": contents[begin : begin + MAX_BATCH]}
+            headers = {"Idempotency-Key": f"{key}-{begin}" if begin else key}
+            answer = yield ApiRequest("POST", "/v1/tasks:batchCreate", content, headers=headers, is_idempotent=True)
+            created += answer.read_list("results", _parse_created)
+        return created
 
     @operation
     def get(self, task_id: str) -> Flow[TaskView]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from icalendar.parser import Contentline
+from icalendar.prop import vDDDTypes
 from tests.call_counts import count_calls
 from tests.cases import try_each
 
@@ -194,6 +195,8 @@ MANY = [f"2027{1 + number % 12:02}{1 + number % 28:02}T{number % 24:02}{number %
         (HEAD + "BEGIN:VEVENT\n" * 5_001, "in each other"),
         (HEAD + "BEGIN:VEVENT\nEND:VEVENT\n" * 5_001 + "END:VCALENDAR", "5000 events"),
         (f"{HEAD}BEGIN:VEVENT\n" + "RRULE:FREQ=DAILY\n" * 5_000, "5000 events"),
+        (f"{HEAD}BEGIN:VEVENT\n" + f"EXDATE:{'20270102,' * 5_000}\n" * 2, "10000 dates"),
+        (f"{HEAD}BEGIN:VEVENT\n" + "RDATE:20270102\n" * 10_001, "10000 dates"),
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nRRULE:FREQ=SECONDLY\nEND:VEVENT\nEND:VCALENDAR", "too long"),
         (f"\ufeff{HEAD}BEGIN:VEVENT\nDTSTART:20270101\n{FOOT}", ""),
         (
@@ -278,6 +281,22 @@ def test_a_usual_line_means_what_the_package_reads(name: str, parameters: list[t
         return
     name, found, text = Contentline(line).parts()  # type: ignore[no-untyped-call]  # as most of the package
     assert quick == (text, dict(found))
+
+
+_DIGITS = st.text(st.sampled_from("0123456789\u0661TZ+-:P "), min_size=1, max_size=20)
+_MOMENTS = st.from_regex(r"[0-9]{4}[01][0-9][0-3][0-9](T[0-2][0-9][0-6][0-9][0-6][0-9]Z?)?", fullmatch=True)
+
+
+@given(value=_MOMENTS | _DIGITS)
+@example("20270101T235960Z")
+@example("20270229")
+@example("00000101")
+def test_a_plain_moment_means_what_the_package_reads(value: str) -> None:
+    """A date or time that is read without the package is the one that it would have read; all others are left to it."""
+    quick = ics_events.parse_plain_moment(value)
+    if quick is not None:
+        read = vDDDTypes.from_ical(value)
+        assert (type(quick), quick) == (type(read), read)
 
 
 def test_usual_lines_are_read_without_the_package() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_EVENTS: Final = 5_000
 """How many events and rules a file may have."""
+MAX_DATES: Final = 10_000
+"""How many dates a file may name that are added or left out: in its lines RDATE and EXDATE."""
 MAX_DAYS: Final = 3661
 """How many days one occurrence may take: ten years."""
 _MAX_CHANGES: Final = 1_000
@@ -54,6 +56,8 @@ _MAX_UNUSUAL: Final = 200_000
 _PARAMETER = r';([A-Za-z-]+)=(?:([\w./+-]+)|"([\w ./+-]+)")'
 _USUAL: Final = re.compile(rf"[A-Za-z-]+((?:{_PARAMETER})*):(.*)", re.DOTALL)
 """A line that needs no package to be read: each parameter has one value, and nothing in it is escaped."""
+_PLAIN_MOMENT: Final = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:T([0-9]{2})([0-9]{2})([0-9]{2})(Z?))?")
+"""A date or time that needs no package to be read."""
 
 
 class Time(NamedTuple):
@@ -227,7 +231,7 @@ class _File:
         self._tzid = ""
         self._observances: list[Event] = []
         self._current: Event | None = None
-        self._count = self._unusual = 0
+        self._count = self._dates = self._unusual = 0
 
     def move(self, verb: str, component: str) -> bool:
         """Begin or end a component; return whether the file has ended."""
@@ -249,7 +253,10 @@ class _File:
             self._tzid = self._parse(line).value.strip()
         elif self._current is not None and (self.path == _EVENT or self.path in _OBSERVANCES):
             self._current.properties[name].append(self._parse(line))
-            self._count_one(name in {"RRULE", "EXRULE"})
+            if name in {"RRULE", "EXRULE"}:
+                self._count_one()
+            elif name in {"RDATE", "EXDATE"}:
+                self._count_dates(line.count(",") + 1)
 
     def _parse(self, line: Contentline) -> Property:
         if line.count(";", 0, line.find(":")) > _MAX_PARAMETERS:  # each is searched for in all of the line
@@ -271,12 +278,17 @@ class _File:
         elif self.path == _EVENT or self.path in _OBSERVANCES:
             self._current = Event(defaultdict(list), self._zones)
             (self.events if self.path == _EVENT else self._observances).append(self._current)
-            self._count_one(1)
+            self._count_one()
 
-    def _count_one(self, number: int) -> None:
-        self._count += number
+    def _count_one(self) -> None:
+        self._count += 1
         if self._count > MAX_EVENTS:
             raise InvalidInput("ics", f"has more than {MAX_EVENTS} events and rules", "Give fewer.")
+
+    def _count_dates(self, number: int) -> None:
+        self._dates += number
+        if self._dates > MAX_DATES:
+            raise InvalidInput("ics", f"has more than {MAX_DATES} dates in RDATE and EXDATE", "Give fewer, or a rule.")
 
 
 def _values() -> Any:  # noqa: ANN401 - their methods have no types
@@ -312,10 +324,12 @@ def _parse_line(line: Contentline) -> Property:
 
 
 def _parse_moment(value: str, clock: WallClock | None) -> Time:
-    try:
-        found = _values().vDDDTypes.from_ical(value)
-    except ValueError:
-        found = None
+    found = parse_plain_moment(value)
+    if found is None:
+        try:
+            found = _values().vDDDTypes.from_ical(value)
+        except ValueError:
+            found = None
     if not isinstance(found, date) or found.year > _LAST_YEAR:
         raise InvalidInput("ics", f"has the date {value[:20]!r}", "Write 20270714, or 20270714T090000Z.")
     if not isinstance(found, datetime):
@@ -323,6 +337,21 @@ def _parse_moment(value: str, clock: WallClock | None) -> Time:
     if found.tzinfo is not None:
         return Time(utc_seconds(found), wall_clock("UTC"), is_date=False)
     return Time(wall_seconds(found), clock, is_date=False)
+
+
+def parse_plain_moment(value: str) -> date | None:
+    """Return a usual date or time, naive or in UTC; None if only the package can read it."""
+    found = _PLAIN_MOMENT.fullmatch(value)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second, is_utc = found.groups()
+    try:
+        if hour is None:
+            return date(int(year), int(month), int(day))
+        zone = UTC if is_utc else None
+        return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=zone)
+    except ValueError:
+        return None
 
 
 def _parse_duration(value: str) -> Length:

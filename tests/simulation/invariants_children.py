@@ -84,9 +84,12 @@ class CallInvariants:
 
     def is_revived(self, call: str | None) -> bool:
         """Whether a call that had ended was run again by a client, and has not failed again since."""
+        return call in self._on_their_own and (self.has_succeeded(call) or call not in self._ended_at)
+
+    def has_succeeded(self, call: str | None) -> bool:
+        """Whether the last record of a call is a success: it may have ended before its cancellation reached it."""
         ends = self._records.get(call or "", [])
-        has_succeeded = bool(ends) and ends[-1].status is ExecutionStatus.SUCCEEDED
-        return call in self._on_their_own and (has_succeeded or call not in self._ended_at)
+        return bool(ends) and ends[-1].status is ExecutionStatus.SUCCEEDED
 
     def on_load(self, task_id: str) -> None:
         """Note which process reads a call."""

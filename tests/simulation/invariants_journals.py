@@ -203,7 +203,9 @@ class JournalInvariants:
             is_beside = old.kind is StepKind.CALL and any(
                 known.entries[each].kind is StepKind.CALL for each in fatal if each
             )
-            is_anew = new is not None and (new.child != old.child or self._world.trees.is_revived(old.child))
+            trees = self._world.trees
+            goes_on = trees.is_revived(old.child) or trees.has_succeeded(old.child)
+            is_anew = new is not None and (new.child != old.child or goes_on)
             is_again = new is None or (new.status is StepStatus.WAITING and is_anew)
             if is_again and new is not None and self._world.trees.has_ended(old.child):
                 continue  # it was cancelled with its parent, which was not told

@@ -392,3 +392,11 @@ def test_a_window_of_seconds_is_told_as_one() -> None:
     assert "every second from 09:00 to 11:00" in describe(Schedule(rrule=both, **start)).text
     less = hours.replace("BYSECOND=0,1,", "BYSECOND=0,")
     assert "from 09:00" not in describe(Schedule(rrule=[f"FREQ=DAILY;{less}"], **start)).text
+
+
+def test_weeks_of_another_begin_count_from_where_the_rules_start() -> None:
+    """Where another rule runs first, weeks that begin on Friday are not those of the day on which that is."""
+    rules = ["FREQ=WEEKLY;INTERVAL=4;BYDAY=FR;BYHOUR=9;WKST=FR", "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9"]
+    told = describe(Schedule(rrule=rules, dtstart="2026-09-18T21:45:00"))
+    assert told.leaves_out == ("from when it counts",)
+    assert describe(Schedule(rrule=rules, dtstart="2026-09-18T08:45:00")).leaves_out == ()

@@ -263,8 +263,13 @@ def _keeps_phase(rule: Rule, start: datetime, first: datetime, elapsed: int) -> 
         case Frequency.MONTHLY:
             periods = (first.year - start.year) * 12 + first.month - start.month
         case Frequency.WEEKLY:
-            begins = [day.toordinal() - (day.weekday() - rule.week_start) % 7 for day in (start, first)]
-            periods = (begins[1] - begins[0]) // 7
+            days = {day.weekday for day in rule.weekdays} or {start.weekday()}
+            read = rule.week_start if _has_own_weeks(rule, start) else 0  # when the weeks of what is read back begin
+            ways = [
+                {day.toordinal() + (number - week_start) % 7 - (day.weekday() - week_start) % 7 for number in days}
+                for day, week_start in ((start, rule.week_start), (first, read))
+            ]
+            return len({frozenset(each % (7 * rule.interval) for each in way) for way in ways}) == 1
         case Frequency.DAILY:
             periods = first.toordinal() - start.toordinal()
         case _:
@@ -559,20 +564,21 @@ def _repeat(bits: int, step: int, count: int) -> int:
 
 
 def _tell_week_start(rule: Rule, start: datetime | None, words: English) -> str:
-    """Return on which day weeks begin, if the rule runs on other days than if they began on Monday."""
-    text = f" ({words.weeks_begin_on(rule.week_start)})" if rule.week_start else ""
-    if rule.week_numbers:
-        return text
+    return f" ({words.weeks_begin_on(rule.week_start)})" if _has_own_weeks(rule, start) else ""
+
+
+def _has_own_weeks(rule: Rule, start: datetime | None) -> bool:
+    """Return whether the rule runs on other days than if its weeks began on Monday."""
+    if not rule.week_start or rule.week_numbers:
+        return bool(rule.week_start)
     if rule.frequency == Frequency.WEEKLY and rule.positions and not _picks_times(rule):
         order = [(day.weekday - rule.week_start) % len(_EVERY_DAY) for day in rule.weekdays]
-        return text if order != sorted(order) or rule.interval > 1 else ""
+        return order != sorted(order) or rule.interval > 1
     if rule.frequency != Frequency.WEEKLY or rule.interval == 1 or not rule.weekdays:
-        return ""
-    if start is not None and _list_days_of_first_week(rule, start, rule.week_start) == (
-        _list_days_of_first_week(rule, start, 0)
-    ):
-        return ""
-    return text
+        return False
+    return start is None or (
+        _list_days_of_first_week(rule, start, rule.week_start) != _list_days_of_first_week(rule, start, 0)
+    )
 
 
 def _list_days_of_first_week(rule: Rule, start: datetime, week_start: int) -> set[int]:

@@ -46,6 +46,7 @@ pytest_plugins = [
     "tests.run.order",
     "tests.run.quick",
     "tests.run.report",
+    "tests.run.time_zone",
 ]
 
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from contextlib import contextmanager
 from types import ModuleType
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import django
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def add_django_project() -> None:
@@ -35,5 +41,16 @@ def set_up_django() -> None:
     """Set Django up with that project, unless it is set up already."""
     if "project" not in sys.modules:
         add_django_project()
-    with mock.patch.dict(os.environ, {"DJANGO_SETTINGS_MODULE": "project.settings"}):  # not in child processes
+    with keep_environment():
+        os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
         django.setup()
+
+
+@contextmanager
+def keep_environment() -> Iterator[None]:
+    """Keep what is set within, as the zone that Django sets, from child processes and from other tests."""
+    try:
+        with mock.patch.dict(os.environ):
+            yield
+    finally:
+        time.tzset()

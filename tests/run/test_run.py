@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from tests.run import emulator, leftovers
 from tests.run.imports import begin_at
 from tests.run.order import shuffle
 from tests.run.report import describe_run
+from tests.run.time_zone import pytest_runtest_teardown
 
 from cloudsched.adapters.firestore.emulator import FirestoreEmulator
 
@@ -173,3 +175,13 @@ def test_the_processes_of_a_run_share_what_has_to_be_compiled(processes: int) ->
     starts = [*sorted(files.index(order[0]) for order in orders), len(files)]
     assert starts[0] == 0
     assert all(0 < after - before <= -(-len(files) // processes) for before, after in pairwise(starts))
+
+
+def test_a_time_zone_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the next test has the usual one again."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "XYZ-5")
+        time.tzset()
+    with pytest.raises(pytest.fail.Exception, match="in the time zone XYZ"):
+        pytest_runtest_teardown()
+    pytest_runtest_teardown()

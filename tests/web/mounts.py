@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
-from tests.django_project import add_django_project
+from tests.django_project import add_django_project, keep_environment
 from tests.harness import ROOT
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ def make_service(framework: str, app: App, folder: Path) -> Service:
     if framework == "functions_framework.aio":
         return _make_function(BLOCKS[framework], folder)
     module = sys.modules["service"] = ModuleType("service")  # where frameworks look annotations up
-    with mock.patch.dict(os.environ):  # what the page sets there is not for child processes
+    with keep_environment():
         exec(compile(BLOCKS[framework], f"docs/how-to, {framework}", "exec"), vars(module))  # noqa: S102 - our own page
     service: Service = module.service
     return service

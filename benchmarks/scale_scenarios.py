@@ -10,7 +10,7 @@ from benchmarks.scale_limits import DOCUMENT_WINDOW, to_seconds
 from benchmarks.scale_world import Deployment, World
 
 from cloudsched.emulator.model.task import HORIZON
-from cloudsched.engine.ports.shards import choose_shard
+from cloudsched.engine.ports.store import choose_shard
 
 BEGIN: Final = 100.0
 """When the load begins, in virtual seconds: tasks are created before."""

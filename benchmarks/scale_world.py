@@ -35,7 +35,7 @@ from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.execution.attempts import DeliveryAction
 from cloudsched.engine.handlers.context import Context
-from cloudsched.engine.ports.shards import choose_shard
+from cloudsched.engine.ports.store import choose_shard
 from cloudsched.engine.tasks.shard_sweeps import FAN_OUT_THREADS, SweepPart
 from cloudsched.engine.tasks.sweeper import SHARD_THREADS
 from cloudsched.errors import InvalidInput, Unauthenticated, Unavailable

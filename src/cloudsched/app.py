@@ -27,8 +27,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
-from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.drafts import TaskDraft, has_schedule_text, to_draft_content, to_wire_fields
 from cloudsched.domain.transitions.edits import NO_LEAD
@@ -42,8 +41,7 @@ from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
-from cloudsched.engine.tasks.execution_search import find_executions
-from cloudsched.engine.tasks.open_executions import list_executions, load_execution
+from cloudsched.engine.tasks.execution_search import find_executions, list_executions, load_execution
 from cloudsched.errors import InvalidInput
 from cloudsched.language.task_fields import forget_assumptions, with_schedule
 from cloudsched.runtime.container import Container

@@ -17,8 +17,7 @@ from tests.cases import try_each
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.look_through import MAX_LOOKED_THROUGH
-from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.execution_search import MAX_READ
 from cloudsched.engine.tasks.occurrences import MAX_TASKS, OccurrenceQuery

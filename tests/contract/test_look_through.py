@@ -18,9 +18,8 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
-from cloudsched.engine.ports import look_through
-from cloudsched.engine.ports.look_through import MAX_LOOKED_THROUGH, find_matching_rows
-from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports import search
+from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, ExecutionQuery, find_matching_rows
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks import execution_search
@@ -69,7 +68,7 @@ _TASKS = st.lists(
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page look through few documents."""
-    monkeypatch.setattr(look_through, "MAX_LOOKED_THROUGH", BOUND)
+    monkeypatch.setattr(search, "MAX_LOOKED_THROUGH", BOUND)
 
 
 def fill(store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], tasks: list[Any]) -> None:
@@ -221,7 +220,7 @@ def test_few_matches_are_looked_for_in_larger_parts(
     monkeypatch: pytest.MonkeyPatch, rows: list[bool], limit: int, bound: int, *, is_bounded: bool
 ) -> None:
     """No more than the bound is read, in few steps; all matches are found in order; the last page says that it is."""
-    monkeypatch.setattr(look_through, "MAX_LOOKED_THROUGH", bound)
+    monkeypatch.setattr(search, "MAX_LOOKED_THROUGH", bound)
     found, start = list[int](), -1
     while True:
         asked: list[int] = []

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cloudsched.domain.documents.calendar import Feed
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.feed import Feed
 from cloudsched.engine.tasks.sweep_notes import SweepNote
 from cloudsched.errors import VersionConflict
 

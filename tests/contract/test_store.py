@@ -24,8 +24,7 @@ from cloudsched.domain.documents.execution import (
     ProgressNote,
     Run,
 )
-from cloudsched.domain.documents.source import Source
-from cloudsched.domain.documents.task import Backfill
+from cloudsched.domain.documents.task import Backfill, Source
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.store import Commit, Store, TaskWrite
 from cloudsched.engine.ports.task_query import TaskQuery

@@ -34,8 +34,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.shards import choose_shard
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, choose_shard
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
 

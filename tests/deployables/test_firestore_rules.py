@@ -25,9 +25,9 @@ from cloudsched import App, Settings
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.authority import is_subject
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.person import ContactSecrets, Person
-from cloudsched.domain.documents.subjects import is_subject
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.store import Commit

@@ -8,7 +8,7 @@ from tests.doors.doors import DONE
 from tests.doors.outcomes import enter_front, leave
 from tests.doors.world import WORLDS
 
-from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
+from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 

@@ -12,7 +12,7 @@ from cloudsched import Settings
 from cloudsched.config.model_settings import DraftSettings
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.domain.documents.source import SourceModel
+from cloudsched.domain.documents.task import SourceModel
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import DraftExpired, InvalidInput
 from cloudsched.testing import Simulation

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched import Schedule
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.engine.ports.authority import OWN_CODE
 
 if TYPE_CHECKING:

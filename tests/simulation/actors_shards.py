@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.faulty_ports import FaultyStore
 
-from cloudsched.engine.ports.shards import choose_shard
+from cloudsched.engine.ports.store import choose_shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable

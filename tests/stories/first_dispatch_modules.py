@@ -46,15 +46,14 @@ OWN: Final = {
     "domain": "closed_sets first_error",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
-        "assistant authority batch_change category channel children delivery document document_size execution journal "
-        "json_limits lock_scope log_lines person_handlers policy pull record script source stored_form stored_script "
-        "subjects task usage"
+        "authority batch_change builtin_handlers category channel children delivery document document_size execution "
+        "journal json_limits lock_scope log_lines policy pull record script stored_form stored_script task usage"
     ),
     "domain.recurrence": "allowance days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
     "domain.schedules": "schedule",
     "domain.transitions": (
         "backlog claim definitions deliveries drafts edits finish growth history invalid_input lifecycle locks offers "
-        "outcome planning quick records requirements retry_execution suspend zone_plans"
+        "outcome planning records requirements retry_execution suspend zone_plans"
     ),
     "engine": "builtin_handlers engine_context",
     "engine.children": "child_tasks task_tree",
@@ -63,16 +62,14 @@ OWN: Final = {
         "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal procedure "
         "race replay results step_attempt step_results steps suspend timers"
     ),
-    "engine.execution": ("attempts claimed_run durable_services executor failure_hooks follow_ups invoke zone_replans"),
+    "engine.execution": "attempts claimed_run durable_services executor failure_hooks follow_ups invoke zone_replans",
     "engine.handlers": (
         "async_context calendar_tasks called_scripts context declaration dependencies handler payload_fields quick "
         "registry run_children signature typed_calls user_access validation"
     ),
-    "engine.ports": (
-        "authority clock known_tasks look_through pages queue records search shards store task_query tracing"
-    ),
-    "engine.state": "attempt_log commits deliveries event_log lease_renewal locks log_context log_seal quotas",
-    "engine.tasks": "declared_tasks execution_search open_executions",
+    "engine.ports": "authority clock known_tasks pages queue records search store task_query tracing",
+    "engine.state": "attempt_log commits deliveries event_log lease_renewal locks log_context quotas",
+    "engine.tasks": "declared_tasks execution_search",
     "language": "task_fields",
     "runtime": "container factories telemetry",
     "web": "functions",

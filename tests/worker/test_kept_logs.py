@@ -15,7 +15,7 @@ from tests.worker.harness import BRIEF, WorkerHarness
 
 from cloudsched import AsyncContext, Context, RetryPolicy, Snooze
 from cloudsched.domain.documents.log_lines import MAX_LOG_BYTES, RunLog
-from cloudsched.engine.tasks.open_executions import load_sealed_log
+from cloudsched.engine.tasks.execution_search import load_sealed_log
 from cloudsched.errors import StoreUnavailable
 from cloudsched.worker.api_source import ApiSource
 

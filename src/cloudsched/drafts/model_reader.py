@@ -25,7 +25,7 @@ from cloudsched.drafts.proposal import ASK_WHEN, Proposal, to_missing_fields
 from cloudsched.drafts.request import clean
 from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
-from cloudsched.engine.assistant.tools import describe_tools
+from cloudsched.engine.assistant.brief import describe_tools
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import metered
 from cloudsched.errors import ModelUnavailable, UnusableAnswer

@@ -21,7 +21,7 @@ from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.payload import to_missing
 from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers, to_words
-from cloudsched.engine.assistant.tools import list_open_tools
+from cloudsched.engine.assistant.brief import list_open_tools
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.engine.tasks.owner_zones import resolve_for_owner
 from cloudsched.engine.tasks.read_back import tell_back

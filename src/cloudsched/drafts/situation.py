@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
 from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.draft_responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.documents.task import TaskStatus

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
+from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER, FOLLOW_HANDLER
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
-from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER, FOLLOW_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow

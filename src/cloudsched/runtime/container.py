@@ -50,11 +50,10 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.people.journeys import Journeys
-    from cloudsched.engine.people.link_tokens import LinkTokens
+    from cloudsched.engine.people.link_tokens import LinkTokens, UnsubscribeLinks
     from cloudsched.engine.people.people import People
     from cloudsched.engine.people.person_data import PersonData
     from cloudsched.engine.people.person_jobs import PersonJobs
-    from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks
     from cloudsched.engine.people.verification import EmailVerification
     from cloudsched.engine.people.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.blobs import Blobs
@@ -220,7 +219,7 @@ class Container:
         """The same, as a service without the secret can change tasks: what they need sent is left to the sweep."""
         if self.settings.secret:
             return self
-        from cloudsched.engine.dispatch.deferring_sender import DeferringSender  # noqa: PLC0415 - only when used
+        from cloudsched.engine.dispatch.sender import DeferringSender  # noqa: PLC0415 - only when used
 
         other = Container(self.registry, self.settings)
         parts = {"_store": self._store, "store": self.store, "clock": self.clock, "_sender": DeferringSender()}
@@ -314,7 +313,7 @@ class Container:
     @lazy_property
     def unsubscribe_links(self) -> UnsubscribeLinks:
         """Links by which recipients end mails."""
-        from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.people.link_tokens import UnsubscribeLinks  # noqa: PLC0415 - imported only when used
 
         return UnsubscribeLinks(self._link_tokens, self.people)
 
@@ -555,7 +554,7 @@ class Container:
         if not settings.is_on:
             return registry
         from cloudsched.engine.assistant import handler as assistant  # noqa: PLC0415 - only if it is on
-        from cloudsched.engine.assistant.limits import AssistantLimits  # noqa: PLC0415 - the same
+        from cloudsched.engine.assistant.handler import AssistantLimits  # noqa: PLC0415 - the same
 
         models = assistant.AssistantModels(self.language_models.names, self.language_models.find)
         limits = AssistantLimits(settings.turns, settings.tokens)

@@ -6,8 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
 from cloudsched.config.settings import EXECUTE_PATH
-from cloudsched.engine.state.attempt_log import LogKeeper
-from cloudsched.engine.state.log_seal import LogSeal
+from cloudsched.engine.state.attempt_log import LogKeeper, LogSeal
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:

@@ -37,13 +37,11 @@ from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.adapters.google import backoff
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.budget import Budget
-from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink
+from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink, Feed
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.held_batch import HeldBatch
-from cloudsched.domain.documents.person import ContactSecrets, LinkKey, MailLimit, Person
-from cloudsched.domain.documents.person_job import ExportPart, PersonJob
+from cloudsched.domain.documents.person import ContactSecrets, ExportPart, LinkKey, MailLimit, Person, PersonJob
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import TaskStatus

@@ -7,7 +7,7 @@ from tests.cases import try_each
 from tests.subject_cases import ACCEPTED, REFUSED
 
 from cloudsched import Task
-from cloudsched.domain.documents.subjects import is_subject
+from cloudsched.domain.documents.authority import is_subject
 from cloudsched.errors import Forbidden, Misconfigured
 from cloudsched.testing import START
 from cloudsched.web.auth.api_keys import ApiKey, create_key

@@ -22,7 +22,7 @@ from tests.cases import try_each
 from tests.domain.recurrence.test_rfc5545_cases import CASES
 
 from cloudsched import Schedule
-from cloudsched.domain.recurrence.content_lines import (
+from cloudsched.domain.recurrence.icalendar import (
     LINE_OCTETS,
     escape_text,
     fold_line,

@@ -11,8 +11,8 @@ import pytest
 
 from cloudsched import App, AsyncContext, Context, RetryPolicy, Schedule, Settings
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, RunLog
-from cloudsched.engine.state.log_seal import LogSeal
-from cloudsched.engine.tasks.open_executions import load_sealed_log
+from cloudsched.engine.state.attempt_log import LogSeal
+from cloudsched.engine.tasks.execution_search import load_sealed_log
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:

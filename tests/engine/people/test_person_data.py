@@ -17,8 +17,15 @@ from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import CalendarChange, CalendarLink
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.held_batch import HeldItem
-from cloudsched.domain.documents.person import EmailContact, LinkKey, PersonSpec, WebhookContact, secret_hash
-from cloudsched.domain.documents.person_job import ExportPart, PersonJob
+from cloudsched.domain.documents.person import (
+    EmailContact,
+    ExportPart,
+    LinkKey,
+    PersonJob,
+    PersonSpec,
+    WebhookContact,
+    secret_hash,
+)
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.zone_release import ZoneRelease
 from cloudsched.engine.delivery.batches import HeldBatches

@@ -10,8 +10,8 @@ from tests.authorities import as_user
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.store import Commit

@@ -11,9 +11,9 @@ import pytest
 from cloudsched import Context  # noqa: TC001 - a handler's parameter
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER

@@ -25,8 +25,8 @@ from tests.engine.tasks.explained_scenes import (
 )
 
 from cloudsched import Done, ExecutionStatus, Fail, Schedule, TaskStatus
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.execution import WaitingFor
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests import greeting_app
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.tasks.fetch_limits import MAX_FOR_OWNER, MAX_FROM_HOST
+from cloudsched.engine.tasks.calendars import MAX_FOR_OWNER, MAX_FROM_HOST
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.testing import Simulation
 

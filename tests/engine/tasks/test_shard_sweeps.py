@@ -13,7 +13,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX
-from cloudsched.engine.ports.shards import choose_shard
+from cloudsched.engine.ports.store import choose_shard
 from cloudsched.engine.tasks import shard_sweeps, sweeper
 from cloudsched.engine.tasks.shard_sweeps import SweepPart
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated

@@ -11,7 +11,7 @@ from tests.web.auth.test_roles import RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
-from cloudsched.engine.ports import look_through
+from cloudsched.engine.ports import search
 from cloudsched.engine.tasks import batch_change_run, batch_changes
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.web.auth.api_keys import create_key
@@ -122,7 +122,7 @@ def test_what_no_index_has_is_counted_by_reading_some(roles: RoleHarness, monkey
         return found
 
     assert ask() == {"count": 3, "isAtLeast": False}
-    monkeypatch.setattr(look_through, "MAX_LOOKED_THROUGH", 2)
+    monkeypatch.setattr(search, "MAX_LOOKED_THROUGH", 2)
     monkeypatch.setattr(batch_changes, "MAX_READ", 4)
     assert ask() == {"count": 1, "isAtLeast": True}
     assert change(roles, "ada", "pause", **chosen)["changed"] == 3

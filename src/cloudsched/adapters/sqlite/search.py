@@ -14,9 +14,8 @@ from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
-from cloudsched.engine.ports.look_through import find_matching_rows
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, cut_page, make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
+from cloudsched.engine.ports.search import LEFT_OUT, find_matching_rows, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
 
 if TYPE_CHECKING:

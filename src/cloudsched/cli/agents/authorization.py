@@ -22,7 +22,7 @@ from mcp.server.auth.routes import create_protected_resource_routes
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver.exceptions import ToolError
 
-from cloudsched.domain.documents.subjects import is_subject
+from cloudsched.domain.documents.authority import is_subject
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:

@@ -20,17 +20,19 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudsched.domain.calendars.days import CalendarDays, Interval, parse_days
+from cloudsched.domain.calendars.days import CalendarDays, Interval, parse_days, to_date, to_day
 from cloudsched.domain.calendars.free_days import MAX_MOVE, DayCalendar, FreeDays, Taken
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from datetime import date
 
     from cloudsched.domain.calendars.calendar_rule import CalendarRule
     from cloudsched.domain.recurrence.recurrence_set import Recurrence
+
 
 _MARGIN = 2
 """How many days apart instants may be that a clock change puts in another order than their days."""
@@ -264,3 +266,29 @@ def apply_calendars(base: Recurrence, rules: tuple[CalendarRule, ...], business_
     if skipped:
         calendars.append(DayCalendar(base.clock.zone.name, "skip", CalendarDays(frozenset(), skipped)))
     return CalendarRecurrence(base, FreeDays(tuple(calendars), business_day))
+
+
+def describe_effect(recurrence: CalendarRecurrence, instant: int) -> str | None:
+    """Return why an instant was left out, or from which day it was moved; None if its calendars did not change it."""
+    move = recurrence.explain(instant)
+    if move is not None:
+        because = "" if move.taken is None else f": {_describe_taken(move.taken)}"
+        return f"Moved from {to_date(move.day)}{because}."
+    taken = recurrence.find_taken(instant)
+    return None if taken is None else f"Left out: {_describe_taken(taken)}."
+
+
+def describe_ends(rules: Sequence[CalendarRule], until: date) -> list[str]:
+    """Return a sentence for each calendar whose dates end before a day: what comes later counts as free."""
+    sentences = []
+    for rule in rules:
+        days = parse_days(rule.content or "")
+        if days.intervals and days.intervals[-1].last < to_day(until):
+            rest = "all later days but its days of the week" if days.weekdays else "all later days"
+            since = to_date(days.intervals[-1].last + 1)
+            sentences.append(f'Calendar "{rule.id}" has no dates from {since} on: {rest} count as free.')
+    return sentences
+
+
+def _describe_taken(taken: Taken) -> str:
+    return f"{taken.name} ({taken.calendar_id})" if taken.name else taken.calendar_id

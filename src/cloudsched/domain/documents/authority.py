@@ -1,11 +1,43 @@
-"""On whose authority something is requested: users may ask for less than servers."""
+"""Who requests something: who a user can be, and on whose authority they ask.
+
+A user's subject is the owner of what is theirs, and so one segment of a path in Firestore. It is never a name that the
+system uses for itself: whoever could call themselves that would own what belongs to no user. The rule is the same for
+Firebase users, API keys, OAuth tokens and, beside it, ``infra/firestore.rules``. Users may ask for less than servers.
+"""
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Final
 
 from cloudsched.domain.documents.document import WireModel
+
+SYSTEM_OWNER: Final = "system"
+"""The owner of what belongs to the system rather than to a user; no user can be it."""
+RESERVED_SUBJECTS: Final = frozenset({SYSTEM_OWNER})
+"""What no user can be, although tasks may have it as their owner."""
+MAX_OWNER: Final = 128
+"""The longest owner, in characters."""
+OWNER_PATTERN: Final = rf"[^/\x00-\x1f\x7f]{{1,{MAX_OWNER}}}"
+"""An owner: neither empty nor longer, without slashes and ASCII's control characters."""
+_SUBJECT: Final = re.compile(rf"[^/\x00-\x1f\x7f-\x9f\ud800-\udfff]{{1,{MAX_OWNER}}}")
+"""A subject has no other control character, and no half of a surrogate pair."""
+
+
+def is_reserved_name(name: str) -> bool:
+    """Return whether Firestore keeps a name for itself: ``.``, ``..`` and ``__anything__``.
+
+    Source: firebase.google.com/docs/firestore/quotas, "Constraints on document IDs".
+    """
+    return name in {".", ".."} or (name.startswith("__") and name.endswith("__"))
+
+
+def is_subject(name: object) -> bool:
+    """Return whether a user can be called that: it can own tasks, and is none of the `RESERVED_SUBJECTS`."""
+    if not isinstance(name, str) or name in RESERVED_SUBJECTS or is_reserved_name(name):
+        return False
+    return _SUBJECT.fullmatch(name) is not None
 
 
 class Requesters(StrEnum):

@@ -1,19 +1,25 @@
-"""Named calendars: days that schedules respect. ``calendars/{calendarId}``.
+"""Named calendars: days that schedules respect; and feeds, which show an owner's tasks as a calendar.
 
-A calendar for everybody belongs to ``system`` and has its plain id. A user's own has an id that begins with a hash of
-the owner, so nobody can take or read another's, nor stand in the way of one that is for everybody.
+A calendar for everybody (``calendars/{calendarId}``) belongs to ``system`` and has its plain id. A user's own has an id
+that begins with a hash of the owner, so nobody can take or read another's, nor stand in the way of one that is for
+everybody.
+
+Whoever knows a feed's secret may read it, as calendar programs cannot log in. Its id (``feeds/{feedId}``) is the
+secret's hash, so that one read finds the feed, and nobody who can read the document learns the secret.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Annotated, ClassVar, Final
 
 from pydantic import Field, StringConstraints
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import Text, owner_id_prefix
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
@@ -108,3 +114,20 @@ def zone_key(owner: str) -> str:
 def link_id(key: str, task_id: str) -> str:
     """Return the id of the link from a calendar to a task."""
     return f"{key}.{task_id}"
+
+
+class Feed(Record):
+    """What one feed shows."""
+
+    collection: ClassVar[str] = "feeds"
+    max_per_owner: ClassVar[int] = 20
+
+    categories: tuple[Category, ...] = Field(default=(), max_length=len(Category))
+    """Only tasks of these categories; all if there are none."""
+    labels: Labels = ()
+    """Only tasks that have all of these labels."""
+
+
+def feed_id(secret: str) -> str:
+    """Return the id of the feed with a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

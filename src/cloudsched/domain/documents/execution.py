@@ -292,7 +292,7 @@ class Run(WireModel):
     """The number of its task's earlier definition that it runs to its end; None if nothing else was defined since it
     began."""
     log: str | None = None
-    """What its attempts have logged, encrypted: its owner can read this document. See `engine.state.log_seal`."""
+    """What its attempts have logged, encrypted: its owner can read this document. See `engine.state.attempt_log`."""
 
     def with_attempt(self, attempt: Attempt, **changes: Any) -> Run:
         """Return the run with one more finished attempt, without the middle ones if there are too many, and changes."""

@@ -1,6 +1,6 @@
-"""A person: how an owner of tasks wants to be reached. ``people/{owner}``.
+"""A person: how an owner of tasks wants to be reached, and what is done with all that is stored of them.
 
-The owner may read this document, so it holds nothing that proves anything: codes and keys are in `ContactSecrets`.
+The owner may read ``people/{owner}``, so it holds nothing that proves anything: codes and keys are in `ContactSecrets`.
 Every field is a user's text, and some end up in the headers of mails, so each is limited to what it can mean.
 """
 
@@ -10,7 +10,7 @@ import hashlib
 import re
 import unicodedata
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema, model_validator
 
@@ -247,3 +247,59 @@ class LinkKey(Record):
 def secret_hash(*parts: str) -> str:
     """Return the hash under which something secret is stored."""
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+JobKind = Literal["erase", "export"]
+MAX_PART_BYTES = 400_000
+"""How large one part of an export is, so that its document stays below 1 MiB."""
+
+
+class ExportUsage(WireModel):
+    """What a person has used, counted while it is exported."""
+
+    tasks: int = 0
+    executions: int = 0
+    messages: int = 0
+    queries: int = 0
+    tokens: int = 0
+
+
+class ExportCursor(WireModel):
+    """How far an export has come. What follows is read again if its process dies."""
+
+    section: Literal["contacts", "tasks", "inbox", "usage"] = "contacts"
+    page_token: str | None = None
+    parts: int = 0
+    """How many parts are complete."""
+    usage: ExportUsage = ExportUsage()
+
+
+class PersonJob(Record):
+    """The latest job of a kind for a person. ``personJobs/{id}``."""
+
+    collection: ClassVar[str] = "personJobs"
+    is_listed_by_owner: ClassVar[bool] = False
+
+    kind: JobKind
+    task_id: str
+    """The task that does it."""
+    cursor: ExportCursor = ExportCursor()
+    finished_at: Instant | None = None
+
+
+class ExportPart(Record):
+    """A piece of an export: lines of JSON. ``exportParts/{id}``."""
+
+    collection: ClassVar[str] = "exportParts"
+
+    text: str
+
+
+def job_id(kind: JobKind, owner: str) -> str:
+    """Return the id of a person's job."""
+    return secret_hash("job", kind, owner)
+
+
+def part_id(task_id: str, number: int) -> str:
+    """Return the id of a part of the export that a task makes."""
+    return f"{task_id}-{number:06}"

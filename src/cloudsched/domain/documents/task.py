@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
+from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
@@ -31,8 +31,6 @@ from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
-from cloudsched.domain.documents.source import Source
-from cloudsched.domain.documents.subjects import OWNER_PATTERN
 from cloudsched.domain.documents.usage import Usage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.schedules.schedule import Schedule
@@ -42,6 +40,44 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution
+
+
+MAX_MESSAGES = 101
+"""A conversation of a hundred messages, and the request itself."""
+
+_Text = Annotated[str, StringConstraints(max_length=500)]
+_LongText = Annotated[str, StringConstraints(max_length=10_000)]
+
+
+class SourceMessage(WireModel):
+    """A message of the conversation that a task comes from."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: _LongText
+
+
+class SourceModel(WireModel):
+    """The settings of the language model in that conversation: the built-in handler `assistant` follows them."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """The model's name; the one of the app's settings if None."""
+    max_turns: Integer | None = Field(default=None, ge=1, le=100)
+    """How often it is asked in one execution; the app's limit if None or lower."""
+    max_tokens: Integer | None = Field(default=None, ge=1, le=10**9)
+    """How many tokens one execution may use; the app's limit if None or lower."""
+
+
+class Source(WireModel):
+    """Where the request for a task came from."""
+
+    chat_id: _Text | None = None
+    message_id: _Text | None = None
+    context: dict[str, Any] | None = None
+    """A snapshot of the request's context, stored unchanged."""
+    messages: Annotated[tuple[SourceMessage, ...], Field(max_length=MAX_MESSAGES)] | None = None
+    """The conversation that led to the task, the earliest message first. It is data, and may hold what others wrote."""
+    model: SourceModel | None = None
+    """The settings of the language model in that conversation."""
 
 
 class ManualRequest(WireModel):
@@ -130,7 +166,7 @@ MAX_COUNT = 10**9
 
 
 def _reject_reserved(name: str) -> str:
-    if name in {".", ".."} or (name.startswith("__") and name.endswith("__")):  # as in `subjects`, a call cheaper
+    if name in {".", ".."} or (name.startswith("__") and name.endswith("__")):  # as in `authority`, a call cheaper
         raise ValueError("is a name that Firestore reserves ('.', '..' and '__anything__')")
     return name
 

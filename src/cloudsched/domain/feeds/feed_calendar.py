@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, limit_search
-from cloudsched.domain.recurrence.content_lines import escape_text, join_lines
+from cloudsched.domain.recurrence.icalendar import escape_text, join_lines
 from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidSchedule

@@ -22,7 +22,7 @@ from cloudsched.domain.feeds.feed_calendar import (
     occurrence_event,
 )
 from cloudsched.domain.recurrence.allowance import limit_search
-from cloudsched.domain.recurrence.content_lines import join_lines
+from cloudsched.domain.recurrence.icalendar import join_lines
 from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
 from cloudsched.domain.recurrence.vtimezone import vtimezone_lines
 from cloudsched.domain.schedules.icalendar_output import event_lines, split_events

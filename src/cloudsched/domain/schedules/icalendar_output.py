@@ -17,9 +17,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.content_lines import escape_text, join_lines
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND
-from cloudsched.domain.recurrence.icalendar import EXACT_PROPERTY, POLICIES, digest_lines
+from cloudsched.domain.recurrence.icalendar import EXACT_PROPERTY, POLICIES, digest_lines, escape_text, join_lines
 from cloudsched.domain.recurrence.iso8601 import EPOCH, Moment, parse_moment, utc_seconds
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence, list_instants
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule

@@ -650,7 +650,7 @@ class Schedule(BaseModel):
         """Return why a calendar left an occurrence out, or from where it moved it; None if it did neither."""
         if not self.calendars:
             return None
-        from cloudsched.domain.calendars.notes import describe_effect  # noqa: PLC0415 -- only with calendars
+        from cloudsched.domain.calendars.calendar_recurrence import describe_effect  # noqa: PLC0415 -- only with calendars
 
         recurrence = self._recurrence
         seconds = utc_seconds(occurrence)

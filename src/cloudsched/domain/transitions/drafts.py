@@ -17,12 +17,12 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_json_value
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
 from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.schedules.schedule import Schedule

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.domain.transitions.claim import fits_quick
 from cloudsched.domain.transitions.planning import HORIZON
-from cloudsched.domain.transitions.quick import fits_quick
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:

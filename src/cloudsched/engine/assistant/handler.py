@@ -3,7 +3,7 @@
 Each turn of the model is a step, and each tool that it asks for is a call: a replay gets both from the journal, so a
 crash repeats neither what was paid for nor what was done. What the model says is not trusted: it can end the task with
 a text, or call a handler that the confirmed task names and the app opens to it, as a task of the same owner. It can do
-nothing else. The check of the tasks that name the handler is here, too.
+nothing else. What one execution may use, and the check of the tasks that name the handler, are here, too.
 """
 
 from __future__ import annotations
@@ -17,15 +17,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter
 
-from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER, AssistantPayload
 from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER, AssistantPayload
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
 from cloudsched.domain.documents.task import MAX_NAME
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.outcome import Fail, Snooze
-from cloudsched.engine.assistant.brief import INSTRUCTIONS, REPAIR, note_call, write_brief, write_turn
-from cloudsched.engine.assistant.limits import AssistantLimits, estimate_cost
-from cloudsched.engine.assistant.tools import choose_tools, list_open_tools, write_arguments
+from cloudsched.engine.assistant.brief import (
+    INSTRUCTIONS,
+    REPAIR,
+    choose_tools,
+    list_open_tools,
+    note_call,
+    write_arguments,
+    write_brief,
+    write_turn,
+)
 from cloudsched.engine.durable.calls import start_call, wait_for_results
 from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.handlers.handler import Handler
@@ -36,11 +43,50 @@ from cloudsched.errors import CallFailed, InvalidInput, Misconfigured, UnusableA
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.documents.task import Source, Task, TaskSpec
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.model import Model
+
+
+_BYTES_A_TOKEN: Final = 4
+"""Four characters of English are a token, as providers say."""
+_ANSWER_TOKENS: Final = 400
+"""A call of a tool, or a result of some paragraphs."""
+_RESULT_TOKENS: Final = 500
+"""What a tool answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantLimits:
+    """How often one execution may ask the model, and how many tokens it may use before it asks once more."""
+
+    turns: int = 10
+    tokens: int = 100_000
+
+    def narrow(self, source: Source | None) -> AssistantLimits:
+        """Return the limits with those that a task sets itself, where they are lower."""
+        own = None if source is None else source.model
+        if own is None:
+            return self
+        return AssistantLimits(
+            min(self.turns, own.max_turns or self.turns), min(self.tokens, own.max_tokens or self.tokens)
+        )
+
+
+def estimate_cost(spec: TaskSpec, limits: AssistantLimits) -> dict[str, Any]:
+    """Return the fields of a task that say what one execution will cost.
+
+    That is one turn for each tool, and one for the result. Each turn reads all that was said and done before it.
+    """
+    own = limits.narrow(spec.source)
+    tools = spec.payload.get("tools", ())
+    turns = min(own.turns, 1 + (len(tools) if isinstance(tools, list | tuple) else 1))
+    written = len(json.dumps(write_brief(spec, ""), ensure_ascii=False).encode("utf-8", "replace")) + len(INSTRUCTIONS)
+    read = turns * written // _BYTES_A_TOKEN + _RESULT_TOKENS * turns * (turns - 1) // 2
+    tokens = min(own.tokens, read + turns * _ANSWER_TOKENS)
+    return {"query_per_execution": float(turns), "tokens_per_execution": float(tokens)}
 
 
 MAX_RESULT: Final = 100_000

@@ -11,8 +11,8 @@ from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.person import AddressProblem, Person
 from cloudsched.domain.people import send_decision
 from cloudsched.domain.people.contacts import find_reach, without_address
+from cloudsched.engine.people.people import WebhookSecrets
 from cloudsched.engine.people.record_changes import change_person
-from cloudsched.engine.people.webhook_secrets import WebhookSecrets
 from cloudsched.engine.ports.sender import Hold, Recipient, Suppress
 
 if TYPE_CHECKING:

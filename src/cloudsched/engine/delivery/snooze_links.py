@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters, SenderRole
 from cloudsched.domain.transitions.manual_runs import require_latest
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.domain.transitions.requirements import require_snoozable

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from cloudsched.domain.transitions.planning import WakeUp, dispatch_for
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.tracing import trace_for
+from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.planning import Dispatch
     from cloudsched.engine.dispatch.signing_keys import SigningKeys
     from cloudsched.engine.ports.queue import Dispatcher
+
 
 log = logging.getLogger(__name__)
 
@@ -79,3 +81,23 @@ class DispatchSender:
         if log.isEnabledFor(logging.DEBUG):
             ids = {"taskId": dispatch.task_id, "executionId": dispatch.execution_id}
             log.debug("dispatched", extra={"action": "dispatched", **ids})
+
+
+class DeferringSender(DispatchSender):
+    """Leaves every dispatch to the sweep, which sends it within a minute."""
+
+    def __init__(self) -> None: ...
+
+    def send_body(self, name: str, body: bytes, at: datetime, priority: Priority) -> NoReturn:
+        """Send nothing. Raises QueueUnavailable."""
+        del name, body, at, priority
+        _leave()
+
+    def send_dispatch(self, dispatch: Dispatch, priority: Priority, channel: str | None = None) -> NoReturn:
+        """Send nothing. Raises QueueUnavailable."""
+        del dispatch, priority, channel
+        _leave()
+
+
+def _leave() -> NoReturn:
+    raise QueueUnavailable("The queue", "this service has no secret to sign dispatches with; the sweep sends them")

@@ -19,10 +19,17 @@ from pydantic_core import from_json
 
 from cloudsched.domain.documents.execution import WaitingFor, lease_fingerprint
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
-from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch, on_orphaned_lease
+from cloudsched.domain.transitions.claim import (
+    Claim,
+    Drop,
+    Hop,
+    fits_quick,
+    missed_lock_turn,
+    on_dispatch,
+    on_orphaned_lease,
+)
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups, start_time
-from cloudsched.domain.transitions.quick import fits_quick
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.claimed_run import ClaimedRun, QuickClaim

@@ -15,9 +15,8 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.json_limits import exception_text
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import Transition

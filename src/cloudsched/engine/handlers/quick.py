@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.transitions.quick import MAX_QUICK_DURATION
+from cloudsched.domain.transitions.claim import MAX_QUICK_DURATION
 from cloudsched.engine.durable.no_journal import NoJournal
 from cloudsched.errors import InvalidInput, Misconfigured
 

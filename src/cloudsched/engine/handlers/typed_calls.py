@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.calls import start_call
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script
-    from cloudsched.domain.documents.source import Source
-    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.documents.task import Source, Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.durable.durable_run import DurableRun
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import timedelta
 
-    from cloudsched.domain.documents.source import Source
+    from cloudsched.domain.documents.task import Source
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.registry import Registry

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.builtin_handlers import FOLLOW_HANDLER
 from cloudsched.domain.documents.calendar import zone_key
-from cloudsched.domain.documents.person_handlers import FOLLOW_HANDLER
 from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow
 from cloudsched.engine.tasks.follow_changes import FollowChange, make_follower
 from cloudsched.engine.tasks.owner_zones import FollowedPerson

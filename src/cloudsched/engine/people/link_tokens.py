@@ -2,7 +2,7 @@
 
 The proof is an HMAC with a key that is made once and kept in the store, where no client can read it. It is not the
 secret that signs dispatches: that is rotated, and a link in an old mail has to work. Nor does the public function for
-links have it.
+links have it. Links that end mails of one category (RFC 8058) are here, too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,20 @@ import secrets
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.person import LinkKey
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.people.send_decision import without_channel
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.person import Person
+    from cloudsched.engine.people.people import People
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore, VersionedRecord
+
 
 _KEY_ID: Final = "current"
 
@@ -78,3 +84,37 @@ class LinkTokens:
 
 def _encode(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+_PURPOSE: Final = "unsubscribe"
+
+
+class UnsubscribeLinks:
+    """Makes such links, and does what they say."""
+
+    def __init__(self, tokens: LinkTokens, people: People) -> None:
+        self._tokens = tokens
+        self._people = people
+
+    def make(self, root: str, owner: str, category: Category) -> str:
+        """Return the address of a link."""
+        return f"{root}/v1/links/unsubscribe/{self._tokens.write(_PURPOSE, [owner, category])}"
+
+    def read(self, token: str) -> tuple[str, Category]:
+        """Return whom a link is for, by the last part of its path, and which category. Raises NotFound."""
+        try:
+            owner, category = self._tokens.read(_PURPOSE, token)
+            return owner, Category(category)
+        except ValueError:
+            raise NotFound("link", "…") from None
+
+    def follow(self, token: str) -> Category:
+        """End mails of a link's category; return it. Safe to repeat. Raises NotFound."""
+        owner, category = self.read(token)
+
+        def drop(person: Person) -> Person:
+            channels = without_channel(person, category, DeliveryChannel.EMAIL)
+            return person.model_copy(update={"channels": channels})
+
+        self._people.change(owner, drop)
+        return category

@@ -14,15 +14,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.budget import Budget
-from cloudsched.domain.documents.calendar import Calendar, CalendarLink, zone_key
-from cloudsched.domain.documents.feed import Feed
+from cloudsched.domain.documents.calendar import Calendar, CalendarLink, Feed, zone_key
 from cloudsched.domain.documents.held_batch import HeldBatch
-from cloudsched.domain.documents.person import ContactSecrets, MailLimit, Person
-from cloudsched.domain.documents.person_job import (
+from cloudsched.domain.documents.person import (
     MAX_PART_BYTES,
+    ContactSecrets,
     ExportCursor,
     ExportPart,
     ExportUsage,
+    MailLimit,
+    Person,
     PersonJob,
     job_id,
     part_id,

@@ -9,8 +9,8 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER
-from cloudsched.domain.documents.person_job import (
+from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER
+from cloudsched.domain.documents.person import (
     ExportCursor,
     ExportPart,
     JobKind,

@@ -5,6 +5,7 @@ Every adapter guarantees what the bullets say, and passes the contract suite in 
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.records import RecordStore, Version
     from cloudsched.engine.ports.search import SearchStore
     from cloudsched.engine.ports.task_query import TaskQuery
+
+
+def choose_shard(task_id: str, count: int) -> int:
+    """Return which shard of the store's indexes a task is in, of `count`."""
+    if count == 1:
+        return 0
+    return int.from_bytes(hashlib.blake2b(task_id.encode(), digest_size=8).digest(), "big") % count
 
 
 class InboxStore(Protocol):

@@ -7,10 +7,10 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.pull import MAX_SKILLS, QueueName, Skill  # noqa: F401, TC001 - fields of the model
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:

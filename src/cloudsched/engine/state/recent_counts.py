@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.person import MailLimit
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.engine.state.commits import compare_and_set
 
 if TYPE_CHECKING:

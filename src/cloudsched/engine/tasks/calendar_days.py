@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.calendars.days import MAX_CONTENT, WEEKENDS, WEEKENDS_CONTENT
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, calendar_key, link_id
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import InvalidSchedule
 

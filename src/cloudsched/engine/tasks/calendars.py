@@ -1,4 +1,7 @@
-"""Named calendars: write, read and delete them, and refresh those that are fetched from a URL."""
+"""Named calendars: write, read and delete them, and refresh those that are fetched from a URL.
+
+How often users may have something fetched is limited, so that nobody uses this service to send requests to others.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import (
     Calendar,
     HolidaySource,
@@ -15,31 +19,102 @@ from cloudsched.domain.documents.calendar import (
     is_calendar_name,
     is_owned_key,
 )
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.documents.person import secret_hash
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.replan_calendars import replan_calendars
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.engine.state.recent_counts import count_recent
 from cloudsched.engine.tasks.calendar_days import find_calendar
-from cloudsched.engine.tasks.calendar_replan import FollowedCalendar
-from cloudsched.engine.tasks.fetch_limits import FetchLimits
 from cloudsched.engine.tasks.follow_changes import FollowChange, make_follower
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.errors import InvalidInput, NotFound, QuotaExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import date
+    from datetime import date, datetime
     from random import Random
 
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.calendar_sources import CalendarSource
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import VersionedRecord
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
+
+
+MAX_FOR_OWNER: Final = 30
+"""How many calendars a user may have fetched in a day by writing them; those that are refreshed do not count."""
+MAX_FROM_HOST: Final = 20
+"""How many are fetched from one host in a minute, for all users together."""
+_DAY: Final = timedelta(days=1)
+_MINUTE: Final = timedelta(minutes=1)
+
+
+class FetchLimits:
+    """Counts fetches before they are made.
+
+    Args:
+        records: Where they are counted.
+        clock: The current time.
+    """
+
+    def __init__(self, records: RecordStore, clock: Clock) -> None:
+        self._records = records
+        self._clock = clock
+
+    def count(self, owner: str, host: str) -> None:
+        """Count one more fetch for an owner from a host.
+
+        Raises:
+            QuotaExceeded: There were enough; it says when the next one may be made.
+        """
+        if owner != SYSTEM_OWNER:
+            self._count(secret_hash("calendar owner", owner), MAX_FOR_OWNER, _DAY, "calendars fetched in a day")
+        quota = "calendars fetched from one host in a minute"
+        self._count(secret_hash("calendar host", host.casefold()), MAX_FROM_HOST, _MINUTE, quota)
+
+    def _count(self, key: str, limit: int, span: timedelta, quota: str) -> None:
+        def require_room(recent: Sequence[datetime], now: datetime) -> None:
+            if len(recent) >= limit:
+                seconds = -(-(recent[0] + span - now) // timedelta(seconds=1))
+                raise QuotaExceeded(quota, limit, f"Try again in {seconds} seconds, or give the days as text.", seconds)
+
+        count_recent(self._records, self._clock, key, span, require_room)
+
+
+class FollowedCalendar:
+    """A calendar that tasks name; see `Followed`."""
+
+    def __init__(self, records: RecordStore, key: str) -> None:
+        self._records = records
+        self.key = key
+
+    def load(self) -> VersionedRecord[Calendar] | None:
+        """Return the calendar; None if it was deleted."""
+        return self._records.load(Calendar, self.key)
+
+    def revision_of(self, record: Calendar) -> int:
+        """Return how often its days have changed."""
+        return record.revision
+
+    def depends(self, task: Task) -> bool:
+        """Return whether the task names the calendar."""
+        return any(rule.id == self.key for rule in task.schedule.calendars)
+
+    def replan(self, task: Task, record: Calendar, now: datetime) -> Transition:
+        """Return the task planned with the days as they are now."""
+        return replan_calendars(task, {self.key: record.content}, now)
+
+    def is_missing_over(self, since: timedelta) -> bool:  # noqa: ARG002 - a part of the protocol
+        """Return True: only calendars that were there have a follower, so one that is not was deleted."""
+        return True
+
 
 _REFRESH_EVERY: Final = timedelta(days=1)
 _REFRESH_JITTER: Final = timedelta(hours=1)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.claim import fits_quick
 from cloudsched.domain.transitions.drafts import to_wire_fields
-from cloudsched.domain.transitions.quick import fits_quick
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, InvalidSchedule, KeyReused, NotAllowed, NotFound

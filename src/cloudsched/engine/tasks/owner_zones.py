@@ -8,9 +8,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import zone_key
 from cloudsched.domain.documents.person import Person
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.follow_owner import follow_owner
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, resolve_schedule, write_link
 from cloudsched.errors import InvalidSchedule

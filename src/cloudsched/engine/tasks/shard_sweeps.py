@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
-from cloudsched.engine.ports.shards import choose_shard
+from cloudsched.engine.ports.store import choose_shard
 from cloudsched.engine.tasks.sweep_notes import SweepNote
 from cloudsched.engine.tasks.sweeper import Sweep, map_in_threads
 from cloudsched.errors import InvalidInput, QueueUnavailable, VersionConflict

@@ -6,9 +6,9 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.zone_release import ZONE_RELEASE_ID, ZoneRelease
 from cloudsched.domain.recurrence import time_zones

@@ -18,10 +18,10 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.budget import WARNING_SHARE, Budget
-from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import month_of
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget

@@ -15,7 +15,7 @@ from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.feed import Feed
+    from cloudsched.domain.documents.calendar import Feed
     from cloudsched.web.api.operation import ApiCall
 
 _CACHED_FOR = 900

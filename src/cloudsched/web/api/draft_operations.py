@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from werkzeug.wrappers import Response
 
 from cloudsched import app
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, spend_from, take_part
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.tokens import Requester

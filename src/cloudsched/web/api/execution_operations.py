@@ -9,11 +9,10 @@ from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.domain.documents.responses import Deliveries
 from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.engine.tasks.execution_search import find_executions_with_tasks
+from cloudsched.engine.tasks.execution_search import find_executions_with_tasks, load_execution, load_sealed_log
+from cloudsched.engine.tasks.execution_search import list_executions as list_task_executions
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
-from cloudsched.engine.tasks.open_executions import list_executions as list_task_executions
-from cloudsched.engine.tasks.open_executions import load_execution, load_sealed_log
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation

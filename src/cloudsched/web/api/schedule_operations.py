@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.calendars.notes import describe_ends
+from cloudsched.domain.calendars.calendar_recurrence import describe_ends
 from cloudsched.domain.documents import responses
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.engine.tasks.owner_zones import find_owner_zone, resolve_for_owner

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents import responses
-from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
 from cloudsched.domain.documents.overview_responses import TaskCount
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.drafts.tokens import FIELD
 from cloudsched.engine.tasks import explanations as explain

@@ -18,7 +18,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.subjects import is_subject
+from cloudsched.domain.documents.authority import is_subject
 from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.web.auth.roles import OWNER_ROLES, Caller, Role, describe_subject, format_role, parse_role
 

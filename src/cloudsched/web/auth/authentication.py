@@ -20,7 +20,7 @@ from cloudsched.adapters.google.id_tokens import (
     GoogleTokenVerifier,
     decode_unverified,
 )
-from cloudsched.domain.documents.subjects import is_subject
+from cloudsched.domain.documents.authority import is_subject
 from cloudsched.domain.local_requests import find_detour, find_foreign_name, is_loopback
 from cloudsched.errors import Forbidden, InvalidInput, Misconfigured, Unauthenticated
 from cloudsched.web.auth.api_keys import ApiKeys

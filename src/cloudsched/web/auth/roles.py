@@ -27,8 +27,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.closed_sets import complete_table
-from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
-from cloudsched.domain.documents.subjects import MAX_OWNER, RESERVED_SUBJECTS, SYSTEM_OWNER, is_subject
+from cloudsched.domain.documents.authority import (
+    MAX_OWNER,
+    RESERVED_SUBJECTS,
+    SYSTEM_OWNER,
+    EventSender,
+    Requesters,
+    SenderRole,
+    is_subject,
+)
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:

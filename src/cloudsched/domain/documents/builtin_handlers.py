@@ -1,4 +1,4 @@
-"""What a task says that the built-in handler `assistant` does."""
+"""The names of built-in handlers that other code compares with, and the payload of `assistant`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from cloudsched.domain.documents.document import WireModel
 
 ASSISTANT_HANDLER: Final = "assistant"
 """The name of the handler. It has no prefix: people name it themselves."""
+ERASE_HANDLER: Final = "cloudsched.erase-person"
+EXPORT_HANDLER: Final = "cloudsched.export-person"
+FOLLOW_HANDLER: Final = "cloudsched.follow-person"
+"""The name of the handler of the tasks that plan again what follows a person to another time zone."""
 MAX_TOOLS: Final = 20
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.task_query import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
     from cloudsched.local.embedded_app import Embedded, embedded
+    from cloudsched.local.embedded_page import Visitor
     from cloudsched.web.functions import asgi, wsgi
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "TaskDraft",
     "TaskQuery",
     "TaskStatus",
+    "Visitor",
     "asgi",
     "embedded",
     "wsgi",
@@ -83,6 +85,7 @@ _HOMES = {
     "engine.handlers.dependencies": ("Depends",),
     "engine.ports.task_query": ("TaskQuery",),
     "local.embedded_app": ("Embedded", "embedded"),
+    "local.embedded_page": ("Visitor",),
     "web.functions": ("asgi", "wsgi"),
     "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "StepFailed"),
 }

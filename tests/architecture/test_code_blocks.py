@@ -35,7 +35,7 @@ RUN_ELSEWHERE = {
     "fastapi.md": "recipes/test_web_frameworks.py",
     "flask.md": "recipes/test_web_frameworks.py",
     "django.md": "recipes/test_django.py",
-    "embedded.md": "stories/test_embedded_servers.py",
+    "embedded.md": "embedded_services.py",
     "database.md": "recipes/test_sqlalchemy.py",
     "outbox.md": "recipes/test_outbox.py",
     "pubsub.md": "recipes/test_pushed_events.py",

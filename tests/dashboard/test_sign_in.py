@@ -12,7 +12,7 @@ from tests.dashboard.conftest import make_app
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.dashboard.guard import LOCAL_HOSTS
-from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, SignIn
+from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, ProcessSessions, SignIn
 from cloudsched.local.stack import run_stack
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -72,7 +72,7 @@ def test_a_key_opens_the_page_that_was_asked_for(keyed: str) -> None:
     """The cookie is for this page alone, no script reads it, no other site sends it, and it is not the key."""
     session, response = sign_in(keyed, ADMIN[0], then="tasks/t?tz=UTC")
     assert response.status_code == 303
-    assert response.headers["Location"].endswith("/ui/tasks/t?tz=UTC")
+    assert requests.compat.urljoin(response.url, response.headers["Location"]) == f"{keyed}tasks/t?tz=UTC"
     cookie = response.headers["Set-Cookie"]
     for part in ("HttpOnly", "SameSite=Strict", "Path=/ui/"):
         assert part in cookie
@@ -210,7 +210,8 @@ def test_sessions_end_and_are_bounded(keyed: str, monkeypatch: pytest.MonkeyPatc
     from cloudsched.dashboard.application import Dashboard  # noqa: PLC0415 - likewise
 
     url = keyed.removesuffix("/ui/")
-    pages = SignIn(lambda key: Client(url, key=key), lambda client: Dashboard(client, place="here"), LOCAL_HOSTS)
+    sessions = ProcessSessions(lambda key: Client(url, key=key), lambda client: Dashboard(client, place="here"))
+    pages = SignIn(sessions, LOCAL_HOSTS)
     now = [0.0]
     monkeypatch.setattr("cloudsched.dashboard.sign_in.time.monotonic", lambda: now[0])
     monkeypatch.setattr(module, "SESSIONS", 2)

@@ -13,7 +13,7 @@ from cloudsched.errors import CloudschedError, NotFound
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-    from cloudsched.client.client import Client
+    from cloudsched.client.flow import FlowRunner
     from cloudsched.client.responses import ApiResponse
 
 Json = dict[str, Any]
@@ -23,10 +23,10 @@ class Api:
     """Asks one API.
 
     Args:
-        client: Its client, with the credentials of whoever looks.
+        client: Its client, or what else sends requests to it, with the credentials of whoever looks.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: FlowRunner) -> None:
         self._client = client
         self._describe = lru_cache(maxsize=2000)(self._ask_for_words)
 

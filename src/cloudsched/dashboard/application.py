@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-    from cloudsched.client.client import Client
+    from cloudsched.client.flow import FlowRunner
     from cloudsched.dashboard.task_view import TaskPage
     from cloudsched.dashboard.time_view import LocalClock
 
@@ -49,6 +49,13 @@ def serve_file(name: str, request: Request) -> Response:
     response.headers["Cache-Control"] = "no-cache"
     response.add_etag()
     return response.make_conditional(request)
+
+
+def find_entrance(request: Request) -> Response | None:
+    """Return the way from the mount's path to its root, ``/ops`` to ``/ops/``: addresses are relative to that."""
+    if request.path.strip("/") or request.environ.get("PATH_INFO"):
+        return None
+    return Response(status=308, headers={"Location": f"{request.root_path.rpartition('/')[2]}/"})
 
 
 LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
@@ -192,7 +199,7 @@ class Dashboard:
     """Serves the pages of one API.
 
     Args:
-        client: The API's client, with the credentials of whoever looks.
+        client: The API's client, or what else sends requests to it, with the credentials of whoever looks.
         place: What the foot says about where this is.
         clock: The local stack's clock; None beside a deployment.
         hosts: The names by which this server may be called; None for any, behind a proxy that checks them.
@@ -201,7 +208,7 @@ class Dashboard:
 
     def __init__(
         self,
-        client: Client,
+        client: FlowRunner,
         *,
         place: str,
         clock: LocalClock | None = None,
@@ -225,8 +232,9 @@ class Dashboard:
         refusal = find_refusal(request, self._hosts, has_sign_in=self._has_sign_in)
         if refusal is not None:
             return Response(refusal, status=403, mimetype="text/plain")
-        if not request.path.strip("/") and not request.environ.get("PATH_INFO"):
-            return Response(status=308, headers={"Location": f"{request.root_path.rpartition('/')[2]}/"})
+        entrance = find_entrance(request)
+        if entrance is not None:
+            return entrance
         try:
             endpoint, arguments = MAP.bind_to_environ(request.environ).match()
         except HTTPException as error:

@@ -15,13 +15,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard.api import Api
-from cloudsched.dashboard.application import serve_file
+from cloudsched.dashboard.application import find_entrance, serve_file
 from cloudsched.dashboard.guard import find_refusal, protect
 from cloudsched.errors import CloudschedError
 
@@ -39,6 +39,26 @@ SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
 _LONGEST_KEY, _LONGEST_ADDRESS = 4096, 2000
 
 
+class Sessions(Protocol):
+    """Who is signed in."""
+
+    def start(self, key: str) -> str:
+        """Sign somebody in; return what the browser keeps. Raises CloudschedError if the API refuses the key."""
+        ...
+
+    def find(self, token: str) -> Dashboard | None:
+        """Return the page of a session; None if there is none, or it has ended."""
+        ...
+
+    def end(self, token: str) -> None:
+        """End a session, if there is one."""
+        ...
+
+    def close(self) -> None:
+        """End what ends with the process."""
+        ...
+
+
 @dataclass(slots=True)
 class _Session:
     client: Client
@@ -46,33 +66,54 @@ class _Session:
     ends_at: float
 
 
-class SignIn:
-    """Asks for a key, and serves the pages with it.
+class ProcessSessions:
+    """Sessions in the memory of one process.
 
     Args:
         open_client: Opens a client that acts with a key.
         make_page: Makes the pages of a client.
-        hosts: The names by which this server may be called; None for any.
     """
 
-    def __init__(
-        self,
-        open_client: Callable[[str], Client],
-        make_page: Callable[[Client], Dashboard],
-        hosts: frozenset[str] | None,
-    ) -> None:
+    def __init__(self, open_client: Callable[[str], Client], make_page: Callable[[Client], Dashboard]) -> None:
         self._open_client = open_client
         self._make_page = make_page
-        self._hosts = hosts
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._lock = threading.Lock()
-        folder = FileSystemLoader(Path(__file__).parent / "templates")
-        self._templates = Environment(loader=folder, autoescape=True, undefined=StrictUndefined)
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Serve a request."""
-        request = Request(environ)
-        return protect(self._respond(request))(environ, start_response)
+    def start(self, key: str) -> str:
+        """Sign somebody in; see `Sessions`."""
+        client = self._open_client(key)
+        try:
+            Api(client).get("/v1/caller")
+        except CloudschedError:
+            client.close()
+            raise
+        token = secrets.token_urlsafe(32)
+        with self._lock:
+            self._sessions[token] = _Session(client, self._make_page(client), time.monotonic() + SESSION_SECONDS)
+            ended = [self._sessions.popitem(last=False)[1] for _ in range(len(self._sessions) - SESSIONS)]
+        for session in ended:
+            session.client.close()
+        return token
+
+    def find(self, token: str) -> Dashboard | None:
+        """Return the page of a session; see `Sessions`."""
+        with self._lock:
+            session = self._sessions.get(token)
+            if session is None:
+                return None
+            if session.ends_at > time.monotonic():
+                self._sessions.move_to_end(token)
+                return session.page
+        self.end(token)
+        return None
+
+    def end(self, token: str) -> None:
+        """End a session, if there is one."""
+        with self._lock:
+            session = self._sessions.pop(token, None)
+        if session is not None:
+            session.client.close()
 
     def close(self) -> None:
         """Sign everybody out."""
@@ -82,24 +123,51 @@ class SignIn:
         for session in ended:
             session.client.close()
 
+
+class SignIn:
+    """Asks for a key, and serves the pages with it.
+
+    Args:
+        sessions: Who is signed in.
+        hosts: The names by which this server may be called; None for any.
+    """
+
+    def __init__(self, sessions: Sessions, hosts: frozenset[str] | None) -> None:
+        self._sessions = sessions
+        self._hosts = hosts
+        folder = FileSystemLoader(Path(__file__).parent / "templates")
+        self._templates = Environment(loader=folder, autoescape=True, undefined=StrictUndefined)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
+        request = Request(environ)
+        return protect(self._respond(request))(environ, start_response)
+
+    def close(self) -> None:
+        """End what ends with the process."""
+        self._sessions.close()
+
     def _respond(self, request: Request) -> Response:  # noqa: PLR0911 - one answer for each kind of request
         refusal = find_refusal(request, self._hosts, has_sign_in=True)
         if refusal is not None:
             return Response(refusal, status=HTTPStatus.FORBIDDEN, mimetype="text/plain")
+        entrance = find_entrance(request)
+        if entrance is not None:
+            return entrance
         if request.path == SIGN_IN and request.method == "POST":
             return self._sign_in(request)
         token = request.cookies.get(_cookie_name(request), "")
         if request.path == SIGN_OUT and request.method == "POST":
-            self._end(token)
+            self._sessions.end(token)
             return self._ask(request, "You are signed out.", HTTPStatus.OK)
-        session = self._find(token)
+        page = self._sessions.find(token)
         if request.path.startswith("/static/"):
             return serve_file(request.path.removeprefix("/static/"), request)
-        if session is None:
+        if page is None:
             return self._ask(request, "Who are you?")
-        response = session.page.respond(request)
+        response = page.respond(request)
         if response.status_code == HTTPStatus.UNAUTHORIZED:  # the key has been taken back since
-            self._end(token)
+            self._sessions.end(token)
             return self._ask(request, "The key is no longer valid.")
         return response
 
@@ -107,19 +175,11 @@ class SignIn:
         key = request.form.get("key", "").strip()
         if not key or len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable():
             return self._ask(request, "That is no key.")
-        client = self._open_client(key)
         try:
-            Api(client).get("/v1/caller")
+            token = self._sessions.start(key)
         except CloudschedError as error:
-            client.close()
             return self._ask(request, str(error))
-        self._end(request.cookies.get(_cookie_name(request), ""))
-        token = secrets.token_urlsafe(32)
-        with self._lock:
-            self._sessions[token] = _Session(client, self._make_page(client), time.monotonic() + SESSION_SECONDS)
-            ended = [self._sessions.popitem(last=False)[1] for _ in range(len(self._sessions) - SESSIONS)]
-        for session in ended:
-            session.client.close()
+        self._sessions.end(request.cookies.get(_cookie_name(request), ""))
         response = Response(status=HTTPStatus.SEE_OTHER, headers={"Location": _find_way_back(request)})
         response.set_cookie(
             _cookie_name(request),
@@ -131,23 +191,6 @@ class SignIn:
             samesite="Strict",
         )
         return response
-
-    def _find(self, token: str) -> _Session | None:
-        with self._lock:
-            session = self._sessions.get(token)
-            if session is None:
-                return None
-            if session.ends_at > time.monotonic():
-                self._sessions.move_to_end(token)
-                return session
-        self._end(token)
-        return None
-
-    def _end(self, token: str) -> None:
-        with self._lock:
-            session = self._sessions.pop(token, None)
-        if session is not None:
-            session.client.close()
 
     def _ask(self, request: Request, what: str, status: HTTPStatus = HTTPStatus.UNAUTHORIZED) -> Response:
         root = "../" * request.path.strip("/").count("/") or "./"
@@ -165,10 +208,10 @@ def _cookie_name(request: Request) -> str:
 
 
 def _find_way_back(request: Request) -> str:
-    """Return the address that was asked for at first, below the mount; never one elsewhere."""
+    """Return the address that was asked for at first, relative to the mount; never one elsewhere."""
     then = request.form.get("then", "")
     path = then.partition("?")[0]
     is_below = len(then) <= _LONGEST_ADDRESS and then.isascii() and then.isprintable() and "\\" not in then
     if not is_below or then.startswith("/") or ":" in path or ".." in path.split("/"):
         then = ""
-    return f"{request.root_path}/{then}"
+    return f"./{then}"

@@ -128,7 +128,7 @@ class DashboardMount:
 
     def _make_dashboard(self, clock: StackClock) -> WSGIApplication:
         from cloudsched.dashboard.application import Dashboard  # noqa: PLC0415 - see the module's docstring
-        from cloudsched.dashboard.sign_in import SignIn  # noqa: PLC0415 - likewise
+        from cloudsched.dashboard.sign_in import ProcessSessions, SignIn  # noqa: PLC0415 - likewise
 
         def make_page(client: Client) -> Dashboard:
             place = f"local stack at {self._url.partition('://')[2]}"
@@ -136,7 +136,7 @@ class DashboardMount:
 
         if self._is_open:
             return make_page(self._parts.enter_context(_open_client(self._url)))
-        sign_in = SignIn(lambda key: _open_client(self._url, key), make_page, LOCAL_HOSTS)
+        sign_in = SignIn(ProcessSessions(lambda key: _open_client(self._url, key), make_page), LOCAL_HOSTS)
         self._parts.callback(sign_in.close)
         return sign_in
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cloudsched.app import App
+    from cloudsched.local.embedded_page import EmbeddedPage, Identify
     from cloudsched.web.functions import AsgiApplication
 
 log = logging.getLogger(__name__)
@@ -46,15 +47,19 @@ class Embedded:
     Use it in a ``with``, as the `lifespan` of an ASGI service, or call `start` and `stop`. It takes no signals and
     changes no logging; all of its threads are daemons, and an exit of the interpreter stops it.
 
-    It is a WSGI application: the API, to be mounted under a prefix. `asgi` is the same for ASGI.
+    It is a WSGI application, to be mounted under a prefix: the API, and the page if there is one. `asgi` is the same
+    for ASGI.
     """
 
-    def __init__(self, app: App, data: Path, settings: Settings | None, threads: int) -> None:
+    def __init__(
+        self, app: App, data: Path, settings: Settings | None, threads: int, page: EmbeddedPage | None
+    ) -> None:
         self._app = app
         self._data = data
         self._settings = settings
         self._threads = threads
         self._application = make_application(app, is_mounted=True)
+        self._page = page
         self._parts: ExitStack | None = None
         self._runs = threading.Event()
         self._starting = threading.Lock()
@@ -74,14 +79,16 @@ class Embedded:
         self.stop()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Serve a request to the API."""
+        """Serve a request to the API, or for the page."""
+        if self._page is not None and self._page.is_for(environ.get("PATH_INFO", "")):
+            return self._page(environ, start_response)
         return self._application(environ, start_response)
 
     def asgi(self, *, threads: int = THREADS) -> AsgiApplication:
-        """Return the API as an ASGI application, which serves so many requests at the same time."""
+        """Return the same as an ASGI application, which serves so many requests at the same time."""
         from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - WSGI servers do without it
 
-        return cast("AsgiApplication", WSGIMiddleware(cast("Any", self._application), workers=threads))
+        return cast("AsgiApplication", WSGIMiddleware(cast("Any", self), workers=threads))
 
     @asynccontextmanager
     async def lifespan(self, _service: object) -> AsyncIterator[None]:
@@ -198,7 +205,12 @@ class _Role:
 
 
 def embedded(
-    app: App, data: str | Path, *, settings: Settings | None = None, threads: int = DEFAULT_WORKERS
+    app: App,
+    data: str | Path,
+    *,
+    settings: Settings | None = None,
+    threads: int = DEFAULT_WORKERS,
+    page: bool | Identify = False,
 ) -> Embedded:
     """Return what runs an app's tasks inside this process, once it is started; see `Embedded`.
 
@@ -207,8 +219,16 @@ def embedded(
         data: The folder of the store's file; created if necessary.
         settings: The settings; read from the environment if None. The store and the queue that they name are not used.
         threads: The most handlers that run at the same time.
+        page: Whether the page is served beside the API; people sign in to it with a key of the API. Or a function of
+            yours that says who looks: it takes the WSGI environ, or the request of Django or Flask, and returns a
+            `Visitor`, or None for somebody who may not.
     """
-    return Embedded(app, Path(data), settings, threads)
+    served = None
+    if page:
+        from cloudsched.local.embedded_page import EmbeddedPage  # noqa: PLC0415 - it takes as long as all the rest
+
+        served = EmbeddedPage(app, Path(data), page if callable(page) else None)
+    return Embedded(app, Path(data), settings, threads, served)
 
 
 _ACTIVE: Final[dict[Embedded, tuple[App, FolderLock]]] = {}

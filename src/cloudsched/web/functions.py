@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
     from cloudsched.app import App
+    from cloudsched.web.auth.roles import Caller
 
     Message = MutableMapping[str, Any]
     AsgiApplication = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Any]
@@ -51,12 +52,19 @@ TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 """The header with a dispatch's token."""
 
 
-def serve_api(app: App, request: Request, *, is_mounted: bool = False) -> Response:
-    """Serve a client; see `cloudsched.web.api.router`. `is_mounted` is explained at `serve_sweep`."""
+def serve_api(app: App, request: Request, *, is_mounted: bool = False, caller: Caller | None = None) -> Response:
+    """Serve a client; see `cloudsched.web.api.router`.
+
+    Args:
+        app: The app whose API it is.
+        request: The request.
+        is_mounted: As for `serve_sweep`.
+        caller: Who calls, if code of this process knows it; None to authenticate the request.
+    """
     from cloudsched.web.api.router import Api  # noqa: PLC0415 - the other two functions start without it
 
     with _trace_request(app, request, is_mounted=is_mounted):
-        return Api(app).handle(request)
+        return Api(app, caller=caller).handle(request)
 
 
 def serve_links(app: App, request: Request) -> Response:

@@ -14,7 +14,7 @@ not allowed: callers authenticate by headers, and there are no cookies.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from werkzeug.exceptions import HTTPException
 from werkzeug.exceptions import NotFound as HttpNotFound
@@ -107,6 +107,8 @@ _ROUTES = Map(
 )
 
 
+API_PATHS: Final = frozenset(each.path.split("/")[1] for each in OPERATIONS)
+"""How the API's paths begin: below a mount, all others are for somebody else."""
 _LINKS = "/v1/links/"
 _SECRETS = frozenset({"feedSecret", "linkToken"})
 """The parts of paths that are credentials."""
@@ -115,9 +117,10 @@ _SECRETS = frozenset({"feedSecret", "linkToken"})
 class Api:
     """Serves the API for one app."""
 
-    def __init__(self, app: App, *, only_links: bool = False) -> None:
-        """Take the app, and whether to serve nothing but what people open by a link."""
+    def __init__(self, app: App, *, only_links: bool = False, caller: Caller | None = None) -> None:
+        """Take the app, whether to serve nothing but what people open by a link, and who calls, if that is known."""
         self._app = app
+        self._caller = caller
         self._only_links = only_links
 
     def handle(self, request: Request) -> Response:
@@ -175,7 +178,7 @@ class Api:
     def _authenticate(self, operation: Operation, request: Request) -> Caller:
         if operation.right is None:
             return NOBODY
-        caller = authenticator_for(self._app.container.settings).authenticate(request)
+        caller = self._caller or authenticator_for(self._app.container.settings).authenticate(request)
         caller.require(operation.right)
         return caller
 

@@ -16,7 +16,7 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import is_subject
 from cloudsched.errors import Misconfigured, Unauthenticated
@@ -25,6 +25,8 @@ from cloudsched.web.auth.roles import OWNER_ROLES, Caller, Role, describe_subjec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+KEY_PREFIX: Final = "csk_"
+"""How every key begins, and no token."""
 _NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(r"csk_([A-Za-z0-9-]{1,64})_([A-Za-z0-9_-]{43})")

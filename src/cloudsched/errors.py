@@ -34,6 +34,7 @@
     │   ├── QueueUnavailable
     │   ├── ModelUnavailable         the language model did not answer, or not in time
     │   ├── InterpreterUnavailable   the script interpreter did not start, or died
+    │   ├── NotReady                 threads of this process cannot do their work at present; it goes on trying
     │   └── DeliveryDelayed      a message could not be handed over now; `retry_after` says when to try again
     ├── DeliveryRefused              a message will not be accepted, however often it is sent
     │   └── AddressGone              its recipient no longer exists there: send nothing to that address again
@@ -347,6 +348,20 @@ class ModelUnavailable(Unavailable):
 
 class InterpreterUnavailable(Unavailable):
     """The script interpreter did not start, or died while running."""
+
+
+class NotReady(Unavailable):
+    """Threads of this process cannot do their work at present; it goes on trying.
+
+    Attributes:
+        faults: What keeps them from it, by their names.
+    """
+
+    def __init__(self, faults: dict[str, str]) -> None:
+        self.faults = faults
+        reason = ", ".join(f"{name} {fault}" for name, fault in faults.items())
+        super().__init__("This process", reason)
+        self.args = (f"This process goes on trying, but {reason}. Its log says why.",)
 
 
 class UnusableAnswer(CloudschedError):

@@ -151,6 +151,6 @@ def test_an_idle_server_stops_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     others = set(threading.enumerate())
     with serve_echo() as address:
         assert ask(address) == b"hello"
-        (thread,) = [each for each in {*threading.enumerate()} - others if each.name == "web-server"]
+        (thread,) = [each for each in {*threading.enumerate()} - others if each.name == "cloudsched-web-server"]
     thread.join(WAIT_SECONDS)
     assert not thread.is_alive()

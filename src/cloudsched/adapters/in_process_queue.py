@@ -16,6 +16,7 @@ from collections import OrderedDict
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from cloudsched.engine.ports.service_threads import ServiceThread, tell_recovered
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -98,8 +99,7 @@ class InProcessDispatcher:
         self._due: list[_DueMessage] = []
         self._is_closed = False
         self._workers = [
-            threading.Thread(target=self._work, name=f"cloudsched-worker-{number}", daemon=True)
-            for number in range(1, workers + 1)
+            ServiceThread(f"cloudsched-worker-{number}", self._deliver_next) for number in range(1, workers + 1)
         ]
 
     def start(self) -> None:
@@ -139,6 +139,8 @@ class InProcessDispatcher:
         """
         with self._lock:
             self._is_closed = True
+            for each in self._workers:
+                each.stop()
             self._is_earlier.notify_all()
             self._is_free.notify_all()
         deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
@@ -160,14 +162,18 @@ class InProcessDispatcher:
         if self._heap[0] is pending:
             (self._is_earlier if self._is_watched else self._is_free).notify()
 
-    def _work(self) -> None:
-        while (pending := self._take()) is not None:
-            try:
-                self._deliver(pending.message.body, pending.message.token)
-            except BaseException:  # noqa: BLE001 - the worker thread must survive any exception
-                self._redeliver(pending)
-            else:
-                self._remember(pending.message.name)
+    def _deliver_next(self) -> float | None:
+        """Wait for a dispatch that is due, and deliver it. What a handler raises is no fault of the thread."""
+        pending = self._take()
+        if pending is None:
+            return None
+        try:
+            self._deliver(pending.message.body, pending.message.token)
+        except BaseException:  # noqa: BLE001 - whatever a handler raises
+            self._redeliver(pending)
+        else:
+            self._remember(pending.message.name)
+        return 0.0
 
     def _take(self) -> _PendingMessage | None:
         """Wait for a dispatch that is due, and return it; None once the queue is closed."""
@@ -179,6 +185,7 @@ class InProcessDispatcher:
                     if not self._is_watched:
                         self._is_free.notify()
                     return pending
+                tell_recovered()
                 if self._is_watched:
                     self._is_free.wait()
                 else:
@@ -188,8 +195,10 @@ class InProcessDispatcher:
     def _find_due(self) -> None:
         now = self._clock.now()
         while self._heap and self._heap[0].at <= now:
-            pending = heapq.heappop(self._heap)
-            heapq.heappush(self._due, _DueMessage(pending.message.priority.rank, pending.at, pending.number, pending))
+            pending = self._heap[0]
+            due = _DueMessage(pending.message.priority.rank, pending.at, pending.number, pending)
+            heapq.heappush(self._due, due)  # if memory ends between the two, it is delivered twice, which harms nothing
+            heapq.heappop(self._heap)
 
     def _watch_time(self) -> None:
         """Wait until the next dispatch may be due, or the clock is to be read again."""
@@ -202,13 +211,13 @@ class InProcessDispatcher:
 
     def _redeliver(self, pending: _PendingMessage) -> None:
         wait = min(INITIAL_BACKOFF * 2 ** min(pending.failures, 20), MAX_BACKOFF)
-        _LOG.warning(
-            "Dispatch %s was not accepted; it will be redelivered in %s.", pending.message.name, wait, exc_info=True
-        )
         at = self._clock.now() + wait
         with self._lock:
             if not self._is_closed:
                 self._put(_PendingMessage(at, next(self._numbers), pending.message, pending.failures + 1))
+        _LOG.warning(
+            "Dispatch %s was not accepted; it will be redelivered in %s.", pending.message.name, wait, exc_info=True
+        )
 
     def _remember(self, name: str) -> None:
         with self._lock:

@@ -43,17 +43,31 @@ def build_health(health: Json, counts: Json, visit: Visit) -> list[HealthRow]:
     """Return how store, queue and sweep are; the sweep only to those who see the tasks of all owners.
 
     Args:
-        health: What ``/readyz`` says; empty if it does not answer.
+        health: What ``/readyz`` says, or ``/healthz`` where that is not ready; empty if neither answers.
         counts: What ``/v1/overview`` says; empty if it does not answer.
         visit: Who looks.
     """
-    return [_build_store(health), _build_queue(health, counts, visit), *_build_sweep(counts, visit)]
+    return [
+        *_build_store(health),
+        _build_queue(health, counts, visit),
+        *_build_sweep(counts, visit),
+        *_build_threads(health),
+    ]
 
 
-def _build_store(health: Json) -> HealthRow:
-    if not health:
-        return HealthRow("Store", _bad("does not answer"), None, "What you see may be older than it seems.")
-    return HealthRow("Store", _well("answers"), None, "")
+def _build_store(health: Json) -> Iterator[HealthRow]:
+    if health.get("faults"):
+        return  # that is why the process is not ready, and its store may answer or not
+    if not health or health.get("status") == "ok":
+        yield HealthRow("Store", _bad("does not answer"), None, "What you see may be older than it seems.")
+    else:
+        yield HealthRow("Store", _well("answers"), None, "")
+
+
+def _build_threads(health: Json) -> Iterator[HealthRow]:
+    if faults := health.get("faults"):
+        told = ", ".join(f"{name} {fault}" for name, fault in sorted(faults.items()))
+        yield HealthRow("Process", _bad("has trouble"), None, f"It goes on trying, but {told}.")
 
 
 def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
@@ -166,7 +180,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         "queues": api.get("/v1/queues")["queues"],
         "needs": fetch_needs(api, visit, [each for each in open_ones if each["status"] == "SUSPENDED"]),
         "counts": api.find("/v1/overview") or {},
-        "health": api.find("/readyz") or {},
+        "health": api.find("/readyz") or api.find("/healthz") or {},
     }
 
 

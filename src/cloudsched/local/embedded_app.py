@@ -14,11 +14,13 @@ import os
 import secrets
 import threading
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.config.settings import Settings
+from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.local.folder_lock import FolderLock
 from cloudsched.local.hand_over import HandOverDispatcher, HandOverListener
@@ -143,35 +145,30 @@ class Embedded:
         role = _Role(app, runner, dispatcher, listener if lock.excludes_others else None)
         parts.callback(self._runs.clear)
         parts.callback(role.end)
-        stopped = threading.Event()
         if lock.acquire():
             role.begin()
             self._runs.set()
         else:
-            waiting = threading.Thread(
-                target=self._take_over, args=(lock, role, stopped), name="cloudsched-takeover", daemon=True
-            )
+            waiting = ServiceThread("cloudsched-takeover", partial(self._take_over, lock, role))
             waiting.start()
             parts.callback(waiting.join)
-            parts.callback(stopped.set)
+            parts.callback(waiting.stop)
         atexit.register(self.stop)
         parts.callback(atexit.unregister, self.stop)
 
-    def _take_over(self, lock: FolderLock, role: _Role, stopped: threading.Event) -> None:
-        """Wait until the process that runs the tasks has ended, and take its place."""
-        while not stopped.wait(TAKEOVER_SECONDS):
-            try:
-                if not lock.acquire():
-                    continue
-                role.begin()
-            except Exception:
-                log.exception("This process cannot run the tasks yet; it tries again.")
-                role.end()
-                lock.yield_to_others()
-            else:
-                self._runs.set()
-                log.info("This process runs the tasks now.", extra={"action": "taken_over"})
-                return
+    def _take_over(self, lock: FolderLock, role: _Role) -> float | None:
+        """Take the place of the process that runs the tasks if it has ended; look again in a while if not."""
+        if not lock.acquire():
+            return TAKEOVER_SECONDS
+        try:
+            role.begin()
+        except BaseException:
+            role.end()
+            lock.yield_to_others()
+            raise
+        self._runs.set()
+        log.info("This process runs the tasks now.", extra={"action": "taken_over"})
+        return None
 
 
 class _Role:

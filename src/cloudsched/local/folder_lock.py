@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 
 try:
@@ -94,10 +94,10 @@ class FolderLock:
         self._file.close()
 
     def release_after(self, work: Callable[[], object]) -> None:
-        """Release the lock when a function has returned; a daemon thread calls it."""
+        """Release the lock when a function has returned; a thread calls it, again if it raises."""
 
         def wait() -> None:
             work()
             self.release()
 
-        threading.Thread(target=wait, name="cloudsched-folder-lock", daemon=True).start()
+        ServiceThread("cloudsched-folder-lock", wait).start()

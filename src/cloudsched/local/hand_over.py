@@ -10,13 +10,14 @@ import json
 import logging
 import os
 import socket
-import threading
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured, QueueUnavailable
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _MAX_PATH: Final = 100
 """How long a socket's path may be: systems accept 104 bytes, some a few more."""
 _SEND_SECONDS: Final = 1.0
 """How long the process that runs the tasks may take to make room for a dispatch."""
+_LISTEN_SECONDS: Final = 1.0
+"""How long one turn of the thread listens."""
 _STOP: Final = b"stop"
 
 
@@ -77,7 +80,7 @@ class HandOverDispatcher:
 
 
 class HandOverListener:
-    """Takes what other processes hand over, in a daemon thread.
+    """Takes what other processes hand over, in a thread of its own.
 
     Args:
         folder: The folder, which this process has locked.
@@ -88,6 +91,7 @@ class HandOverListener:
         self._folder = folder
         self._accept = accept
         self._socket: socket.socket | None = None
+        self._thread: ServiceThread | None = None
 
     def start(self) -> None:
         """Listen.
@@ -106,13 +110,16 @@ class HandOverListener:
             found.close()
             raise Misconfigured(f"No socket can be made in {self._folder}: {error}. Name another folder.") from error
         self._socket = found
-        threading.Thread(target=self._work, args=(found,), name="cloudsched-hand-over", daemon=True).start()
+        found.settimeout(_LISTEN_SECONDS)
+        self._thread = ServiceThread("cloudsched-hand-over", partial(self._take, found), at_end=found.close)
+        self._thread.start()
 
     def stop(self) -> None:
         """Stop listening; from now on, nobody hears what is handed over."""
         found, self._socket = self._socket, None
-        if found is None:
+        if found is None or self._thread is None:
             return
+        self._thread.stop()
         with (
             suppress(OSError),
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender,
@@ -123,15 +130,21 @@ class HandOverListener:
         with suppress(OSError):
             (self._folder / SOCKET_NAME).unlink()
 
-    def _work(self, found: socket.socket) -> None:
-        with found:
-            while (data := found.recv(1 << 18)) != _STOP:
-                try:
-                    fields: dict[str, Any] = json.loads(data)
-                    at, priority = datetime.fromisoformat(fields["at"]), Priority(fields["priority"])
-                    self._accept(fields["name"], fields["body"].encode(), at, priority)
-                except (CloudschedError, ValueError, KeyError, TypeError) as error:  # the sweep sends it again
-                    log.warning("a dispatch that was handed over is ignored: %s", error)
+    def _take(self, found: socket.socket) -> float | None:
+        """Take one dispatch. The sweep sends one again that is not taken."""
+        try:
+            data = found.recv(1 << 18)
+        except TimeoutError:
+            return 0.0
+        if data == _STOP:
+            return None
+        try:
+            fields: dict[str, Any] = json.loads(data)
+            at, priority = datetime.fromisoformat(fields["at"]), Priority(fields["priority"])
+            self._accept(fields["name"], fields["body"].encode(), at, priority)
+        except (CloudschedError, ValueError, KeyError, TypeError) as error:
+            log.warning("a dispatch that was handed over is ignored: %s", error)
+        return 0.0
 
 
 class _SocketPath:

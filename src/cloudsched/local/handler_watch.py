@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.app_loader import load_app
 
@@ -43,8 +43,7 @@ class HandlerWatch:
         self._target = target
         self._folder = folder.resolve()
         self._reloads = reloads
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="handler-watch", daemon=True)
+        self._thread = ServiceThread("cloudsched-handler-watch", self._watch)
         self._foreign: set[str] = set()
         """The files of modules that are not watched, of which there are a thousand: each is looked at once."""
         self._known = self._look()
@@ -56,7 +55,7 @@ class HandlerWatch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stopped.set()
+        self._thread.stop()
         self._thread.join()
 
     def check(self) -> None:
@@ -73,12 +72,9 @@ class HandlerWatch:
         else:
             log.warning("%s has changed, but the handlers are still the old ones: restart, or use --reload", names)
 
-    def _work(self) -> None:
-        while not self._stopped.wait(INTERVAL_SECONDS):
-            try:
-                self.check()
-            except Exception:
-                log.exception("the handlers' files cannot be watched")
+    def _watch(self) -> float:
+        self.check()
+        return INTERVAL_SECONDS
 
     def _reload(self, names: str) -> None:
         replaced = {module.__name__: module for module in self._modules()}

@@ -1,7 +1,7 @@
 """Run the tasks of a data folder in this process: the queue in memory, what fills it, and the sweep.
 
-At the start, and from then on every `LOAD_INTERVAL`, the tasks that are due soon are read from the store and queued in
-memory, so memory does not grow with the number of tasks, and a restart edits none of them.
+At the start, from then on every `LOAD_INTERVAL`, and when the clock was set, the tasks that are due soon are read from
+the store and queued in memory, so memory does not grow with the number of tasks, and a restart edits none of them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.adapters.in_process_queue import InProcessDispatcher
-from cloudsched.errors import CloudschedError, Misconfigured
+from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, InProcessDispatcher
+from cloudsched.engine.ports.service_threads import ServiceThread
+from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
+    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
     from cloudsched.local.folder_lock import FolderLock
 
@@ -38,8 +40,6 @@ SWEEP_INTERVAL = timedelta(minutes=1)
 LOAD_INTERVAL = timedelta(minutes=5)
 LOAD_AHEAD = timedelta(minutes=10)
 """How far ahead tasks are queued in memory. It exceeds `LOAD_INTERVAL` by the time that a slow load or sweep takes."""
-RETRY_INTERVAL = timedelta(seconds=5)
-"""When a load that failed is repeated."""
 GRACE = timedelta(seconds=10)
 """How long handlers that are running may take to finish when the process is asked to stop."""
 
@@ -96,12 +96,12 @@ class WindowedDispatcher:
         self._end = datetime.min.replace(tzinfo=UTC)
 
     def accept_until(self, end: datetime) -> None:
-        """Accept dispatches that are due up to this instant; it never moves back.
+        """Accept dispatches that are due up to this instant, which moves back when the clock is set back.
 
         Call this before the tasks that are due by then are read from the store. A task that is committed before that
         read is found by it, and the dispatch of one that is committed later is accepted here: none is missed.
         """
-        self._end = max(self._end, end)
+        self._end = end
 
     def create(self, message: QueueMessage) -> None:
         """Queue a dispatch that is due soon enough; drop another.
@@ -127,10 +127,10 @@ class FolderRunner:
 
     def __init__(self, app: App, *, threads: int) -> None:
         self._app = app
-        self.clock = SystemClock()
+        self.clock: Clock = SystemClock()
         self._queue = InProcessDispatcher(self.clock, app.deliver, workers=threads)
         self.queue = WindowedDispatcher(self._queue)
-        self._maintenance = _Maintenance(app, self.queue)
+        self._maintenance = _Maintenance(app, self.clock, self.queue)
 
     def __enter__(self) -> Self:
         self._queue.start()
@@ -152,51 +152,79 @@ class FolderRunner:
             lock.release_after(self._queue.close)
 
 
-class _Maintenance:
-    """Keeps the queue filled and sweeps, in a thread of its own.
+class _Interval:
+    """An interval that has passed when either clock says so, or when the clock was set back.
 
-    Nobody waits for the first load, which reads all that was running: what is created before it is found by it.
+    The wall clock may be set, and goes on while the machine sleeps; the monotonic one stands still meanwhile.
+
+    Args:
+        clock: The clock that tasks follow.
+        length: How long it is.
     """
 
-    def __init__(self, app: App, window: WindowedDispatcher) -> None:
+    def __init__(self, clock: Clock, length: timedelta) -> None:
+        self._clock = clock
+        self._length = length
+        self._began: tuple[datetime, float] | None = None
+
+    def has_passed(self) -> bool:
+        """Return whether it is over, or never began."""
+        if self._began is None:
+            return True
+        at, seconds = self._began
+        is_over = time.monotonic() - seconds >= self._length.total_seconds()
+        return is_over or not timedelta(0) <= self._clock.now() - at < self._length
+
+    def begin(self, at: datetime) -> None:
+        """Begin it at the present instant."""
+        self._began = at, time.monotonic()
+
+
+class _Maintenance:
+    """Keeps the queue filled, and sweeps, in a thread each.
+
+    Nobody waits for the first load, which reads all that was running: what is created before it is found by it. The
+    first sweep waits for it, but not if it fails.
+    """
+
+    def __init__(self, app: App, clock: Clock, window: WindowedDispatcher) -> None:
         self._app = app
+        self._clock = clock
         self._window = window
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="maintenance", daemon=True)
-        self._next_load = 0.0
-        self._next_sweep = 0.0
+        self._load_interval = _Interval(clock, LOAD_INTERVAL)
+        self._sweep_interval = _Interval(clock, SWEEP_INTERVAL)
+        self._has_tried_to_load = threading.Event()
+        self._threads = ServiceThread("cloudsched-load", self._load), ServiceThread("cloudsched-sweep", self._sweep)
 
     def start(self) -> None:
-        self._thread.start()
+        for each in self._threads:
+            each.start()
 
     def stop(self) -> None:
-        self._stopped.set()
-        if self._thread.ident is not None:
-            self._thread.join(GRACE.total_seconds())
+        for each in self._threads:
+            each.stop()
+        self._has_tried_to_load.set()
+        for each in self._threads:
+            if each.ident is not None:
+                each.join(GRACE.total_seconds())
 
-    def _work(self) -> None:
-        while not self._stopped.is_set():
-            if time.monotonic() >= self._next_load:
-                self._load()
-            if time.monotonic() >= self._next_sweep:
-                self._sweep()
-            self._stopped.wait(max(0.0, min(self._next_load, self._next_sweep) - time.monotonic()))
-
-    def _load(self) -> None:
-        until = self._app.container.clock.now() + LOAD_AHEAD
-        self._window.accept_until(until)
-        self._next_load = time.monotonic() + LOAD_INTERVAL.total_seconds()
-        try:
-            count = self._app.container.sweeper.resend(until)
-        except CloudschedError as error:
-            self._next_load = time.monotonic() + RETRY_INTERVAL.total_seconds()
-            log.warning("due tasks could not be loaded: %s", error)
-        else:
+    def _load(self) -> float:
+        if self._load_interval.has_passed():
+            try:
+                now = self._clock.now()
+                until = now + LOAD_AHEAD
+                self._window.accept_until(until)
+                count = self._app.container.sweeper.resend(until)
+            finally:
+                self._has_tried_to_load.set()
+            self._load_interval.begin(now)
             log.debug("loaded", extra={"action": "loaded", "dispatched": count})
+        return CLOCK_CHECK_SECONDS
 
-    def _sweep(self) -> None:
-        self._next_sweep = time.monotonic() + SWEEP_INTERVAL.total_seconds()
-        try:
+    def _sweep(self) -> float:
+        self._has_tried_to_load.wait()
+        if self._sweep_interval.has_passed():
+            now = self._clock.now()
             self._app.container.many_tasks.sweep(self._app.sweep)
-        except CloudschedError as error:  # the next sweep tries again
-            log.warning("the sweep failed: %s", error)
+            self._sweep_interval.begin(now)
+        return CLOCK_CHECK_SECONDS

@@ -29,6 +29,7 @@ from cloudsched.domain.local_requests import find_foreign_name
 from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.pages import MAX_PAGE
+from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.dashboard_mount import DashboardMount, StackClock
@@ -60,8 +61,7 @@ class SweepTimer:
         self._clock = clock
         self._swept_at = clock.now()
         self._clock_moved = threading.Event()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="sweep", daemon=True)
+        self._thread = ServiceThread("cloudsched-sweep", self._wait_and_sweep)
 
     def __enter__(self) -> Self:
         self._clock.watch(self._clock_moved.set)
@@ -72,26 +72,20 @@ class SweepTimer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._clock.unwatch(self._clock_moved.set)
-        self._stopped.set()
+        self._thread.stop()
         self._clock_moved.set()
         self._thread.join()
 
-    def _work(self) -> None:
-        while not self._stopped.is_set():
-            remaining = self._swept_at + INTERVAL - self._clock.now()
-            if remaining <= timedelta(0):
-                self._sweep()
-                self._stopped.wait(_MIN_INTERVAL)
-                continue
-            self._clock_moved.wait(remaining.total_seconds() if self._clock.mode == "running" else None)
-            self._clock_moved.clear()
-
-    def _sweep(self) -> None:
-        self._swept_at = self._clock.now()
-        try:
+    def _wait_and_sweep(self) -> float:
+        now = self._clock.now()
+        remaining = self._swept_at + INTERVAL - now
+        if remaining <= timedelta(0):
             self._app.container.many_tasks.sweep(self._app.sweep)
-        except CloudschedError as error:  # the next sweep tries again, as with Cloud Scheduler
-            log.warning("the sweep failed: %s", error)
+            self._swept_at = now
+            return _MIN_INTERVAL
+        self._clock_moved.wait(remaining.total_seconds() if self._clock.mode == "running" else None)
+        self._clock_moved.clear()
+        return 0.0
 
 
 _LINKS = (

@@ -18,6 +18,7 @@ from cheroot.errors import MaxSizeExceeded
 from cheroot.server import ChunkedRFile, HTTPConnection, HTTPRequest
 from cheroot.wsgi import Gateway_10, Server
 
+from cloudsched.engine.ports.service_threads import ServiceThread, tell_recovered
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ class _Gateway(Gateway_10):
 
     def respond(self) -> None:
         """Serve a request."""
+        try:
+            self._respond()
+        except SystemExit as error:  # which would end cheroot's thread
+            raise RuntimeError(f"A request tried to end the process: {error!r}") from error
+
+    def _respond(self) -> None:
         if not self.req.chunked_read:
             super().respond()  # cheroot reads the rest of a body with a Content-Length
             return
@@ -123,14 +130,28 @@ class _Server(Server):
             raise
         return socket_
 
+    @property
+    def interrupt(self) -> BaseException | None:
+        """Return nothing: no request stops the server."""
+        return None
+
+    @interrupt.setter
+    def interrupt(self, error: BaseException) -> None:
+        """Log what ended one of cheroot's threads; by itself cheroot would stop for it. Others take its place."""
+        log.error("A thread of the web server has ended; another takes its place", exc_info=error)
+
     def process_conn(self, conn: HTTPConnection) -> None:
         """Serve a connection on which a request begins to arrive; let a new one wait for that."""
         if conn.last_used is None:
             self._connections.put(conn)  # type: ignore[attr-defined]  # missing in cheroot's stub
             self._close_longest_idle()
             return
+        self.requests._clear_dead_threads()  # noqa: SLF001 - cheroot counts them as idle
         if self.requests.qsize >= self.requests.idle:
-            self.requests.grow(THREADS)
+            try:
+                self.requests.grow(THREADS)
+            except RuntimeError:  # the system gives no more threads
+                log.exception("The web server gets no more threads; requests wait for those that it has")
         super().process_conn(conn)
 
     def stop(self) -> None:
@@ -181,7 +202,7 @@ class WebServer:
         self._ready: Future[None] = Future()
         self._serving = threading.Event()
         # The workers inherit its daemon flag: a handler that hangs does not keep the process alive.
-        self._thread = threading.Thread(target=self._serve, name="web-server", daemon=True)
+        self._thread = ServiceThread("cloudsched-web-server", self._serve)
 
     @property
     def address(self) -> str:
@@ -214,17 +235,22 @@ class WebServer:
 
     def stop(self) -> None:
         """Stop the server; a second call does nothing."""
+        self._thread.stop()
         self._serving.set()
         stopping = threading.Thread(target=self._server.stop, name="web-server-stop", daemon=True)
         stopping.start()
         stopping.join(GRACE_SECONDS + 1)
 
-    def _serve(self) -> None:
-        try:
-            self._server.prepare()
-        except BaseException as error:  # noqa: BLE001 - raised again in `__enter__`
-            self._ready.set_exception(error)
-            return
-        self._ready.set_result(None)
+    def _serve(self) -> float | None:
+        """Listen, wait until it may respond, and respond until it is stopped."""
+        if not self._ready.done():
+            try:
+                self._server.prepare()
+            except BaseException as error:  # noqa: BLE001 - raised again in `__enter__`
+                self._ready.set_exception(error)
+                return None
+            self._ready.set_result(None)
         self._serving.wait()
+        tell_recovered()
         self._server.serve()
+        return None

@@ -380,6 +380,8 @@ class Health(ApiResponse):
     status: str
     circuits: dict[str, str]
     """The state of the circuit breaker to each other service."""
+    faults: dict[str, str] = {}
+    """What keeps threads of the process from their work at present, by their names."""
     time_zone_data: str | None = None
     """The release of the time zone data that this process plans with, such as ``2026a``."""
 

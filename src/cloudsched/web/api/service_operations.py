@@ -10,6 +10,8 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.responses import CallerInfo, Health
 from cloudsched.domain.recurrence.time_zones import version
+from cloudsched.engine.ports.service_threads import find_faults
+from cloudsched.errors import NotReady
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.authentication import authenticator_for, is_open_to
@@ -23,20 +25,23 @@ if TYPE_CHECKING:
 def healthz(call: ApiCall) -> Response:
     """Check that this process is alive.
 
-    Liveness. Also reports the state of the circuit breakers to other services.
+    Liveness. Also reports the state of the circuit breakers to other services, and threads that cannot do their work.
     """
-    return json_response(Health(status="ok", circuits=call.app.container.circuits.states).to_wire())
+    states = call.app.container.circuits.states
+    return json_response(Health(status="ok", circuits=states, faults=find_faults()).to_wire())
 
 
 @operation("GET", "/readyz", "Service", right=None, response_schema="Health")
 def readyz(call: ApiCall) -> Response:
-    """Check that the store can be reached.
+    """Check that the store can be reached, and that all threads do their work.
 
-    Readiness. 503 if the store cannot be reached or the API is not configured. Also reports with which time zone data
-    this process plans.
+    Readiness. 503 if the store cannot be reached, a thread of this process cannot do its work, or the API is not
+    configured. Also reports with which time zone data this process plans.
     """
     authenticator_for(call.app.container.settings)
     call.app.container.store.check()
+    if faults := find_faults():
+        raise NotReady(faults)
     states = call.app.container.circuits.states
     return json_response(Health(status="ready", circuits=states, time_zone_data=version()).to_wire())
 

@@ -1,0 +1,232 @@
+"""No thread of ours ends in silence: each is killed from inside in a running service, which goes on and tells it."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import sys
+import threading
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from http.client import HTTPException
+from typing import TYPE_CHECKING
+
+import pytest
+from cheroot.connections import ConnectionManager
+from cheroot.server import HTTPConnection
+from tests.harness import request, wait_until
+
+from cloudsched import App, Context
+from cloudsched.adapters import in_process_queue
+from cloudsched.adapters.clocks import SystemClock
+from cloudsched.adapters.in_process_queue import InProcessDispatcher
+from cloudsched.config.access import Access
+from cloudsched.config.settings import Settings
+from cloudsched.engine.ports import service_threads
+from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.ports.service_threads import ServiceThread
+from cloudsched.local import runner
+from cloudsched.local.hand_over import HandOverDispatcher, HandOverListener
+from cloudsched.local.service import run_service
+from cloudsched.local.wsgi_server import THREADS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ERRORS = (
+    MemoryError(),
+    RuntimeError("can't start new thread"),
+    sqlite3.OperationalError("disk I/O error"),
+    KeyError("x"),
+    SystemExit(1),
+)
+READ_THE_CLOCK = ("cloudsched-load", "cloudsched-sweep", "cloudsched-worker-1")
+"""Those of a service that read the clock in each turn."""
+OF_THE_WEB_SERVER = {"cloudsched-web-server", "CP Server Thread", "Thread (_serve_unservicable)"}
+
+
+class Killer:
+    """Raises an error in the threads of some names, whenever they read the clock."""
+
+    def __init__(self) -> None:
+        self.victims: frozenset[str] = frozenset()
+        self.error: BaseException = MemoryError()
+
+    def now(self) -> datetime:
+        if threading.current_thread().name in self.victims:
+            raise type(self.error)(*self.error.args)
+        return datetime.now(UTC)
+
+
+@pytest.fixture
+def killer(monkeypatch: pytest.MonkeyPatch) -> Killer:
+    """Nothing waits for long."""
+    found = Killer()
+    monkeypatch.setattr(SystemClock, "now", found.now)
+    for module in (in_process_queue, runner):
+        monkeypatch.setattr(module, "CLOCK_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(service_threads, "MAX_PAUSE", 0.01)
+    return found
+
+
+@pytest.fixture
+def ran() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def url(ran: list[str], tmp_path: Path, killer: Killer) -> Iterator[str]:  # noqa: ARG001 - it kills later
+    app = App()
+
+    @app.handler("note", access="users")
+    def note(ctx: Context) -> None:
+        ran.append(ctx.task.id)
+
+    settings = Settings(access=Access(open=True))
+    with ExitStack() as parts:
+        yield parts.enter_context(run_service(app, settings, data=tmp_path, threads=1)).url
+
+
+def run_task(url: str, task_id: str) -> None:
+    schedule = {"at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}
+    task = {"id": task_id, "owner": "ada", "handler": "note", "title": "Note", "schedule": schedule}
+    assert request(url, "POST", "/v1/tasks", task).status == 201
+    assert request(url, "POST", f"/v1/tasks/{task_id}/trigger").status == 200
+
+
+def test_a_new_thread_of_a_service_has_its_test_here(tmp_path: Path) -> None:
+    """Who adds a thread to a service adds it to what is killed in this file."""
+    before = {*threading.enumerate()}
+    with run_service(App(), Settings(access=Access(open=True)), data=tmp_path, threads=1) as service:
+        assert request(service.url, "GET", "/healthz").status == 200
+        found = {*threading.enumerate()} - before
+    assert {re.sub(r"(Thread)-\d+( \(_worker\))?", r"\1", each.name) for each in found} == {
+        *READ_THE_CLOCK,
+        *OF_THE_WEB_SERVER,
+    }
+    assert {each.name for each in found if isinstance(each, ServiceThread)} == {
+        *READ_THE_CLOCK,
+        "cloudsched-web-server",
+    }
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("name", READ_THE_CLOCK)
+def test_a_thread_goes_on_and_tells_while_it_does_not(
+    url: str, ran: list[str], killer: Killer, name: str, error: BaseException
+) -> None:
+    """While a thread fails, /readyz and /healthz name it and its error; afterwards it works, and nothing is named."""
+    run_task(url, "before")
+    wait_until(lambda: ran == ["before"], "the service works")
+    (thread,) = [each for each in threading.enumerate() if each.name == name]
+    killer.error, killer.victims = error, frozenset({name})
+    wait_until(lambda: request(url, "GET", "/readyz").status == 503, "it is told")
+    told = request(url, "GET", "/readyz").body["detail"]
+    assert name in told
+    assert type(error).__name__ in told
+    alive = request(url, "GET", "/healthz")
+    assert (alive.status, [*alive.body["faults"]]) == (200, [name])
+    run_task(url, "meanwhile")
+    killer.victims = frozenset()
+    wait_until(lambda: request(url, "GET", "/readyz").status == 200, "it works again")
+    assert request(url, "GET", "/healthz").body["faults"] == {}
+    wait_until(lambda: ran == ["before", "meanwhile"], "nothing is lost")
+    assert thread.is_alive()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_the_web_server_outlives_its_threads(url: str, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Each of cheroot's threads ends where it cannot survive, at the end of a connection; others take their place."""
+    left, close = [error] * (THREADS + 1), HTTPConnection.close
+
+    def fail(connection: HTTPConnection) -> None:
+        close(connection)
+        if left:
+            raise left.pop()
+
+    monkeypatch.setattr(HTTPConnection, "close", fail)
+    while left:  # each request is the last one on its connection
+        assert request(url, "GET", "/healthz").status == 200
+
+
+def test_the_web_server_outlives_the_thread_that_accepts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes cheroot's loop end, which it survives by itself unless it is an exit, begins it again."""
+    left, run = [SystemExit(1)], ConnectionManager._run  # type: ignore[attr-defined]  # noqa: SLF001 - from inside
+
+    def fail(manager: ConnectionManager, seconds: float) -> None:
+        if left:
+            raise left.pop()
+        run(manager, seconds)
+
+    monkeypatch.setattr(ConnectionManager, "_run", fail)
+    (selector,) = [each for each in threading.enumerate() if each.name == "cloudsched-web-server"]
+    server = selector.turn.__self__._server  # type: ignore[attr-defined]  # noqa: SLF001 - the same
+    server._connections.stop()  # noqa: SLF001 - the same
+    wait_until(lambda: not left, "its loop has ended")
+    server._connections._stop_requested = False  # noqa: SLF001 - the same
+    wait_until(lambda: request(url, "GET", "/readyz").status == 200, "it serves")
+
+
+def test_a_request_that_exits_ends_no_thread(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Only that request fails."""
+    monkeypatch.setattr("cloudsched.web.api.service_operations.version", partial(sys.exit, 1))
+    for _ in range(THREADS + 1):
+        with suppress(OSError, HTTPException):
+            request(url, "GET", "/readyz")
+    assert request(url, "GET", "/healthz").status == 200
+    assert not service_threads.find_faults()
+
+
+def test_whichever_worker_of_a_queue_fails_all_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it was the one that watches the time for the others, which wait for it."""
+    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(service_threads, "MAX_PAUSE", 0.01)
+    killer, delivered = Killer(), set[bytes]()
+    monkeypatch.setattr(SystemClock, "now", killer.now)
+    with InProcessDispatcher(SystemClock(), lambda body, _: delivered.add(body), workers=4) as queue:
+        threads = [each for each in threading.enumerate() if each.name.startswith("cloudsched-worker-")]
+        killer.victims = frozenset(each.name for each in threads)
+        for number in range(20):
+            at = datetime.now(UTC)
+            queue.create(QueueMessage(str(number), at, str(number).encode(), "token"))
+        wait_until(service_threads.find_faults, "some have failed")
+        assert not delivered
+        killer.victims = frozenset()
+        wait_until(lambda: len(delivered) == 20, "all are delivered")
+        wait_until(lambda: not service_threads.find_faults(), "all work")
+        assert all(each.is_alive() for each in threads)
+
+
+def test_what_other_processes_hand_over_is_heard_after_a_failure(tmp_path: Path) -> None:
+    """The listener's thread outlives what the queue raises; only that dispatch is left to the sweep."""
+    heard: list[str] = []
+
+    def accept(name: str, *_: object) -> None:
+        heard.append(name)
+        if name == "first":
+            raise MemoryError
+
+    listener = HandOverListener(tmp_path, accept)
+    listener.start()
+    try:
+        sender = HandOverDispatcher(tmp_path, InProcessDispatcher(SystemClock(), lambda *_: None, workers=0))
+        for name in ("first", "second"):
+            sender.create(QueueMessage(name, datetime.now(UTC), b"", "token"))
+        wait_until(lambda: heard == ["first", "second"], "both are heard")
+        wait_until(lambda: not service_threads.find_faults(), "it works")
+    finally:
+        listener.stop()
+
+
+def test_a_thread_that_ended_all_the_same_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that the interpreter ended: it is told until the process ends."""
+    thread = ServiceThread("gone", lambda: None)
+    monkeypatch.setattr(thread, "run", lambda: None)
+    thread.start()
+    thread.join()
+    assert service_threads.find_faults() == {"gone": "has ended"}
+    thread.stop()
+    assert service_threads.find_faults() == {}

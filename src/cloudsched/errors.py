@@ -394,12 +394,17 @@ class DamagedDocument(UnreadableDocument):
 
 
 class UnsupportedDocument(UnreadableDocument):
-    """A stored document has a schema version that this code does not know."""
+    """A stored document, or a store's file, has a version that this code does not know: a newer or a forgotten one."""
 
-    def __init__(self, key: str, version: object, supported: int) -> None:
+    def __init__(self, key: str, version: object, supported: int, *, oldest: int = 1) -> None:
         self.version, self.supported = version, supported
-        problem = f"has schema version {version!r}; this code reads versions up to {supported}."
-        super().__init__(key, problem, "Deploy the newer cloudsched that wrote it.")
+        if isinstance(version, int) and version < oldest:
+            problem = f"has schema version {version}, of an older cloudsched; this code reads {oldest} to {supported}."
+            hint = "Open it first with a release between the two, which brings it up to its own version."
+        else:
+            problem = f"has schema version {version!r}; this code reads versions up to {supported}."
+            hint = "Deploy the newer cloudsched that wrote it."
+        super().__init__(key, problem, hint)
 
 
 class DeliveryDelayed(Unavailable):

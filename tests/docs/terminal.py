@@ -24,7 +24,9 @@ from click.testing import CliRunner
 from tests.harness import ROOT
 from werkzeug.wrappers import Request, Response
 
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.cli.main import cloudsched
+from cloudsched.local.runner import STORE_FILE_NAME
 from cloudsched.local.wsgi_server import WebServer
 
 if TYPE_CHECKING:
@@ -131,6 +133,10 @@ class Terminal:
             return 0, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in self.variables.items()), ""
         if (words[:1] and words[0] in KEEP_RUNNING) or ELSEWHERE & set(words):
             self.parsed.append(shlex.join(words))
+            if words[0] == "serve":  # it leaves this behind
+                data = folder / words[words.index("--data") + 1]
+                data.mkdir(exist_ok=True)
+                SqliteStore(data / STORE_FILE_NAME).close()
             return (0, "", "") if (fault := find_fault(words)) is None else (2, "", fault)
         kept = ("CLOUDSCHED_", *self.variables)
         own = {name: value for name, value in variables.items() if name.startswith(kept)}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NOT_ASKED_BY_COMMANDS = {
     "apply": "the operator's, at the store",
+    "backup": "the operator's, at the files of a store",
     "completion": "prints a script for a shell",
     "cost": "computes",
     "dashboard": "serves the dashboard, which is a door of its own",

@@ -165,8 +165,13 @@ def _open_session() -> Any:  # noqa: ANN401 - google-auth ships no types for it
     return AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
 
 
+def results_of(data: Path) -> Path:
+    """Return the folder of the large results of a store's file."""
+    return data.with_name(f"{data.name}-results")
+
+
 def open_blobs(bucket: str | None, data: Path | None) -> FileBlobs | BucketBlobs:
     """Return the bucket if one is set; else a folder beside the store's file, or memory if the store is in memory."""
     if bucket is not None:
         return BucketBlobs(bucket)
-    return FileBlobs(None if data is None else data.with_name(f"{data.name}-results"))
+    return FileBlobs(None if data is None else results_of(data))

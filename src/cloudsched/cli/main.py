@@ -74,6 +74,7 @@ class SuggestingGroup(click.Group):
 
 _COMMANDS = {
     "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
+    "backup": ("cloudsched.cli.backup:backup", "Copy a data folder while a process is using it."),
     "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
     "completion": ("cloudsched.cli.completion:completion", "Let your shell complete commands and options."),
     "cost": ("cloudsched.cli.cost:cost", "Forecast what a month costs, from the schedules that there are."),

@@ -22,6 +22,7 @@ from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.config.settings import Settings
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
+from cloudsched.local.backup import require_sound_folder
 from cloudsched.local.folder_lock import FolderLock
 from cloudsched.local.hand_over import HandOverDispatcher, HandOverListener
 from cloudsched.local.runner import FolderRunner, complete_settings
@@ -146,6 +147,7 @@ class Embedded:
         parts.callback(self._runs.clear)
         parts.callback(role.end)
         if lock.acquire():
+            require_sound_folder(lock)
             role.begin()
             self._runs.set()
         else:

@@ -41,6 +41,8 @@ class FolderLock:
         self.folder = folder.resolve()
         self.excludes_others = fcntl is not None
         """Whether the lock keeps other processes out: on Windows it does not."""
+        self.was_left_open = False
+        """Whether the process that held the lock last did not release it: it was killed, or the machine stopped."""
         self._is_held = False
 
     def acquire(self) -> bool:
@@ -51,6 +53,7 @@ class FolderLock:
             except OSError:
                 return False
         self._is_held = True
+        self.was_left_open = bool(self.find_owner())
         self._file.truncate(0)
         self._file.write(f"{os.getpid()}\n")
         self._file.flush()

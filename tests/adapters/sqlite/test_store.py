@@ -18,7 +18,7 @@ from tests.cases import try_each
 
 from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite.queries import Listing, build_offer_statement, build_task_listing
-from cloudsched.adapters.sqlite.schema import LAYOUT
+from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.store import Commit
@@ -241,13 +241,15 @@ def test_many_may_open_a_new_file_at_once(path: Path, make_task: MakeTask, monke
 
 @pytest.mark.parametrize("version", [3, 10, 99])
 def test_a_file_of_another_layout_is_refused(path: Path, version: int) -> None:
-    """A layout that has no upgrade is refused like a newer one, and the error names its version."""
+    """A layout that has no upgrade is refused like a newer one. The error names its version, and who can read it."""
     database = sqlite3.connect(path)
     database.execute("CREATE TABLE tasks (something TEXT)")
     database.execute(f"PRAGMA user_version = {version}")
     database.close()
-    with pytest.raises(UnsupportedDocument, match=rf"tasks\.db has schema version {version}"):
+    with pytest.raises(UnsupportedDocument, match=rf"tasks\.db has schema version {version}") as refused:
         SqliteStore(path)
+    assert ("the newer cloudsched" in str(refused.value)) == (version > LAYOUT_VERSION)
+    assert ("of an older cloudsched" in str(refused.value)) == (version < LAYOUT_VERSION)
 
 
 @pytest.mark.parametrize("kind", ["another program's", "no database"])

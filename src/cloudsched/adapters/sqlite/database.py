@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
 
@@ -178,6 +179,17 @@ BUSY_TIMEOUT_SECONDS = 5.0
 _CHECKPOINT_PAGES = 4_000
 """After how many pages SQLite copies its write-ahead log into the file: four times as many as without this setting, so
 16 MB. An index page that many transactions change is then copied once for more of them."""
+_MAX_LOG_BYTES = 64_000_000
+"""How large the log may stay once it is copied. While somebody reads for long, it grows beyond that."""
+_MIN_FREE_PAGES = 1_000
+"""How many pages a file keeps for what comes, whatever its size: 4 MB."""
+_FREE_SHARE = 4
+"""A file gives pages back when more than one in so many is free."""
+_RETURNED_PAGES = 500
+"""How many pages it gives back at once, so that no writer waits long."""
+_PAGE_COUNTS = ("page_count", "freelist_count")
+_INCREMENTAL = 2
+"""SQLite's mode in which a file gives pages back when it is told to."""
 
 
 class Database:
@@ -257,6 +269,22 @@ class Database:
             self._idle.append(connection)
         return rows
 
+    def shrink(self) -> bool:
+        """Give some of the file's free pages back to the disk if it has many; return whether it still has many.
+
+        Raises:
+            StoreUnavailable: As for `write`.
+        """
+
+        def give_back(connection: sqlite3.Connection) -> bool:
+            pages, free = (int(connection.execute(f"PRAGMA {each}").fetchone()[0]) for each in _PAGE_COUNTS)
+            spare = free - max(_MIN_FREE_PAGES, pages // _FREE_SHARE)
+            for _ in range(min(spare, _RETURNED_PAGES)):  # Python's module does one step of a statement without columns
+                connection.execute("PRAGMA incremental_vacuum(1)")
+            return spare > _RETURNED_PAGES
+
+        return self.write(give_back)
+
     def close(self) -> None:
         """Close every connection; later calls raise StoreUnavailable."""
         with self._write_lock:
@@ -291,9 +319,11 @@ class Database:
             layout_version, readable
         )  # before anything is written: it may be another program's file
         self._writer.execute("COMMIT")
+        self._enable_shrinking()
         self._enable_wal()
         self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        self._writer.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}").fetchall()
         self._writer.execute("BEGIN IMMEDIATE")
         version = self._read_layout_version(layout_version, readable)
         if version != layout_version:
@@ -303,15 +333,30 @@ class Database:
             self._writer.execute(f"PRAGMA user_version = {layout_version}")
         self._writer.execute("COMMIT")
 
-    def _read_layout_version(self, layout_version: int, readable: Collection[int]) -> int:
+    def _read_layout_version(self, layout_version: int, readable: AbstractSet[int]) -> int:
         """Return the file's layout version, 0 if it is new. Call it in a transaction: others may be creating tables."""
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
         (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if version == 0 and tables:
             raise Misconfigured(f"{self._name} belongs to another program; name another file.")
         if version not in readable:
-            raise UnsupportedDocument(self._name, version, layout_version)
+            raise UnsupportedDocument(self._name, version, layout_version, oldest=min(readable - {0}))
         return int(version)
+
+    def _enable_shrinking(self) -> None:
+        """Let the file give pages back: a new one from its first table on, one of an earlier release by a copy, once.
+
+        (sqlite.org/pragma.html#pragma_auto_vacuum)
+        """
+        if self._writer.execute("PRAGMA auto_vacuum").fetchone() == (_INCREMENTAL,):
+            return
+        self._writer.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+        if self._writer.execute("PRAGMA page_count").fetchone() == (0,):
+            return
+        self._writer.execute("PRAGMA busy_timeout = 0")
+        with suppress(sqlite3.Error):  # the disk has no room for a copy, or another process is using the file
+            self._writer.execute("VACUUM")
+        self._writer.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000:.0f}")
 
     def _enable_wal(self) -> None:
         """Switch the write-ahead log on. While another process does the same, SQLite returns BUSY without waiting."""

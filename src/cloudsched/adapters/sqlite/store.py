@@ -219,7 +219,9 @@ class SqliteStore:
                 connection.execute("DELETE FROM expiring WHERE (kind, parent, id) = (?, ?, ?)", (kind, parent, key))
             return len(found)
 
-        return self._database.write(some)
+        count = self._database.write(some)
+        self._database.shrink()
+        return count
 
     def _notify_removed(self, key: str) -> None:
         """Have the large results removed. A failure is logged and ignored: they only take up space."""

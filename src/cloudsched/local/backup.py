@@ -1,0 +1,158 @@
+"""Look for damage in a data folder, and copy it while a process is using it.
+
+A backup is a data folder itself: to restore it is to put a copy of it in the place of the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.adapters.blobs import results_of
+from cloudsched.errors import Misconfigured, StoreUnavailable
+from cloudsched.local.runner import SECRET_FILE_NAME, STORE_FILE_NAME
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from cloudsched.local.folder_lock import FolderLock
+
+_NAME: Final = re.compile(r"\d{8}T\d{6}Z")
+"""The name of a backup: the UTC instant at which it was begun."""
+_UNFINISHED: Final = ".part"
+_SHOWN: Final = 3
+"""How many damaged places an error names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup that was made."""
+
+    folder: Path
+    tasks: int
+    """How many tasks it has."""
+    size: int
+    """The bytes of all its files."""
+
+
+def require_sound_folder(lock: FolderLock) -> None:
+    """Look for damage in the file of a folder that the process before has not released.
+
+    Raises:
+        Misconfigured: It is damaged.
+        StoreUnavailable: It cannot be read.
+    """
+    path = lock.folder / STORE_FILE_NAME
+    if lock.was_left_open and path.exists():
+        _require_sound(path)
+
+
+def write_backup(data: Path, place: Path, *, now: datetime, keep: int | None = None) -> Backup:
+    """Copy a data folder to a new folder, also while a process is using it.
+
+    The copy is the state of one instant, without free pages, and is synced and read back. It contains the secret that
+    signs links, so only this user may read it.
+
+    Args:
+        data: The data folder.
+        place: The folder of the backups; created if necessary.
+        now: The instant that names the backup.
+        keep: How many backups to keep there, the new one included; the oldest others are removed. None keeps all.
+
+    Raises:
+        Misconfigured: There is no store's file in the data folder, or the file or its copy is damaged, or there is a
+            backup of this second.
+        StoreUnavailable: The file, or the place, cannot be read or written.
+    """
+    source = data / STORE_FILE_NAME
+    if not source.is_file():
+        raise Misconfigured(f"There is no {source}: name the folder that `cloudsched serve --data`, or your app, uses.")
+    target = place / f"{now:%Y%m%dT%H%M%SZ}"
+    beside = target.with_name(f"{target.name}{_UNFINISHED}")
+    if target.exists() or beside.exists():
+        raise Misconfigured(f"There is a backup of this second: {target}.")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        beside.mkdir(mode=0o700)
+        try:
+            tasks = _copy_folder(source, beside)
+            beside.rename(target)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+        _sync(place)
+        _remove_oldest(place, keep)
+    except (sqlite3.Error, OSError) as error:
+        raise StoreUnavailable(f"The folder {data}", f"it cannot be copied to {target}: {error}") from error
+    return Backup(target, tasks, sum(each.stat().st_size for each in target.rglob("*") if each.is_file()))
+
+
+def _copy_folder(source: Path, folder: Path) -> int:
+    """Copy a store's file first, then what its documents refer to, so that all of that is there."""
+    target = folder / STORE_FILE_NAME
+    with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as database:
+        database.execute("VACUUM INTO ?", (str(target),))  # sqlite.org/lang_vacuum.html
+    _require_sound(target)
+    _sync(target)
+    secret = source.with_name(SECRET_FILE_NAME)
+    if secret.exists():
+        shutil.copy2(secret, folder)
+    _copy_results(results_of(source), results_of(target))
+    _sync(folder)
+    with closing(sqlite3.connect(target)) as copy:
+        (count,) = copy.execute("SELECT count(*) FROM tasks").fetchone()
+    return int(count)
+
+
+def _copy_results(source: Path, target: Path) -> None:
+    """Copy results. They never change, so what disappears meanwhile belongs to executions that have expired."""
+    for place in sorted(source.rglob("*")):
+        copied = target / place.relative_to(source)
+        with suppress(FileNotFoundError):
+            if place.is_dir():
+                copied.mkdir(parents=True, exist_ok=True)
+            else:
+                shutil.copy2(place, copied)
+                _sync(copied)
+
+
+def _remove_oldest(place: Path, keep: int | None) -> None:
+    if keep is not None:
+        found = sorted(each for each in place.iterdir() if _NAME.fullmatch(each.name))
+        for old in found[:-keep]:
+            shutil.rmtree(old)
+
+
+def _require_sound(path: Path) -> None:
+    """Raise Misconfigured if a file is damaged. It reads all of it (sqlite.org/pragma.html#pragma_quick_check).
+
+    A process that is killed damages nothing, nor does a power failure on a disk that keeps what it has acknowledged.
+    Other disks, and programs that write to the file, do. What is damaged is better not written to.
+    """
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            found = [str(line) for (line,) in database.execute(f"PRAGMA quick_check({_SHOWN})")]
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode not in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+            raise StoreUnavailable(f"The database {path}", str(error)) from error
+        found = [str(error)]
+    if found != ["ok"]:
+        places = " ".join("; ".join(found).split())
+        raise Misconfigured(
+            f"The database {path} is damaged ({places}). Put a copy of a backup in the folder's place, or "
+            "save what can be read with `.recover` of sqlite3 (docs/how-to/serve.md, Backup)."
+        )
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,149 @@
+"""A backup is a data folder of one instant, made while others write; and what is damaged is not written to."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.harness import wait_until
+
+from cloudsched import App, Context, Settings
+from cloudsched.errors import Misconfigured, StoreUnavailable
+from cloudsched.local import backup
+from cloudsched.local.backup import require_sound_folder, write_backup
+from cloudsched.local.embedded_app import embedded
+from cloudsched.local.folder_lock import FolderLock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
+LARGE = "a result " * 100_000
+SETTINGS = Settings()
+
+
+@pytest.fixture
+def app() -> App:
+    made = App()
+
+    @made.handler("report")
+    def report(ctx: Context) -> int:
+        return len(ctx.step("write", lambda: LARGE))
+
+    return made
+
+
+def damage(path: Path) -> None:
+    """Overwrite a part of a file that has pages of a table."""
+    content = bytearray(path.read_bytes())
+    content[8192:12_000] = b"x" * 3808
+    path.write_bytes(content)
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+def create(app: App, number: int) -> str:
+    return app.create(
+        id=f"task-{number}", owner="ada", handler="report", title="Report", schedule=datetime(2040, 1, 1, tzinfo=UTC)
+    ).id
+
+
+def test_it_is_of_one_instant_while_others_write(app: App, tmp_path: Path) -> None:
+    """What was acknowledged before it was begun is in it; of what follows, a part without holes."""
+    data, stopped = tmp_path / "data", threading.Event()
+    numbers: list[int] = []
+
+    def write() -> None:
+        while not stopped.is_set():
+            create(app, len(numbers))
+            numbers.append(len(numbers))
+
+    with embedded(app, data, settings=SETTINGS):
+        writer = threading.Thread(target=write)
+        writer.start()
+        wait_until(lambda: len(numbers) > 20, "tasks are created")
+        before = len(numbers)
+        made = write_backup(data, tmp_path / "backups", now=NOW)
+        after = len(numbers) + 1
+        stopped.set()
+        writer.join()
+    assert made.folder == tmp_path / "backups" / "20270104T120000Z"
+    assert before <= made.tasks <= after
+    assert made.folder.stat().st_mode & 0o777 == 0o700
+    with embedded(app, made.folder, settings=SETTINGS):
+        for number in range(made.tasks):
+            assert app.get(f"task-{number}").title == "Report"
+
+
+def test_it_has_large_results_and_the_secret(app: App, tmp_path: Path) -> None:
+    """What a step returned is not in the document; and links that were signed stay valid."""
+    data = tmp_path / "data"
+    with embedded(app, data, settings=SETTINGS):
+        task = app.run_now("report", owner="ada", title="Report")
+        wait_until(lambda: app.get(task.id).status == "COMPLETED", "it has run")
+        made = write_backup(data, tmp_path / "backups", now=NOW)
+    assert read_files(made.folder / "tasks.db-results") == read_files(data / "tasks.db-results") != {}
+    assert made.size > len(LARGE)
+    assert (made.folder / "secret").read_text() == (data / "secret").read_text()
+    with embedded(app, made.folder, settings=SETTINGS):
+        assert app.executions(task.id).items[0].status == "SUCCEEDED"
+
+
+def test_the_oldest_beyond_the_number_go(app: App, tmp_path: Path) -> None:
+    """Only backups: what else is in the place stays, as does one that another process is writing."""
+    data, place = tmp_path / "data", tmp_path / "backups"
+    (place / "20250101T000000Z.part").mkdir(parents=True)
+    (place / "photos").mkdir()
+    with embedded(app, data, settings=SETTINGS):
+        for day in range(4):
+            write_backup(data, place, now=NOW + timedelta(days=day), keep=2)
+    kept = ["20250101T000000Z.part", "20270106T120000Z", "20270107T120000Z", "photos"]
+    assert sorted(each.name for each in place.iterdir()) == kept
+
+
+def test_what_cannot_be_copied_leaves_nothing(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file, a damaged one, a full disk, or a backup of the same second: an error, and the others are untouched."""
+    data, place = tmp_path / "data", tmp_path / "backups"
+    with pytest.raises(Misconfigured, match=r"There is no .*tasks\.db: name the folder"):
+        write_backup(data, place, now=NOW)
+    with embedded(app, data, settings=SETTINGS):
+        for number in range(20):
+            create(app, number)
+    write_backup(data, place, now=NOW)
+    with pytest.raises(Misconfigured, match="a backup of this second"):
+        write_backup(data, place, now=NOW)
+    with monkeypatch.context() as patch:
+        patch.setattr(backup, "_copy_results", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(StoreUnavailable, match="No space left on device"):
+            write_backup(data, place, now=NOW + timedelta(days=1))
+    damage(data / "tasks.db")
+    with pytest.raises((Misconfigured, StoreUnavailable), match=r"malformed|damaged"):
+        write_backup(data, place, now=NOW + timedelta(days=1), keep=1)
+    assert [each.name for each in place.iterdir()] == ["20270104T120000Z"]
+
+
+@pytest.mark.parametrize("owner", ["4242\n", ""], ids=["killed", "stopped"])
+def test_damage_is_looked_for_after_an_end_that_was_no_clean_one(owner: str, app: App, tmp_path: Path) -> None:
+    """The error says what to do. A process that was stopped has left the file whole, which is not read again."""
+    data = tmp_path / "data"
+    with embedded(app, data, settings=SETTINGS):
+        for number in range(20):
+            create(app, number)
+    damage(data / "tasks.db")
+    (data / "lock").write_text(owner)
+    lock = FolderLock(data)
+    lock.require()
+    try:
+        with (
+            pytest.raises(Misconfigured, match=r"tasks\.db is damaged \(.*\)\. Put a copy of a backup")
+            if owner
+            else nullcontext()
+        ):
+            require_sound_folder(lock)
+    finally:
+        lock.release()

@@ -10,7 +10,7 @@ from benchmarks.scale_limits import QUEUE_RAMP_BASE, RAMP_BASE, Ramp
 from benchmarks.scale_world import OPERATIONS_PER_OCCURRENCE
 from rich.table import Table
 
-from cloudsched.config.prices import DEFAULT_PRICES, Prices
+from cloudsched.config.features import DEFAULT_PRICES, Prices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

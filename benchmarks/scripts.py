@@ -22,7 +22,7 @@ from benchmarks.side_by_side import show_comparison, time_alternately
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.quickjs.interpreter import QuickJs
-from cloudsched.config.sandbox import Sandbox
+from cloudsched.config.features import Sandbox
 from cloudsched.engine.ports.interpreter import ScriptInput, ScriptResponse
 from cloudsched.testing import START, Simulation
 

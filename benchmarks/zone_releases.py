@@ -35,7 +35,7 @@ from cloudsched.domain.transitions.edits import new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.domain.transitions.planning import dispatch_for, executor_wakeups
-from cloudsched.domain.transitions.replan_zone import replan_zone
+from cloudsched.domain.transitions.replan import replan_zone
 from cloudsched.domain.transitions.zone_plans import name_occurrence
 from cloudsched.errors import InvalidInput, InvalidSchedule
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cloudsched.config.prices import DEFAULT_PRICES
+from cloudsched.config.features import DEFAULT_PRICES
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.documents.usage_responses import to_amounts
 from cloudsched.domain.transitions.forecast import DELIVERY, HOP, LOCK, OCCURRENCE, QUICK_OCCURRENCE, WORKER

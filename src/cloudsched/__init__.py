@@ -96,7 +96,7 @@ def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module 'cloudsched' has no attribute {name!r}")
-    from cloudsched.config.garbage_collection import pause_collection  # noqa: PLC0415 - this package imports nothing
+    from cloudsched.config.imports import pause_collection  # noqa: PLC0415 - this package imports nothing
 
     with pause_collection():
         value = getattr(import_module(_MODULES[name]), name)

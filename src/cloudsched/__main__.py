@@ -2,7 +2,7 @@
 
 import sys
 
-from cloudsched.config.extras import require_extra
+from cloudsched.config.imports import require_extra
 from cloudsched.errors import MissingExtra
 
 

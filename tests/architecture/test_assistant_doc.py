@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from cloudsched.config.model_settings import AssistantSettings
+from cloudsched.config.features import AssistantSettings
 from cloudsched.config.variables import list_settings
 from cloudsched.engine.assistant.brief import MAX_SHOWN, MAX_SHOWN_TOGETHER
 from cloudsched.testing import Simulation

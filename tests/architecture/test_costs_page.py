@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from benchmarks.index_entries import count_entries, make_subjects, measure_document
 
-from cloudsched.config.prices import DEFAULT_PRICES
+from cloudsched.config.features import DEFAULT_PRICES
 from cloudsched.domain.transitions.forecast import OCCURRENCE
 
 ROOT = Path(__file__).parents[2]

@@ -35,7 +35,7 @@ BELOW = {
 }
 """Which parts a part may import; the command line may import all."""
 EXCEPTIONS = {
-    ("client/__init__", "cloudsched.config.extras.require_extra"),
+    ("client/__init__", "cloudsched.config.imports.require_extra"),
     ("adapters/google/id_tokens", "cloudsched.config.settings.is_firebase_emulated"),
     ("local/examples", "cloudsched.App"),
     ("local/examples", "cloudsched.Context"),

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from werkzeug.wrappers import Request
 
 from cloudsched.cli.main import cloudsched
-from cloudsched.config.sandbox import Sandbox
+from cloudsched.config.features import Sandbox
 from cloudsched.config.settings import Settings
 from cloudsched.errors import Misconfigured
 from cloudsched.local.wsgi_server import WebServer

@@ -29,7 +29,7 @@ print(json.dumps([sorted(known), sorted(set(sys.modules) - known)]))
 """
 """Shows a command's help, and that of all commands below it; prints what that has imported, and what was before."""
 FRONT: Final = {
-    "config": "extras garbage_collection",
+    "config": "imports",
     "emulator": "model.instants",
     "": "errors",
     "local": "untrusted_text",
@@ -37,9 +37,7 @@ FRONT: Final = {
 """The modules that any command may import, by their room; all of `cloudsched.cli` may be beside them."""
 STACK_OPTIONS: Final = {
     "adapters.firestore": "emulator",
-    "config": (
-        "access assistant_settings draft_settings metric_settings model_settings prices sandbox settings variables"
-    ),
+    "config": "access features settings variables",
     "emulator": "cli http.control_json model.faults",
     "local": "store_choice",
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.config.extras import require_extra
+from cloudsched.config.imports import require_extra
 from cloudsched.errors import Misconfigured, MissingExtra
 
 if TYPE_CHECKING:

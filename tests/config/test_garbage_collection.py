@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from cloudsched.config.garbage_collection import pause_collection
+from cloudsched.config.imports import pause_collection
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])

@@ -12,9 +12,7 @@ from tests.harness import ROOT
 
 from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
-from cloudsched.config.model_settings import AssistantSettings, DraftSettings, ModelSettings
-from cloudsched.config.prices import Prices
-from cloudsched.config.sandbox import Sandbox
+from cloudsched.config.features import AssistantSettings, DraftSettings, ModelSettings, Prices, Sandbox
 from cloudsched.config.settings import MetricSettings
 from cloudsched.config.variables import Setting, list_settings
 from cloudsched.errors import InvalidInput, Misconfigured

@@ -19,7 +19,7 @@ from tests.harness import ROOT
 from cloudsched import Schedule, TaskDraft
 from cloudsched.domain.documents.delivery import MailEvents
 from cloudsched.emulator.storage.queue_yaml import read_queues_file
-from cloudsched.engine.people import webhook_verification
+from cloudsched.engine.people import verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def check_mcp_servers(content: dict[str, Any]) -> None:
 
 def check_verification(content: dict[str, Any]) -> None:
     """Accept what a webhook is sent before it gets anything else: the fields of the code's own message."""
-    assert content["type"] == webhook_verification.KIND
+    assert content["type"] == verification.WEBHOOK_KIND
     assert set(content) == {"type", "timestamp", "data"}
     assert set(content["data"]) == {"title", "body", "challenge"}
 

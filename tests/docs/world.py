@@ -15,7 +15,7 @@ from tests.docs.terminal import Terminal, open_terminal
 from tests.harness import free_port, wait_until
 
 from cloudsched import Schedule, Settings
-from cloudsched.config.model_settings import AssistantSettings, ModelSettings
+from cloudsched.config.features import AssistantSettings, ModelSettings
 from cloudsched.local.stack import Stack, run_stack
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role

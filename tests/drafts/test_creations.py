@@ -9,7 +9,7 @@ import pytest
 from tests.drafts_app import make_app
 
 from cloudsched import Settings
-from cloudsched.config.model_settings import DraftSettings
+from cloudsched.config.features import DraftSettings
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import SourceModel

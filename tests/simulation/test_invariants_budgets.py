@@ -11,7 +11,7 @@ from tests.simulation.world import World
 
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.engine.usage.budgets import Budgets
-from cloudsched.engine.usage.summation import UsageSummation
+from cloudsched.engine.usage.report import UsageSummation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

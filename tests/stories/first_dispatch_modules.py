@@ -42,7 +42,7 @@ OWN: Final = {
     ),
     "adapters.google": "backoff channel cloud_tasks messages",
     "adapters.safe_http": "addresses",
-    "config": "access garbage_collection model_settings prices sandbox settings variables",
+    "config": "access features imports settings variables",
     "domain": "closed_sets first_error",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
@@ -60,7 +60,7 @@ OWN: Final = {
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
         "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal procedure "
-        "race replay results step_attempt step_results steps suspend timers"
+        "race replay results step_attempt steps suspend timers"
     ),
     "engine.execution": "attempts claimed_run durable_services executor failure_hooks follow_ups invoke zone_replans",
     "engine.handlers": (

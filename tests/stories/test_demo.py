@@ -10,7 +10,7 @@ import pytest
 from tests.doc_blocks import matches, read_blocks
 from tests.harness import ROOT, process, still_running
 
-from cloudsched.cli import demo_scenario as demo
+from cloudsched.cli import demo_report as demo
 
 (TOUR,) = [block for block in read_blocks(ROOT / "docs" / "how-to" / "tour.md") if block.language == "text"]
 """What tour.md shows of its output."""
@@ -58,7 +58,7 @@ def leave_out(text: str) -> str:
 def test_the_demo_detects_a_wrong_run(tmp_path: Path) -> None:
     """If the report does not run as scheduled, the demo says so and exits with 1."""
     spoil = (
-        "import sys; from cloudsched.cli import demo_scenario as demo\n"
+        "import sys; from cloudsched.cli import demo_report as demo\n"
         "sys.argv = ['cloudsched', 'demo', '--store', 'sqlite']\n"
         "demo.TASKS[1]['schedule']['exdates'] = ['2027-03-29T09:00:00']\n"
         "from cloudsched.cli.main import main; main()"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import click
 
 from cloudsched.cli.main import NO_CREDENTIALS, SuggestingGroup
-from cloudsched.config.garbage_collection import pause_collection
+from cloudsched.config.imports import pause_collection
 from cloudsched.errors import Unauthenticated, Unavailable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cloudsched.config.garbage_collection import pause_collection
+from cloudsched.config.imports import pause_collection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

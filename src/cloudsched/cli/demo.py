@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from cloudsched.cli.signals import Stopped, raise_on_signal
-from cloudsched.config.garbage_collection import pause_collection
+from cloudsched.config.imports import pause_collection
 from cloudsched.local.store_choice import StoreChoice
 
 

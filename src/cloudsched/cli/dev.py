@@ -15,7 +15,7 @@ import click
 
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal
-from cloudsched.config.garbage_collection import pause_collection
+from cloudsched.config.imports import pause_collection
 from cloudsched.emulator.cli import freeze_option
 from cloudsched.local.store_choice import StoreChoice
 

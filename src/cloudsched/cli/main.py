@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cloudsched.config.extras import require_extra
-from cloudsched.config.garbage_collection import pause_collection
+from cloudsched.config.imports import pause_collection, require_extra
 from cloudsched.errors import CloudschedError
 from cloudsched.local.untrusted_text import print_error
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudsched.cli.signals import SIGNALS, signal_handlers
-from cloudsched.config.garbage_collection import pause_collection
+from cloudsched.config.imports import pause_collection
 from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.config.garbage_collection import pause_collection
+from cloudsched.config.imports import pause_collection
 
 if TYPE_CHECKING:
     import logging

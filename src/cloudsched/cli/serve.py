@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cloudsched.cli.signals import Stopped, raise_on_signal
-from cloudsched.config.garbage_collection import pause_collection
+from cloudsched.config.imports import pause_collection
 
 PORT = 8080
 

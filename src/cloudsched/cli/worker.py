@@ -20,7 +20,7 @@ from cloudsched.cli.api_group import find_missing_stack
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.cli.signals import SIGNALS, signal_handlers
-from cloudsched.config.garbage_collection import pause_collection
+from cloudsched.config.imports import pause_collection
 from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthenticated
 from cloudsched.local.untrusted_text import print_error, to_printable
 

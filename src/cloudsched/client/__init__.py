@@ -4,7 +4,7 @@ Needs the extra ``worker``, but no Google package. May import the domain's docum
 of, and errors.
 """
 
-from cloudsched.config.extras import require_extra
+from cloudsched.config.imports import require_extra
 
 with require_extra("cloudsched.client", "worker"):
     from cloudsched.client.client import AsyncClient, Client

@@ -13,9 +13,7 @@ from datetime import time, timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
 from cloudsched.config.access import Access
-from cloudsched.config.model_settings import AssistantSettings, DraftSettings, ModelSettings
-from cloudsched.config.prices import Prices
-from cloudsched.config.sandbox import Sandbox
+from cloudsched.config.features import AssistantSettings, DraftSettings, ModelSettings, Prices, Sandbox
 from cloudsched.config.variables import (
     ADDRESS,
     ANSWER,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.people.journeys import Journeys
     from cloudsched.engine.people.person_data import PersonData
-    from cloudsched.engine.tasks.batch_change_run import BatchChangeRun
+    from cloudsched.engine.tasks.batch_changes import BatchChangeRun
 
     Check = Callable[[TaskDraft, Requesters], None]
 

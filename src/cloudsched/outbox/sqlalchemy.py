@@ -16,7 +16,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.config.extras import require_extra
+from cloudsched.config.imports import require_extra
 from cloudsched.errors import Misconfigured
 from cloudsched.outbox.entry import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH
 from cloudsched.outbox.outbox import KEEP, Outbox

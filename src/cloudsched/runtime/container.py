@@ -52,10 +52,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.people.journeys import Journeys
     from cloudsched.engine.people.link_tokens import LinkTokens, UnsubscribeLinks
     from cloudsched.engine.people.people import People
-    from cloudsched.engine.people.person_data import PersonData
-    from cloudsched.engine.people.person_jobs import PersonJobs
-    from cloudsched.engine.people.verification import EmailVerification
-    from cloudsched.engine.people.webhook_verification import WebhookVerification
+    from cloudsched.engine.people.person_data import PersonData, PersonJobs
+    from cloudsched.engine.people.verification import EmailVerification, WebhookVerification
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
@@ -349,7 +347,7 @@ class Container:
     @lazy_property
     def webhook_verification(self) -> WebhookVerification:
         """Asks people's endpoints whether they want messages."""
-        from cloudsched.engine.people.webhook_verification import WebhookVerification  # noqa: PLC0415 - only when used
+        from cloudsched.engine.people.verification import WebhookVerification  # noqa: PLC0415 - only when used
         from cloudsched.runtime.senders import open_webhooks  # noqa: PLC0415 - the same
 
         return WebhookVerification(self.store.records, self.clock, self.people, lambda: open_webhooks(self.settings))
@@ -364,7 +362,7 @@ class Container:
     @lazy_property
     def person_jobs(self) -> PersonJobs:
         """Starts what takes long with all that is stored of a person."""
-        from cloudsched.engine.people.person_jobs import PersonJobs  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.people.person_data import PersonJobs  # noqa: PLC0415 - imported only when used
 
         return PersonJobs(self.store, self.clock, self.scheduler)
 

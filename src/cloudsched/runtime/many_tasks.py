@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.tasks.batch_change_run import BatchChangeRun
-from cloudsched.engine.tasks.batch_changes import BatchChanges
+from cloudsched.engine.tasks.batch_changes import BatchChangeRun, BatchChanges
 from cloudsched.engine.tasks.overview import Overview
 from cloudsched.engine.tasks.sweep_notes import SweepNotes
 from cloudsched.runtime.factories import lazy_property
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.zone_watch import ZoneWatch
     from cloudsched.engine.usage.budgets import Budgets
     from cloudsched.engine.usage.ledger import UsageLedger
-    from cloudsched.engine.usage.report import UsageReport
-    from cloudsched.engine.usage.summation import UsageSummation
+    from cloudsched.engine.usage.report import UsageReport, UsageSummation
     from cloudsched.engine.usage.watch import UsageWatch
 
 
@@ -57,7 +55,7 @@ class ManyTasks:
 
     @lazy_property
     def _summation(self) -> UsageSummation:
-        from cloudsched.engine.usage.summation import UsageSummation  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.usage.report import UsageSummation  # noqa: PLC0415 - imported only when used
 
         return UsageSummation(self._store, self._clock, self._ledger)
 

@@ -13,7 +13,7 @@ from tests.authorities import as_user
 from tests.drafts_app import make_app as make_drafts_app
 
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
-from cloudsched.config.model_settings import AssistantSettings
+from cloudsched.config.features import AssistantSettings
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage_sheet import UsageSheet
 from cloudsched.drafts.service import DRAFTS, Drafts

@@ -15,9 +15,9 @@ from cloudsched.domain.documents import usage_sheet
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.documents.usage_sheet import UsageFront
 from cloudsched.engine.usage import ledger as ledger_module
-from cloudsched.engine.usage import summation as summation_module
+from cloudsched.engine.usage import report as summation_module
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
-from cloudsched.engine.usage.summation import UsageSummation, front_id
+from cloudsched.engine.usage.report import UsageSummation, front_id
 from cloudsched.errors import NotFound
 from cloudsched.testing import Simulation
 

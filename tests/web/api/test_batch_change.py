@@ -12,7 +12,7 @@ from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.engine.ports import search
-from cloudsched.engine.tasks import batch_change_run, batch_changes
+from cloudsched.engine.tasks import batch_changes
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -301,7 +301,7 @@ def test_a_change_does_not_change_changes(roles: RoleHarness) -> None:
 
 def test_a_change_that_was_killed_half_way_goes_on(roles: RoleHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every task is changed, none twice; only what the dead process did last is not counted."""
-    monkeypatch.setattr(batch_change_run, "PAGE_SIZE", 4)
+    monkeypatch.setattr(batch_changes, "PAGE_SIZE", 4)
     for number in range(10):
         roles.task("ada", **YEARLY, id=f"t{number}")
     original, revisions = Scheduler.pause, []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, utc_seconds
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.domain.transitions.replan_zone import replan_zone
+from cloudsched.domain.transitions.replan import replan_zone
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from cloudsched.domain.transitions.backlog import keep_schedule, note_left_out, 
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_from
-from cloudsched.domain.transitions.replan_calendars import replan
+from cloudsched.domain.transitions.replan import replan
 from cloudsched.domain.transitions.zone_plans import plan_distance
 
 if TYPE_CHECKING:

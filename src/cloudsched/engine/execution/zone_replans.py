@@ -22,7 +22,7 @@ def replan_stored(engine: EngineContext, stored: VersionedTask) -> VersionedTask
         VersionConflict: It has changed since it was read.
         QueueUnavailable: It is planned, and a dispatch could not be created: the sweep sends it.
     """
-    from cloudsched.domain.transitions.replan_zone import replan_zone  # noqa: PLC0415 - once in a release
+    from cloudsched.domain.transitions.replan import replan_zone  # noqa: PLC0415 - once in a release
 
     now, task = engine.clock.now(), stored.task
     transition = replan_zone(task, now, engine.settings.minimum_lead)

@@ -1,19 +1,22 @@
-"""All that is stored of a person: what the built-in handlers do to delete it, and to write it down.
+"""All that is stored of a person: start to delete it or to write it down, and what the built-in handlers do for that.
 
-Both do a piece at a time, look whether there is time for another one, and let themselves be called again if not.
-Deletion needs no memory: what is left is what is to be done. Export keeps a cursor, and a piece that was written before
-its process died is written again under the same id.
+The task that does it is the person's own, who sees it and its progress like any other. A request that is repeated finds
+the task that is under way. Both do a piece at a time, look whether there is time for another one, and let themselves be
+called again if not. Deletion needs no memory: what is left is what is to be done. Export keeps a cursor, and a piece
+that was written before its process died is written again under the same id.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from contextlib import suppress
 from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.budget import Budget
+from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, Feed, zone_key
 from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.person import (
@@ -22,33 +25,115 @@ from cloudsched.domain.documents.person import (
     ExportCursor,
     ExportPart,
     ExportUsage,
+    JobKind,
     MailLimit,
     Person,
     PersonJob,
     job_id,
     part_id,
 )
+from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import PublicTask
 from cloudsched.domain.documents.usage_sheet import UsageFront, UsageSheet
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.outcome import Done, Snooze
 from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
-from cloudsched.engine.usage.summation import UsageSummation
+from cloudsched.engine.usage.report import UsageSummation
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cloudsched.domain.documents.record import Record
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
+
+
+_HANDLERS: Final[dict[JobKind, str]] = {"erase": ERASE_HANDLER, "export": EXPORT_HANDLER}
+_TITLES: Final[dict[JobKind, str]] = {"erase": "Delete all personal data", "export": "Export all personal data"}
+EXPORT_LIFETIME: Final = timedelta(hours=1)
+"""How long an export is returned as it is, before another one is made."""
+_TASK_RETENTION: Final = timedelta(days=1)
+
+
+class PersonJobs:
+    """Starts such jobs, and reads exports."""
+
+    def __init__(self, store: Store, clock: Clock, scheduler: Scheduler) -> None:
+        self._store = store
+        self._clock = clock
+        self._scheduler = scheduler
+
+    def erase(self, owner: str, *, by: Authority) -> Task:
+        """Start to delete all that is stored of an owner; return the task that does it."""
+        by.require_owner(owner)
+        return self._start("erase", owner)
+
+    def export(self, owner: str, *, by: Authority) -> Task | PersonJob:
+        """Return an owner's export if there is a recent one; else the task that makes it."""
+        by.require_owner(owner)
+        stored = self._store.records.load(PersonJob, job_id("export", owner))
+        finished_at = None if stored is None else stored.record.finished_at
+        if stored is not None and finished_at is not None and self._clock.now() - finished_at < EXPORT_LIFETIME:
+            return stored.record
+        return self._start("export", owner)
+
+    def read_part(self, job: PersonJob, number: int) -> str:
+        """Return a part of a finished export. Raises NotFound."""
+        part = self._store.records.load(ExportPart, part_id(job.task_id, number))
+        if part is None:
+            raise NotFound("part of the export", str(number))
+        return part.record.text
+
+    def _start(self, kind: JobKind, owner: str) -> Task:
+        """Return the task of a job that is under way, or of a new one.
+
+        The record is written first, then the task: whoever finds a record without its task makes the task.
+        """
+
+        def claim() -> PersonJob:
+            now = self._clock.now()
+            stored = self._store.records.load(PersonJob, job_id(kind, owner))
+            if stored is not None and stored.record.finished_at is None and not self._has_ended(stored.record):
+                return stored.record
+            job = PersonJob(
+                id=job_id(kind, owner),
+                owner=owner,
+                kind=kind,
+                task_id=f"{kind}-{secrets.token_hex(12)}",
+                cursor=ExportCursor(),
+                created_at=now,
+                updated_at=now,
+            )
+            self._store.records.write(job, None if stored is None else stored.version)
+            return job
+
+        job = retry_conflicts(f"{kind} of {owner}", claim)
+        draft = TaskDraft(
+            id=job.task_id,
+            owner=owner,
+            title=_TITLES[kind],
+            handler=_HANDLERS[kind],
+            retry=RetryPolicy(max_retries=20),
+            retention=_TASK_RETENTION,
+        )
+        return self._scheduler.create(draft, kind, by=OWN_CODE, lead=NO_LEAD)[0]
+
+    def _has_ended(self, job: PersonJob) -> bool:
+        stored = self._store.load(job.task_id)
+        return stored is not None and (stored.task.has_ended or stored.task.deleted_at is not None)
+
 
 OWNED_RECORDS: Final[tuple[type[Record], ...]] = (
     Feed,

@@ -1,10 +1,13 @@
-"""Verification: a mail with a link and a code proves that an address is the person's.
+"""Verification: an address is proved to be the person's, by a link and a code, and a webhook to want messages.
 
 * Link and code are random and stored as hashes, so they survive a rotation of the secret, and who reads the store
   learns neither.
 * The code is for the person who is signed in; it has eight digits, five tries and an hour. The link has 256 bits and a
   day, and works where nobody is signed in.
 * Both confirm the address that they were sent to, if it still is the person's.
+* Anybody can write down a stranger's URL. So an endpoint is asked before it gets a message: a signed POST of the type
+  ``webhook.verification`` has a challenge, and the answer has to be that challenge and nothing else, as text or as
+  ``{"challenge": "…"}``. Servers that merely repeat what they are sent repeat more than that.
 """
 
 from __future__ import annotations
@@ -12,16 +15,18 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import json
 import secrets
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.person import ContactSecrets, Verification, secret_hash
 from cloudsched.engine.people.record_changes import retry_conflicts
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.engine.state.recent_counts import count_recent
-from cloudsched.errors import DeliveryRefused, InvalidInput, Misconfigured, NotFound, QuotaExceeded
+from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput, Misconfigured, NotFound, QuotaExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
-    from cloudsched.engine.ports.sender import Sender
+    from cloudsched.engine.ports.sender import Asker, Sender
 
 
 MAX_TO_ADDRESS: Final = 5
@@ -233,3 +238,71 @@ def _decode(text: str) -> str | None:
         return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
     except (binascii.Error, ValueError):
         return None
+
+
+WEBHOOK_KIND: Final = "webhook.verification"
+_HINT: Final = "It has to answer 2xx with the challenge in `data`, as text or as a JSON object of it alone."
+
+
+class WebhookVerification:
+    """Asks endpoints, and records those that want messages.
+
+    Args:
+        records: Where it is counted how often a host is asked.
+        clock: The current time.
+        people: Whose webhooks they are.
+        asker: Returns what posts to an endpoint.
+    """
+
+    def __init__(self, records: RecordStore, clock: Clock, people: People, asker: Callable[[], Asker]) -> None:
+        self._limits = MailLimits(records, clock, "webhook ")
+        self._clock = clock
+        self._people = people
+        self._asker = asker
+
+    def verify(self, owner: str, *, by: Authority) -> None:
+        """Ask a person's endpoint whether it wants their messages, and record that it does.
+
+        Raises:
+            NotFound: There is no such person.
+            InvalidInput: The person has no webhook, or it gives another answer, or none.
+            QuotaExceeded: It was asked often enough: once a minute, ten times a day for an owner, five for a host.
+        """
+        by.require_owner(owner)
+        webhook = self._people.get(owner).webhook
+        if webhook is None:
+            raise InvalidInput("webhook", "is not set", "Set it first.")
+        if webhook.verified:
+            return
+        self._limits.count(owner, urlsplit(webhook.url).netloc)
+        challenge = secrets.token_urlsafe(32)
+        if not _is_answer(self._ask(owner, webhook.url, challenge), challenge):
+            raise InvalidInput("webhook.url", "does not answer with the challenge", _HINT)
+        if not self._people.verify_webhook(owner, webhook.url):
+            raise InvalidInput("webhook.url", "has changed meanwhile", "Verify the new one.")
+
+    def _ask(self, owner: str, url: str, challenge: str) -> str:
+        message = Message(
+            id=secrets.token_urlsafe(24),
+            thread=secrets.token_urlsafe(24),
+            title="Do you want these messages?",
+            body="Answer with the challenge, and nothing else, to get the messages of a person's tasks.",
+            created_at=self._clock.now(),
+            kind=WEBHOOK_KIND,
+            data={"challenge": challenge},
+        )
+        recipient = Recipient(address=url, secrets=self._people.webhook_secrets.current(owner))
+        try:
+            return self._asker().ask(message, recipient)
+        except (DeliveryDelayed, DeliveryRefused) as error:
+            raise InvalidInput("webhook.url", f"does not prove that it wants messages: {error}", _HINT) from error
+
+
+def _is_answer(text: str, challenge: str) -> bool:
+    try:
+        content: Any = json.loads(text)
+    except ValueError:
+        content = text.strip()
+    if isinstance(content, dict) and len(content) == 1:
+        content = content.get("challenge")
+    return isinstance(content, str) and hmac.compare_digest(content.encode("utf-8", "replace"), challenge.encode())

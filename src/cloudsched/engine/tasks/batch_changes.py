@@ -1,34 +1,201 @@
-"""Count the tasks that match a filter, and start the task that changes them; `batch_change_run` is what that does."""
+"""Batch changes: count the tasks that match a filter, and change each of them, a page in a step of a task.
+
+That task has the rights of its owner: the system's changes every task, a user's only what that user may change, as a
+user. That is decided for each task when it is changed, on the state that the change replaces. A process that dies is
+followed by another one, which begins with the page that was not finished: a change that was made before is not made
+again. It is then not counted.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER, BatchAction, BatchChange, has_failed
+from cloudsched.domain.documents.execution import FAILURE_STATUSES
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
+from cloudsched.domain.transitions.request_marks import RequestMark
+from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.tasks.batch_change_run import to_queries
-from cloudsched.errors import QuotaExceeded
+from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
+
+
+log = logging.getLogger(__name__)
+
+PAGE_SIZE: Final = 100
+"""How many tasks one step changes; a journal has room for 5,000 steps."""
+MAX_REFUSALS: Final = 20
+"""How many refusals the result describes."""
+_COUNTS: Final = ("changed", "skipped", "refused")
+
+
+def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
+    """Return the lists in which the tasks are that a change concerns. Raises InvalidInput if there is none."""
+    chosen = change.filter
+    fields = {
+        "owner": chosen.owner,
+        "handler": chosen.handler,
+        "label": chosen.label,
+        "due_from": chosen.due_from,
+        "due_until": chosen.due_until,
+    }
+    TaskQuery(**fields, status=chosen.status)  # type: ignore[arg-type]  # checks that there is one
+    statuses = (None,) if change.statuses is None else change.statuses
+    return [TaskQuery(**fields, status=status) for status in statuses]  # type: ignore[arg-type]
+
+
+class BatchChangeRun:
+    """Carries out batch changes."""
+
+    def __init__(self, store: Store, scheduler: Scheduler) -> None:
+        self._store = store
+        self._scheduler = scheduler
+
+    def run(self, ctx: Context) -> dict[str, Any]:
+        """Carry out the change that the payload of a batch change's task describes; return the counts."""
+        change = BatchChange.model_validate(ctx.task.payload)
+        page = _Page(self._store, self._scheduler, change, ctx.task, ctx.execution_id)
+        total: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "refusals": []}
+        for number in range(1 if change.filter.ids else len(to_queries(change))):
+            token: str | None = None
+            while True:
+                done: dict[str, Any] = ctx.step(f"{change.action} a page", page.change, number, token)
+                for name in _COUNTS:
+                    total[name] += done[name]
+                total["refusals"] = [*total["refusals"], *done["refusals"]][:MAX_REFUSALS]
+                ctx.progress(", ".join(f"{total[name]} {name}" for name in _COUNTS))
+                token = done["next"]
+                if token is None:
+                    break
+        return total
+
+
+class _Skip(Exception):
+    """The task is not concerned, or there is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Changes a page of tasks."""
+
+    store: Store
+    scheduler: Scheduler
+    batch: BatchChange
+    own_task: Task
+    execution_id: str
+    """The run that changes it; a batch change that is rescheduled has another one."""
+
+    def change(self, number: int, token: str | None) -> dict[str, Any]:
+        """Change a page of a query's tasks; return the counts, and the token of the next page."""
+        tasks, following, absent = self._read(number, token)
+        done: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
+        for task in tasks:
+            try:
+                self._change_task(task)
+            except (_Skip, NotFound):
+                done["skipped"] += 1
+            except Unavailable:
+                raise  # the page is tried again
+            except CloudschedError as error:
+                _note_refusal(done, task.id, str(error))
+            except Exception as error:  # a problem of one task must not keep the others from being changed
+                log.exception("not changed", extra={"action": "unchanged", "taskId": task.id})
+                _note_refusal(done, task.id, type(error).__name__)
+            else:
+                done["changed"] += 1
+        return done
+
+    def _read(self, number: int, token: str | None) -> tuple[Sequence[Task], str | None, int]:
+        """Return a page of tasks, the token of the next one, and how many ids have no task: skipped, as others' are."""
+        ids = self.batch.filter.ids
+        if ids is None:
+            page = self.store.list_tasks(to_queries(self.batch)[number], limit=PAGE_SIZE, page_token=token)
+            return page.items, page.next_page_token, 0
+        start = int(token or 0)
+        end = start + PAGE_SIZE
+        named = set(ids[start:end])
+        found = [each.task for each in self.store.load_many(ids[start:end]) if each.task.deleted_at is None]
+        return found, str(end) if end < len(ids) else None, len(named - {each.id for each in found})
+
+    def _change_task(self, task: Task) -> None:
+        scheduler, by, mark = self.scheduler, self._authority, self._mark
+        if mark.is_known_to(task):
+            raise _Skip
+        match self.batch.action:
+            case BatchAction.PAUSE:
+                scheduler.pause(task.id, by, mark)
+            case BatchAction.RESUME:
+                scheduler.resume(task.id, by, mark)
+            case BatchAction.CANCEL:
+                scheduler.cancel(task.id, by, mark)
+            case BatchAction.DELETE:
+                scheduler.delete(task.id, by, mark)
+            case BatchAction.RETRY_FAILED:
+                scheduler.manual_runs.retry(task.id, self._find_failed(task), by=by, mark=mark)
+
+    @property
+    def _mark(self) -> RequestMark:
+        """The mark by which each task remembers this change, so that it is not made again if somebody takes it back."""
+        return RequestMark.of_name("batch", [self.own_task.id, self.execution_id], depends_on_time=False)
+
+    @property
+    def _authority(self) -> Authority:
+        """That of whoever asked for the change. It is a task of theirs, which goes on after their credential's end."""
+        owner = self.own_task.owner
+        sender = next((each.by for each in self.own_task.history if each.by is not None), None)
+        if owner == SYSTEM_OWNER:
+            return replace(OWN_CODE, sender=sender or TRUSTED_CODE, authorize=self._check)
+        user = sender or EventSender(role=SenderRole.OWNER, subject=f"user:{owner}")
+        return Authority(Requesters.USERS, user, owner=owner, is_valid=lambda: True, authorize=self._check)
+
+    def _check(self, task: Task) -> None:
+        """Check a task that is about to be changed. Raises _Skip, or Forbidden if it is not the caller's to change."""
+        owner = self.own_task.owner
+        if owner not in {SYSTEM_OWNER, task.owner} or not self.batch.concerns(task, self.own_task.created_at):
+            raise _Skip
+        if task.parent is not None and owner != SYSTEM_OWNER:
+            raise Forbidden(f"This task is a call of task {task.parent.task_id}, and only that may change it.")
+
+    def _find_failed(self, task: Task) -> str:
+        """Return the execution to retry: it failed before the change was asked for, and not again since."""
+        self._check(task)
+        try:
+            execution_id = last_finished_execution_id(task)
+        except NotAllowed:
+            raise _Skip from None
+        execution = None if task.find_run(execution_id) else self.store.load_execution(task.id, execution_id)
+        if execution is None or execution.status not in FAILURE_STATUSES or execution.finished_at is None:
+            raise _Skip
+        if execution.finished_at > self.own_task.created_at:
+            raise _Skip
+        return execution_id
+
+
+def _note_refusal(done: dict[str, Any], task_id: str, problem: str) -> None:
+    done["refused"] += 1
+    if len(done["refusals"]) < MAX_REFUSALS:
+        done["refusals"].append({"taskId": task_id, "problem": problem})
+
 
 MAX_COUNT: Final = 10_000
 """Up to how many tasks are counted: a billed read for each 1,000."""

@@ -24,7 +24,7 @@ from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.replan_calendars import replan_calendars
+from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.commits import compare_and_set

@@ -23,7 +23,7 @@ from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft, require_
 from cloudsched.domain.transitions.edits import anchor_schedule, apply_edit, new_task
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.planning import executor_wakeups
-from cloudsched.domain.transitions.replan_calendars import replan_calendars
+from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.request_marks import once
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
 from cloudsched.domain.transitions.zone_plans import can_replan

@@ -1,27 +1,139 @@
-"""The usage of a month, by owner and handler."""
+"""The usage of a month, by owner and handler: sum it up, and report it.
+
+A pass notes what the tasks have counted that were stored since the pass before. It reads each of them once, however
+often it has run; a pass that ends early, or whose process dies, is continued by the next one.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.usage import month_of
+from cloudsched.domain.documents.usage_sheet import UsageFront
 from cloudsched.engine.usage.ledger import sum_sheets
-from cloudsched.engine.usage.summation import MAX_TASKS_OF_REQUEST
-from cloudsched.errors import InvalidInput
+from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.documents.usage import UsageCounts
     from cloudsched.domain.documents.usage_sheet import UsageSheet
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import VersionedRecord
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.usage.ledger import UsageLedger
-    from cloudsched.engine.usage.summation import UsageSummation
+
+
+MAX_TASKS: Final = 2000
+"""How many tasks are read at a time; the next call continues."""
+MAX_TASKS_OF_REQUEST: Final = 800
+"""How many of them somebody's request reads, so that it costs the processor about a tenth of a second."""
+_PAGE: Final = 200
+
+
+class UsageSummation:
+    """Sums up what the tasks of an owner, or all tasks, have used."""
+
+    def __init__(self, store: Store, clock: Clock, ledger: UsageLedger) -> None:
+        self._store = store
+        self._clock = clock
+        self._ledger = ledger
+
+    def sum_up(
+        self,
+        owner: str | None,
+        *,
+        most: int = MAX_TASKS,
+        at_most_every: timedelta = timedelta(0),
+        on_changed: Callable[[Sequence[Task]], None] = lambda _: None,
+    ) -> UsageFront:
+        """Note what has changed, and return how far that has come.
+
+        Costs two reads, and if anything has changed, one for each such task, one or two operations for each sheet, and
+        a write.
+
+        Args:
+            owner: Whose tasks; None for all.
+            most: How many tasks are read; the next call continues.
+            at_most_every: How long after the last pass nothing is done.
+            on_changed: Called with the tasks that have changed, page by page.
+
+        Raises:
+            StoreUnavailable: The store did not answer.
+        """
+        key, now = front_id(owner), self._clock.now()
+        stored = self._store.records.load(UsageFront, key)
+        front = _make_front(key, owner, self._clock) if stored is None else stored.record
+        if front.page_token is None:
+            if front.summed_at is not None and timedelta(0) <= now - front.summed_at < at_most_every:
+                return front
+            mark = self._store.search.find_last_change(owner)
+            if mark == front.done and front.summed_at is not None:
+                return front.model_copy(update={"summed_at": now})
+            front = front.model_copy(update={"pending": mark, "pass_began_at": now})
+        return self._save(self._continue(front, owner, most, on_changed), stored)
+
+    def list_unsummed(self, owner: str, limit: int) -> Sequence[Task] | None:
+        """Return the tasks of an owner that have changed since they were summed up; None if there are more.
+
+        Costs a read, and one for each such task.
+        """
+        stored = self._store.records.load(UsageFront, front_id(owner))
+        since = "" if stored is None else stored.record.done
+        found: list[Task] = []
+        token: str | None = None
+        while True:
+            page = self._store.search.list_changed(owner, since, limit=min(limit, _PAGE), page_token=token)
+            found += page.items
+            token = page.next_page_token
+            if token is None:
+                return found
+            if len(found) >= limit:
+                return None
+
+    def _continue(
+        self, front: UsageFront, owner: str | None, most: int, on_changed: Callable[[Sequence[Task]], None]
+    ) -> UsageFront:
+        """Read the next tasks of a pass, and return how far it has come."""
+        token = front.page_token
+        for _ in range(most // _PAGE):
+            try:
+                page = self._store.search.list_changed(owner, front.done, limit=_PAGE, page_token=token)
+            except InvalidInput:  # a token of an earlier version
+                return front.model_copy(update={"page_token": None})
+            self._ledger.note(page.items)
+            on_changed(page.items)
+            token = page.next_page_token
+            if token is None:
+                ended = {"done": front.pending, "page_token": None, "summed_at": front.pass_began_at}
+                return front.model_copy(update=ended)
+        return front.model_copy(update={"page_token": token})
+
+    def _save(self, front: UsageFront, stored: VersionedRecord[UsageFront] | None) -> UsageFront:
+        front = front.model_copy(update={"updated_at": self._clock.now()})
+        with suppress(VersionConflict):  # another pass has come as far, and the next one continues from there
+            self._store.records.write(front, None if stored is None else stored.version)
+        return front
+
+
+def front_id(owner: str | None) -> str:
+    """Return the id of the front of an owner's tasks, or of all tasks."""
+    return "all" if owner is None else hashlib.sha256(owner.encode()).hexdigest()[:32]
+
+
+def _make_front(key: str, owner: str | None, clock: Clock) -> UsageFront:
+    now = clock.now()
+    return UsageFront(id=key, owner=owner or SYSTEM_OWNER, created_at=now, updated_at=now)
+
 
 _TOKEN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9a-f]{24}-[0-9]{3}")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.usage.budgets import Budgets
-    from cloudsched.engine.usage.summation import UsageSummation
+    from cloudsched.engine.usage.report import UsageSummation
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.config.extras import require_extra
+from cloudsched.config.imports import require_extra
 from cloudsched.outbox.outbox import KEEP, Outbox
 from cloudsched.outbox.rows import INSERT, can_lock_rows
 

@@ -1,4 +1,8 @@
-"""The operations that show tasks as calendars. A feed's address holds its secret: calendar programs cannot log in."""
+"""The operations on named calendars, and those that show tasks as calendars.
+
+Named calendars are days that schedules respect, such as holidays. The address of a feed, which shows tasks, holds its
+secret: calendar programs cannot log in.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
+from cloudsched.domain.calendars.days import WEEKDAYS, parse_days, to_date
 from cloudsched.domain.documents import responses
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
+from cloudsched.web.api.parse import read_json_object, validate
+from cloudsched.web.api.request_bodies import PutCalendar
 from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.calendar import Feed
+    from cloudsched.domain.documents.calendar import Calendar, Feed
     from cloudsched.web.api.operation import ApiCall
+
 
 _CACHED_FOR = 900
 """For how many seconds a program need not ask again."""
@@ -137,3 +145,100 @@ def _calendar_response(text: str) -> Response:
     response = Response(text, 200, headers)
     response.set_etag(hashlib.sha256(text.encode()).hexdigest()[:32])
     return response
+
+
+@operation(
+    "PUT",
+    "/v1/calendars/{calendarId}",
+    "Calendars",
+    right=Right.WRITE,
+    content=PutCalendar,
+    response_schema="CalendarDetails",
+    error_statuses=(409, 503),
+)
+def put_calendar(call: ApiCall) -> Response:
+    """Create or replace a calendar.
+
+    An admin's is for everybody, a user's for that user's tasks. Tasks that name it are planned again within a minute or
+    two. The response has the calendar's full id.
+    """
+    body = validate(PutCalendar, read_json_object(call.request))
+    calendar = call.app.container.calendars.put(
+        call.path["calendarId"],
+        call.caller.resolve_record_owner(body.owner),
+        by=call.authority,
+        title=body.title,
+        weekdays=body.weekdays,
+        days=[(each.date, each.until or each.date, each.name) for each in body.days],
+        ics=body.ics,
+        url=body.url,
+        holidays=body.holidays,
+    )
+    return json_response(_to_json(call, calendar))
+
+
+@operation(
+    "GET",
+    "/v1/calendars/{calendarId}",
+    "Calendars",
+    query=bodies.OwnerQuery,
+    response_schema="CalendarDetails",
+    error_statuses=(404,),
+)
+def get_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
+    """Get a calendar.
+
+    A name means the calendar for everybody, or else the owner's own.
+    """
+    owner = call.caller.resolve_record_owner(query.owner)
+    return json_response(_to_json(call, call.app.container.calendars.get(call.path["calendarId"], owner)))
+
+
+@operation("GET", "/v1/calendars", "Calendars", query=bodies.OwnerQuery, response_schema="CalendarList")
+def list_calendars(call: ApiCall, query: bodies.OwnerQuery) -> Response:
+    """List the calendars for everybody, and the owner's own.
+
+    Without their days.
+    """
+    found = call.app.container.calendars.list(call.caller.resolve_record_owner(query.owner))
+    shown = [{name: value for name, value in _to_json(call, each).items() if name != "days"} for each in found]
+    return json_response({"calendars": shown})
+
+
+@operation(
+    "DELETE",
+    "/v1/calendars/{calendarId}",
+    "Calendars",
+    right=Right.WRITE,
+    query=bodies.OwnerQuery,
+    success_statuses=(204,),
+    error_statuses=(404, 409),
+)
+def delete_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
+    """Delete a calendar.
+
+    Tasks that name it keep the days that it had.
+    """
+    owner = call.caller.resolve_record_owner(query.owner)
+    try:
+        call.app.container.calendars.delete(call.path["calendarId"], owner, by=call.authority)
+    except NotFound:
+        raise NotFound("calendar", call.path["calendarId"]) from None
+    return Response(status=204)
+
+
+def _to_json(call: ApiCall, calendar: Calendar) -> dict[str, Any]:
+    """Return a calendar as JSON; the address that it is fetched from is for those who may change it."""
+    wire = calendar.to_wire()
+    may_change = call.caller.visible_owner is None or call.caller.visible_owner == calendar.owner
+    hidden = {"content", "schemaVersion", "etag", *(() if may_change else ("url",))}
+    days = parse_days(calendar.content)
+    shown = []
+    for first, last, name in days.intervals:
+        until = {"until": to_date(last).isoformat()} if last > first else {}
+        shown.append({"date": to_date(first).isoformat(), **until, "name": name})
+    return {
+        **{name: value for name, value in wire.items() if name not in hidden},
+        "weekdays": [WEEKDAYS[number] for number in sorted(days.weekdays)],
+        "days": shown,
+    }

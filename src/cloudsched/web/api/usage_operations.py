@@ -20,7 +20,7 @@ from cloudsched.web.api.responses import json_response, page_response
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
-    from cloudsched.config.prices import Prices
+    from cloudsched.config.features import Prices
     from cloudsched.domain.documents.budget import Budget
     from cloudsched.web.api.operation import ApiCall
 

@@ -1,20 +1,92 @@
-"""The language models of drafts and of the assistant: a part of `Settings`; see ``docs/how-to/drafts.md``."""
+"""Parts of `Settings` for single features: language models, drafts, the assistant, scripts, and what things cost.
+
+A script is a user's code in place of a handler (``docs/how-to/sandbox.md``). One that exceeds a limit fails. Prices are
+in US dollars for a million of each; the defaults are Google's for us-central1 as of November 2026
+(cloud.google.com/firestore/pricing, cloud.google.com/tasks/pricing, cloud.google.com/run/pricing). What queries and
+tokens cost, only you know.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.config.variables import (
     ADDRESS,
     SWITCH,
     Kind,
     SettingsSection,
+    read_settings,
     seconds_between,
     setting,
     whole_number,
 )
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+DEFAULT_PRICES: Final[Mapping[str, float]] = {
+    "read": 0.30,
+    "write": 0.90,
+    "delete": 0.10,
+    "queueOperation": 0.40,
+    "request": 0.40,
+    "query": 0.0,
+    "token": 0.0,
+}
+_MILLION: Final = 1_000_000
+_Table = tuple[tuple[str, float], ...]
+
+
+def _parse(text: str) -> _Table:
+    prices = dict(DEFAULT_PRICES)
+    for word in text.split():
+        name, _, value = word.partition("=")
+        try:
+            price = float(value) if value.isascii() else math.nan
+        except ValueError:
+            price = math.nan
+        if name not in prices or not 0 <= price < math.inf:
+            known = ", ".join(prices)
+            raise ValueError(f"has {word!r}; it must have words such as read=0.30, of {known}, each for a million.")
+        prices[name] = price
+    return tuple(prices.items())
+
+
+def _format(prices: _Table) -> str:
+    return " ".join(f"{name}={price!r}" for name, price in prices)
+
+
+_PRICE_TABLE = Kind(_parse, _format)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices(SettingsSection):
+    """What things cost."""
+
+    table: _Table = setting(
+        "CLOUDSCHED_PRICES",
+        "US dollars for a million of each, for [usage and forecasts](../how-to/usage.md#prices): `read`, `write`, "
+        "`delete`, `queueOperation`, `request`, `query`, `token`; those that are left out keep these defaults",
+        _PRICE_TABLE,
+        default=tuple(DEFAULT_PRICES.items()),
+    )
+
+    @property
+    def per_million(self) -> dict[str, float]:
+        """US dollars for a million of each."""
+        return dict(self.table)
+
+    def cost(self, amounts: Mapping[str, float]) -> float:
+        """Return what some amounts cost, by the names of their prices, in dollars."""
+        prices = self.per_million
+        return math.fsum(amount * prices[name] for name, amount in amounts.items()) / _MILLION
+
 
 _ASSISTANT_NAME = re.compile(r"[A-Za-z0-9._:/@-]{1,200}")
 
@@ -147,3 +219,71 @@ class DraftSettings(SettingsSection):
         seconds_between(0, 365 * _DAY_SECONDS),
         default=timedelta(minutes=1),
     )
+
+
+_MIB = 1024 * 1024
+_KIB = 1024
+
+
+def _parse_filter(text: str) -> bool:
+    if text not in {"required", "best-effort"}:
+        raise ValueError(f"is {text!r}; it must be required or best-effort.")
+    return text == "required"
+
+
+_FILTER = Kind(_parse_filter, lambda value: "required" if value else "best-effort")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox(SettingsSection):
+    """The limits of one execution of a script. Sizes are in bytes.
+
+    The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
+    """
+
+    memory: int = setting(
+        "CLOUDSCHED_SANDBOX_MEMORY_MIB",
+        "how many MiB of memory one script may use ([scripts](scripts.md#limits) explains this and the following "
+        "settings)",
+        whole_number(4096, unit=_MIB),
+        default=64 * _MIB,
+    )
+    time: timedelta = setting(
+        "CLOUDSCHED_SANDBOX_SECONDS",
+        "how long one script may run; waiting does not count",
+        seconds_between(0.01, 3600),
+        default=timedelta(seconds=5),
+    )
+    output: int = setting(
+        "CLOUDSCHED_SANDBOX_OUTPUT_KIB",
+        "how many KiB its result, its log and what it passes to tools may have together",
+        whole_number(32 * 1024, unit=_KIB),
+        default=256 * _KIB,
+    )
+    calls: int = setting(
+        "CLOUDSCHED_SANDBOX_CALLS",
+        "how many calls and sleeps one execution of a script may ask for",
+        whole_number(2000),
+        default=100,
+    )
+    requires_filter: bool = setting(
+        "CLOUDSCHED_SANDBOX_FILTER",
+        "`required`: scripts run only where the kernel filters their system calls; `best-effort`: "
+        "elsewhere as well, with a warning; refused in the cloud",
+        _FILTER,
+        default=True,
+    )
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str]) -> Sandbox:
+        """Read the limits from variables; those not set keep their defaults.
+
+        Raises:
+            Misconfigured: A variable cannot be understood. The message names it.
+        """
+        sandbox = cls(**read_settings(cls, env))
+        if not sandbox.requires_filter and "K_SERVICE" in env:
+            raise Misconfigured(
+                "CLOUDSCHED_SANDBOX_FILTER=best-effort is for machines without secrets; in the cloud it is required."
+            )
+        return sandbox

@@ -1,7 +1,8 @@
-"""Plan a task again with newer time zone data.
+"""Plan a task again, with newer time zone data or with other days of its calendars.
 
-Each instant of the plan is read on the clock that the task was planned with, and found again on the clock of the data
-in use. So what has run at 09:00 stays run at 09:00, whatever instant that is now, and what is to come is at 09:00:
+With newer time zone data (`replan_zone`), each instant of the plan is read on the clock that the task was planned with,
+and found again on the clock of the data in use. So what has run at 09:00 stays run at 09:00, whatever instant that is
+now, and what is to come is at 09:00:
 
 * The next occurrence is the one that was planned, at its new instant, or one that is new before it, such as a time
   that a gap no longer skips. A new one must be to come, by at least the minimum lead.
@@ -12,6 +13,11 @@ in use. So what has run at 09:00 stays run at 09:00, whatever instant that is no
   own instant has moved. Local times of the same schedule may move past them, and each still runs once.
 
 The revision stays: nobody has changed the task. Its dispatches are sent again, since they are named for their instant.
+
+When calendars' days have changed (`replan_calendars`), the runs that have started, and those that wait for another
+attempt or for a worker, stay. So does what came due, if the new days have it as well; otherwise it is recorded as
+SKIPPED. What has run is not undone: an occurrence that ran on Friday because Monday was a holiday runs on Monday
+too, if Monday no longer is one.
 """
 
 from __future__ import annotations
@@ -20,19 +26,29 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import Action, DueRange, TaskStatus
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, utc_seconds
+from cloudsched.domain.transitions.backlog import (
+    due_ranges,
+    end_plan,
+    keep_schedule,
+    note_left_out,
+    require_room,
+    take_records,
+)
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
 from cloudsched.domain.transitions.zone_plans import can_replan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cloudsched.domain.documents.task import PendingRecords, Task, ZonePlan
     from cloudsched.domain.schedules.schedule import Schedule
+
 
 _TICK: Final = timedelta(microseconds=1)
 _MAX_SHIFT: Final = timedelta(hours=26)
@@ -177,3 +193,59 @@ def _explain(task: Task, plan: ZonePlan, planned: datetime, following: datetime 
     if read[0] != utc_seconds(planned) + offset:
         return f"planned again with {release}: {shown:%Y-%m-%d %H:%M} comes first, at {following:%H:%M} UTC"
     return f"moved by {release}: {shown:%H:%M} is {following:%H:%M} UTC, not {planned:%H:%M} UTC, from {shown:%Y-%m-%d}"
+
+
+_MAX_COMPARED = 100
+"""How many due occurrences are compared before they are taken to differ."""
+_WHY = "The days of its calendar changed before it started."
+
+
+def with_days(schedule: Schedule, contents: Mapping[str, str]) -> Schedule:
+    """Return a schedule with the days of its calendars, by their ids; a calendar that is not given keeps its days."""
+    rules = tuple(rule.with_content(contents[rule.id]) if rule.id in contents else rule for rule in schedule.calendars)
+    return schedule if rules == schedule.calendars else schedule.copy_unchecked(calendars=rules)
+
+
+def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> Transition:
+    """Return the task planned with the days of calendars as they are now; unchanged if it has them."""
+    schedule = with_days(task.schedule, contents)
+    if schedule is task.schedule or task.deleted_at is not None:
+        return Transition(task)
+    return replan(task, schedule, now, _WHY)
+
+
+def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Transition:
+    """Return the task planned with a changed schedule. What was due and is not part of it is SKIPPED, as `why` says.
+
+    One that has ended is only given the schedule: an edit may open it again. What has run must not be left out then.
+    """
+    new_schedule = {"schedule": schedule, "timezone": schedule.timezone}
+    if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
+        ended = keep_schedule(note_left_out(task, now), task.schedule).model_copy(update=new_schedule)
+        ended, records = take_records(ended, now)
+        return Transition(with_changes(ended, now), records)
+    require_room(task, "plan again")
+    due = due_ranges(task, now)
+    is_kept = all(_is_same(task.schedule, schedule, each) for each in due)
+    noted = note_left_out(task, now)
+    left = noted if is_kept else end_plan(noted, now, ExecutionStatus.SKIPPED, why)
+    changed = keep_schedule(left, task.schedule).model_copy(update={**new_schedule, "revision": task.revision + 1})
+    changed, records = take_records(changed, now)
+    if task.status is TaskStatus.PAUSED:
+        return Transition(with_changes(changed, now), records)
+    first_due = due[0].next_at if due and is_kept else now
+    planned = changed.model_copy(update={"next_execution_time": occurrence_from(changed, first_due)})
+    return Transition(complete_if_idle(start_next_backfill(planned, now), now), records)
+
+
+def _is_same(before: Schedule, after: Schedule, due: DueRange) -> bool:
+    """Return whether two schedules have the same occurrences in a range."""
+    at = due.next_at - _TICK
+    for _ in range(_MAX_COMPARED):
+        old, new = before.next_after(at), after.next_after(at)
+        if old is None or old > due.until:
+            return new is None or new > due.until
+        if old != new:
+            return False
+        at = old
+    return False

@@ -29,7 +29,7 @@ from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulat
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import decode
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.document_size import document_size
+from cloudsched.domain.documents.json_limits import document_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

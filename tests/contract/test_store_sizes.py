@@ -8,8 +8,8 @@ import pytest
 from tests.domain.transitions.test_growth import largest_task
 
 from cloudsched.adapters.blobs import FileBlobs
-from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, STORE_BYTES, document_size
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
+from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, STORE_BYTES, document_size
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.state.commits import Committer

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tests.dashboard.test_calendar import CountingApi, answer, occurrence, visit
 
 from cloudsched.dashboard import calendar_view
-from cloudsched.dashboard.calendar_chart import Bin
+from cloudsched.dashboard.calendar_chart import Bin, choose_span, make_span
 from cloudsched.dashboard.calendar_month import build_month, draw_density
-from cloudsched.dashboard.calendar_zoom import choose_span, make_span
 from cloudsched.dashboard.times import make_day
 
 PARIS = ZoneInfo("Europe/Paris")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW, get
 
-from cloudsched.dashboard.calendar_zoom import DaySpan, choose_bins, choose_part, choose_span, make_day_moves
+from cloudsched.dashboard.calendar_chart import DaySpan, choose_bins, choose_part, choose_span, make_day_moves
 from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
 from cloudsched.dashboard.task_view import build_life
 from cloudsched.dashboard.visit import Visit

@@ -46,7 +46,7 @@ OWN: Final = {
     "domain": "closed_sets first_error",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
-        "authority batch_change builtin_handlers category channel children delivery document document_size execution "
+        "authority batch_change builtin_handlers category channel children delivery document execution "
         "journal json_limits lock_scope log_lines policy pull record script stored_form stored_script task usage"
     ),
     "domain.recurrence": "allowance days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",

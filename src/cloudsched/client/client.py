@@ -26,13 +26,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from urllib.parse import quote
 
-from cloudsched.client.calendar_operations import CalendarOperations
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
 from cloudsched.client.draft_operations import DraftOperations
 from cloudsched.client.flow import Pause
 from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.people_operations import PeopleOperations
-from cloudsched.client.script_operations import ScriptOperations
+from cloudsched.client.record_operations import RecordOperations
 from cloudsched.client.task_operations import TaskOperations
 from cloudsched.client.usage_operations import UsageOperations
 from cloudsched.client.worker_operations import WorkerOperations
@@ -49,16 +48,19 @@ T = TypeVar("T")
 C = TypeVar("C", bound="Client | AsyncClient")
 
 
-class Client(
+class _Operations(
     TaskOperations,
     DraftOperations,
     OverviewOperations,
     PeopleOperations,
-    CalendarOperations,
-    ScriptOperations,
+    RecordOperations,
     UsageOperations,
     WorkerOperations,
 ):
+    """All operations of the API."""
+
+
+class Client(_Operations):
     """A client of one API. It may be used by several threads.
 
     Args:
@@ -114,16 +116,7 @@ class Client(
         return step.result
 
 
-class AsyncClient(
-    TaskOperations,
-    DraftOperations,
-    OverviewOperations,
-    PeopleOperations,
-    CalendarOperations,
-    ScriptOperations,
-    UsageOperations,
-    WorkerOperations,
-):
+class AsyncClient(_Operations):
     """A client of one API for an event loop: `Client`'s methods, to be awaited, and lists to iterate by ``async for``.
 
     Args:

@@ -8,19 +8,23 @@ from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from cloudsched.dashboard.calendar_chart import HOUR_BINS, Mark, count_bins, draw_day, draw_hours
-from cloudsched.dashboard.calendar_month import BUSY, WEEKDAYS, build_month, count_entries, find_busy, read_entries
-from cloudsched.dashboard.calendar_zoom import (
+from cloudsched.dashboard.calendar_chart import (
+    HOUR_BINS,
     KINDS,
+    Mark,
     choose_bins,
     choose_part,
     choose_span,
+    count_bins,
+    draw_day,
+    draw_hours,
     is_in,
     make_day_moves,
     place_in,
     write_address,
     write_part,
 )
+from cloudsched.dashboard.calendar_month import BUSY, WEEKDAYS, build_month, count_entries, find_busy, read_entries
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.times import BLANK, DAY, WallDay, find_clock_changes, find_start, make_day, write_hours
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.model.faults import Faults
     from cloudsched.emulator.runtime.clock import MovableClock
     from cloudsched.emulator.runtime.dispatcher import ClockBusy, NotIdle
-    from cloudsched.emulator.runtime.explain import Explanation
-    from cloudsched.emulator.runtime.history import Attempt
+    from cloudsched.emulator.runtime.history import Attempt, Explanation
     from cloudsched.emulator.runtime.operations import StillWaiting, UnknownTask
     from cloudsched.emulator.storage.queue_yaml import BadQueue
     from cloudsched.emulator.storage.write_ahead_log import UnreadableData

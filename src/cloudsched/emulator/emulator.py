@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from pathlib import Path
 
-    from cloudsched.emulator.runtime.explain import Explanation
+    from cloudsched.emulator.runtime.history import Explanation
 
 T = TypeVar("T")
 

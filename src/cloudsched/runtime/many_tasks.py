@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.sweeper import Sweep
     from cloudsched.engine.tasks.zone_watch import ZoneWatch
-    from cloudsched.engine.usage.budgets import Budgets
+    from cloudsched.engine.usage.budgets import Budgets, UsageWatch
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.report import UsageReport, UsageSummation
-    from cloudsched.engine.usage.watch import UsageWatch
 
 
 class ManyTasks:
@@ -83,7 +82,7 @@ class ManyTasks:
 
     @lazy_property
     def _usage_watch(self) -> UsageWatch:
-        from cloudsched.engine.usage.watch import UsageWatch  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.usage.budgets import UsageWatch  # noqa: PLC0415 - imported only when used
 
         return UsageWatch(self._store, self._clock, self.budgets, self._summation)
 

@@ -46,7 +46,7 @@ from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.sweeper import GRACE
-from cloudsched.engine.usage.watch import BUDGETS_EVERY
+from cloudsched.engine.usage.budgets import BUDGETS_EVERY
 from cloudsched.errors import (
     CloudschedError,
     InvalidInput,

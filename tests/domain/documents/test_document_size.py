@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.domain.documents.document_size import (
+from cloudsched.domain.documents.json_limits import (
     MAX_DOCUMENT_BYTES,
     MAX_INDEXED_BYTES,
     STORE_BYTES,
     document_size,
+    escape_surrogates,
     find_largest_part,
     require_document_fits,
     require_indexable,
+    stored_size,
+    truncate,
 )
-from cloudsched.domain.documents.json_limits import escape_surrogates, stored_size, truncate
 from cloudsched.errors import InvalidInput
 
 TASK = ("tasks", "t1")

@@ -9,7 +9,6 @@ import pytest
 from tests.conftest import NOW
 
 from cloudsched.domain.documents.authority import EventSender, SenderRole
-from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
 from cloudsched.domain.documents.execution import (
     FIRST_ATTEMPTS,
     LAST_ATTEMPTS,
@@ -20,7 +19,7 @@ from cloudsched.domain.documents.execution import (
     Run,
     Suspension,
 )
-from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, document_size, stored_size
 from cloudsched.domain.documents.log_lines import MAX_LOG_BYTES
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Event
 from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_SPEC_BYTES, fit_runs

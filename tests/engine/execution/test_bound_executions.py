@@ -11,8 +11,7 @@ from tests.authorities import as_user
 
 from cloudsched import App, Context, EventSender, Schedule, Settings
 from cloudsched.domain.documents.authority import SenderRole
-from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
-from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, document_size, stored_size
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.tasks.explanations import explain_task

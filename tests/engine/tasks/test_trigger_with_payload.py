@@ -10,8 +10,7 @@ from pydantic import BaseModel
 from tests.authorities import as_user
 
 from cloudsched import App, Context, ExecutionStatus, RetryPolicy, Schedule, Settings, Task
-from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
-from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, stored_size
+from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_PAYLOAD, document_size, stored_size
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.manual_runs import MAX_KEYED_TRIGGERS, TriggerMark
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
-from cloudsched.domain.documents.document_size import (
+from cloudsched.domain.documents.json_limits import (
     MAX_INDEXED_BYTES,
     MAX_REQUEST_BYTES,
     require_document_fits,

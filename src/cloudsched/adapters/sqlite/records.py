@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.sqlite.queries import BODY, build_waiter_statement, to_microseconds
-from cloudsched.domain.documents.document_size import require_document_fits
 from cloudsched.domain.documents.execution import Message
+from cloudsched.domain.documents.json_limits import require_document_fits
 from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.records import R, Version, VersionedRecord, require_listed_by_owner

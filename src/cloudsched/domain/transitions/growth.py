@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES
 from cloudsched.domain.documents.execution import ExecutionError
-from cloudsched.domain.documents.json_limits import stored_size, truncate
+from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, stored_size, truncate
 from cloudsched.domain.documents.task import TaskSpec
 from cloudsched.errors import InvalidInput
 

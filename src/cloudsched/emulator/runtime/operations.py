@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import RpcError
-from cloudsched.emulator.runtime.explain import Explanation, explain
+from cloudsched.emulator.runtime.history import Explanation, explain
 from cloudsched.emulator.storage.queue_yaml import create_declared_queues
 
 if TYPE_CHECKING:

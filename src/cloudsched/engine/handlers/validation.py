@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.document_size import find_largest_part
 from cloudsched.domain.documents.json_limits import (
     MAX_CONTEXT,
     MAX_EXPANSION,
     MAX_PAYLOAD,
+    find_largest_part,
     require_storable,
     stored_size,
 )

@@ -24,6 +24,7 @@ from cloudsched.domain.documents.budget import WARNING_SHARE, Budget
 from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import month_of
+from cloudsched.domain.documents.usage_sheet import UsageFront
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
@@ -31,7 +32,7 @@ from cloudsched.engine.ports.pages import Page, make_token, read_token
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.errors import NotAllowed, NotFound, VersionConflict
+from cloudsched.errors import CloudschedError, NotAllowed, NotFound, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store, VersionedTask
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.report import UsageSummation
+
 
 log = logging.getLogger(__name__)
 
@@ -356,3 +358,57 @@ class Budgets:
 
 def _is_exempt(task: Task) -> bool:
     return task.handler in _NEVER_PAUSED or task.delivery is not None
+
+
+BUDGETS_EVERY: Final = timedelta(minutes=5)
+"""How often budgets are looked at."""
+SUMS_EVERY: Final = timedelta(days=1)
+"""How often all tasks are summed up: at least once in the two months that a task's own counts last."""
+_NOTE_ID: Final = "budgets"
+_SLACK: Final = timedelta(seconds=10)
+"""A sweep comes every minute, and not to the second."""
+
+
+class UsageWatch:
+    """Looks after each sweep whether there is something to do.
+
+    When it was done last is noted for all processes: a process that has just started reads that, once.
+    """
+
+    def __init__(self, store: Store, clock: Clock, budgets: Budgets, summation: UsageSummation) -> None:
+        self._store = store
+        self._clock = clock
+        self._budgets = budgets
+        self._summation = summation
+        self._budgets_at: datetime | None = None
+        self._sums_at: datetime | None = None
+
+    def run(self) -> None:
+        """Do what is due. A failure is logged, and never makes a sweep fail."""
+        now = self._clock.now()
+        try:
+            if _is_due(self._budgets_at, now, BUDGETS_EVERY):
+                self._enforce(now)
+            if _is_due(self._sums_at, now, SUMS_EVERY):
+                front = self._summation.sum_up(None, at_most_every=SUMS_EVERY - _SLACK)
+                self._sums_at = None if front.page_token else (front.summed_at or now)
+        except CloudschedError as error:
+            log.warning("usage is not summed up: %s", error, extra={"action": "usage_not_summed"})
+
+    def _enforce(self, now: datetime) -> None:
+        stored = self._store.records.load(UsageFront, _NOTE_ID)
+        noted_at = None if stored is None else stored.record.summed_at
+        if not _is_due(noted_at, now, BUDGETS_EVERY):
+            self._budgets_at = noted_at
+            return
+        note = UsageFront(id=_NOTE_ID, owner=SYSTEM_OWNER, created_at=now, updated_at=now, summed_at=now)
+        self._budgets_at = now
+        with suppress(VersionConflict):  # another sweep looks
+            version = self._store.records.write(note, None if stored is None else stored.version)
+            if not self._budgets.enforce_all():  # the next sweep continues
+                self._budgets_at = None
+                self._store.records.write(note.model_copy(update={"summed_at": None}), version)
+
+
+def _is_due(last: datetime | None, now: datetime, interval: timedelta) -> bool:
+    return last is None or not timedelta(0) <= now - last < interval - _SLACK

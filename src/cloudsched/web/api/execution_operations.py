@@ -17,7 +17,6 @@ from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import read_json_object, validate
-from cloudsched.web.api.repetitions import mark_change, mark_trigger
 from cloudsched.web.api.responses import (
     Json,
     json_response,
@@ -26,7 +25,7 @@ from cloudsched.web.api.responses import (
     page_response,
     task_response,
 )
-from cloudsched.web.api.task_creation import validate_only
+from cloudsched.web.api.task_creation import mark_change, mark_trigger, validate_only
 from cloudsched.web.api.task_operations import CHANGE, REVIVAL
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right

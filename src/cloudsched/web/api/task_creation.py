@@ -1,4 +1,4 @@
-"""The creation of every task by the API, so that the request is safe to repeat.
+"""The creation of every task by the API, and what makes it and later changes safe to repeat.
 
 There are two ways, and with both the task stores a hash of the request. With an `id` of the caller's own, the same
 request again changes nothing, and another one edits the task. With ``Idempotency-Key``
@@ -9,6 +9,10 @@ tasks' ids from their payloads: creating one again edits it, unless the key says
 
 Ids that users choose: users cannot see each other's tasks, so their ids must not collide. Each id is prefixed with a
 hash of the owner unless it already has that prefix.
+
+A request that changes a task may be sent again, too, when the answer was lost. Either a key identifies it
+(``Idempotency-Key``), or the state that it changes (``If-Match``): the task remembers both in the commit of the change.
+A repetition is not refused because that state has gone.
 
 ``validateOnly`` checks a creation, an edit or a trigger without storing it, and answers with what it would store.
 """
@@ -24,6 +28,7 @@ from cloudsched.app import App, create_confirmed
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.drafts import has_schedule_text
+from cloudsched.domain.transitions.manual_runs import TriggerMark
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.drafts.tokens import FIELD, Requester
@@ -161,3 +166,56 @@ def _derives_id(app: App, content: dict[str, Any]) -> bool:
 def _hash(content: object) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def mark_change(call: ApiCall, verb: str, content: object = None, *, has_words: bool = False) -> RequestMark | None:
+    """Return what identifies a change of a task; None if neither a key nor a state does.
+
+    Args:
+        call: The request.
+        verb: What it does.
+        content: What it says.
+        has_words: Whether that is text, whose meaning depends on when it is read.
+
+    Raises:
+        InvalidInput: The key is not valid.
+    """
+    named = _find_name(call)
+    if named is None:
+        return None
+    depends_on_time = has_words or named[0] == _KEY_KIND
+    mark = RequestMark.of_name(json.dumps([verb, *_sender(call), *named]), content, depends_on_time=depends_on_time)
+    call.visibility.allow_repetition(mark.is_known_to)
+    return mark
+
+
+def mark_trigger(call: ApiCall, payload: dict[str, Any] | None) -> TriggerMark | None:
+    """Return what identifies a trigger, of which more are remembered, each with its execution; None if nothing does.
+
+    Raises:
+        InvalidInput: The key is not valid.
+    """
+    named = _find_name(call)
+    if named is None:
+        return None
+    kind, name = named
+    key = name if kind == _KEY_KIND else json.dumps([kind, name, payload], sort_keys=True)
+    mark = TriggerMark.of(key, " ".join(_sender(call)), payload)
+    call.visibility.allow_repetition(lambda task: mark.find(task) is not None)
+    return mark
+
+
+_KEY_KIND = "key"
+
+
+def _find_name(call: ApiCall) -> tuple[str, str] | None:
+    """Return the key or the state that names a request, and which of both it is."""
+    key, seen = read_idempotency_key(call.request), call.request.headers.get("If-Match", "*")
+    if key is not None:
+        return _KEY_KIND, key
+    return None if seen == "*" else ("state", seen)
+
+
+def _sender(call: ApiCall) -> list[str]:
+    """Return who sends it: a server that acts for somebody sends requests of its own."""
+    return [call.caller.subject, *([] if call.caller.via is None else [call.caller.via])]

@@ -23,9 +23,8 @@ from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.draft_operations import patch_confirmed
 from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.problems import render_problem
-from cloudsched.web.api.repetitions import mark_change
 from cloudsched.web.api.responses import Json, json_response, page_response, task_response, task_to_json, tree_to_json
-from cloudsched.web.api.task_creation import create_or_edit, read_idempotency_key, validate_only
+from cloudsched.web.api.task_creation import create_or_edit, mark_change, read_idempotency_key, validate_only
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.cli import serve as serve_command
+from cloudsched.config.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +40,7 @@ def test_it_says_what_is_wrong_with_its_settings(
     (tmp_path / "handlers.py").write_text(HANDLERS)
     (tmp_path / "file").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(serve_command, "threading", SimpleNamespace(Event=lambda: pytest.fail("it serves")))
+    monkeypatch.setattr(Supervisor, "wait", lambda *_: pytest.fail("it serves"))
     monkeypatch.delenv("CLOUDSCHED_API_KEYS", raising=False)
     for name, value in {"CLOUDSCHED_OPEN": "on", **variables}.items():
         monkeypatch.setenv(name, value)

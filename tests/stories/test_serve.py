@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -9,9 +10,13 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPException
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from tests.harness import Process, process, request, wait_until
+from tests.harness import WAIT_SECONDS, Process, process, request, wait_until
+
+from cloudsched.config import supervisor
+from cloudsched.config.supervisor import Supervisor
 
 SERVE = (sys.executable, "-m", "cloudsched", "serve", "--port", "0", "--data", "data")
 HANDLERS = """
@@ -196,3 +201,40 @@ def test_callers_need_a_key_if_there_are_any(folder: Path) -> None:
         assert create(url, "a") == 401
         for path in ("/v1/tasks/execute", "/v1/sweep"):
             assert request(url, "POST", path, {}).status in {401, 404, 405}, path
+
+
+def test_systemd_is_told_when_it_is_ready_alive_and_stopping(folder: Path) -> None:
+    """By the datagrams of sd_notify(3); life is told as long as requests are answered."""
+    address = folder / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(address))
+        listener.settimeout(WAIT_SECONDS)
+        with serve(folder, NOTIFY_SOCKET=str(address), WATCHDOG_USEC="100000") as (service, url):
+            assert listener.recv(1000).decode() == f"READY=1\nSTATUS=Serving {url}"
+            assert request(url, "GET", "/readyz").status == 200
+            assert [listener.recv(1000) for _ in range(3)] == [b"WATCHDOG=1"] * 3
+            service.signal(signal.SIGTERM)
+            while (told := listener.recv(1000)) == b"WATCHDOG=1":
+                pass
+            assert told == b"STOPPING=1"
+
+
+def test_no_life_is_told_without_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process whose requests nobody answers is started again; another process's watchdog is left alone."""
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(address))
+        listener.setblocking(False)  # noqa: FBT003
+        monkeypatch.setenv("NOTIFY_SOCKET", str(address))
+        monkeypatch.setenv("WATCHDOG_USEC", "2000")
+        asked: list[str] = []
+        pauses = iter([False, False, True])
+        monkeypatch.setattr(supervisor, "_answers", asked.append)
+        monkeypatch.setattr(threading, "Event", lambda: SimpleNamespace(wait=lambda _seconds: next(pauses)))
+        Supervisor().wait("http://127.0.0.1:1")
+        assert asked == ["http://127.0.0.1:1/healthz"] * 2
+        with pytest.raises(BlockingIOError):
+            listener.recv(1000)
+    monkeypatch.setenv("WATCHDOG_PID", "1")
+    assert Supervisor().interval is None
+    Supervisor().tell("READY=1")

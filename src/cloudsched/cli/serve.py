@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import click
@@ -46,18 +45,20 @@ def serve(*, store: str, data: Path, host: str, port: int, threads: int, handler
 
     The store, the queue and the sweep are inside; there is no emulator, and the clock is the system's. Settings come
     from the environment; callers authenticate as in the cloud, or CLOUDSCHED_OPEN=on admits requests from this machine.
-    SIGTERM or Ctrl-C stops it.
+    SIGTERM or Ctrl-C stops it. systemd is told when it is ready, alive and stopping.
     """
     with pause_collection(keeps_all=True):
         from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
         from cloudsched.cli.dev import configure_logging  # noqa: PLC0415 - likewise
         from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+        from cloudsched.config.supervisor import Supervisor  # noqa: PLC0415 - likewise
         from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
         from cloudsched.local.service import run_service  # noqa: PLC0415 - likewise
 
     del store  # there is only one choice so far
     loaded = load_app(handlers, or_examples=False)
     configure_logging(SystemClock())
+    supervisor = Supervisor()
     with raise_on_signal():
         try:
             with run_service(
@@ -73,6 +74,10 @@ def serve(*, store: str, data: Path, host: str, port: int, threads: int, handler
                 )
                 click.echo(f"access    {access}")
                 click.echo("Ready. Ctrl-C stops it.")
-                threading.Event().wait()
+                supervisor.tell("READY=1", f"STATUS=Serving {service.url}")
+                try:
+                    supervisor.wait(service.url)
+                finally:
+                    supervisor.tell("STOPPING=1")
         except Stopped:
             click.echo("Stopped.")

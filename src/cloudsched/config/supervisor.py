@@ -1,0 +1,56 @@
+"""Tell systemd that the service is ready, that it is alive, and that it stops (sd_notify(3), a `Type=notify` unit).
+
+Without systemd, nothing is told.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import urllib.request
+from typing import Final
+
+_ANSWER_SECONDS: Final = 5.0
+"""How long a request for life may take."""
+
+
+class Supervisor:
+    """The supervisor that started this process, as its environment says."""
+
+    def __init__(self) -> None:
+        self._address = os.environ.get("NOTIFY_SOCKET", "")
+        microseconds = os.environ.get("WATCHDOG_USEC", "")
+        is_for_us = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        self.interval = int(microseconds) / 2e6 if microseconds.isdigit() and is_for_us else None
+        """How often to tell that it is alive, in seconds: half of what systemd waits for (sd_watchdog_enabled(3))."""
+
+    def tell(self, *lines: str) -> None:
+        """Tell it something, such as ``READY=1``. That it cannot be told is no reason to stop."""
+        if not self._address:
+            return
+        address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+                sender.sendto("\n".join(lines).encode(), address)
+        except OSError:
+            return
+
+    def wait(self, url: str) -> None:
+        """Wait for a signal; meanwhile tell it that this process is alive, as long as it answers requests.
+
+        Args:
+            url: The base URL of this process.
+        """
+        pause = threading.Event()
+        while not pause.wait(self.interval):
+            if _answers(f"{url}/healthz"):
+                self.tell("WATCHDOG=1")
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310 - our own
+            return bool(answer.status == 200)  # noqa: PLR2004
+    except OSError:
+        return False

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 
 from cloudsched.config.features import DEFAULT_PRICES
+from cloudsched.domain.documents.overview_responses import to_amounts
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.domain.documents.usage_responses import to_amounts
 from cloudsched.domain.transitions.forecast import DELIVERY, HOP, LOCK, OCCURRENCE, QUICK_OCCURRENCE, WORKER
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "costs.md"

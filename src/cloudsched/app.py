@@ -32,7 +32,7 @@ from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.drafts import TaskDraft, has_schedule_text, to_draft_content, to_wire_fields
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX, upcoming_occurrences
-from cloudsched.engine.children.task_tree import Tree, load_tree
+from cloudsched.engine.children.child_tasks import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.typed_calls import add_handle

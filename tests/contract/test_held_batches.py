@@ -12,7 +12,7 @@ from tests.conftest import NOW
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.held_batch import MAX_ITEMS, HeldBatch, HeldItem
+from cloudsched.domain.documents.person import MAX_ITEMS, HeldBatch, HeldItem
 from cloudsched.engine.delivery.batches import CLAIM, Busy, HeldBatches, Sent, ToSend
 from cloudsched.errors import NotFound
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tests.simulation.invariants_explanations import check_explanation
 from tests.simulation.invariants_runs import InvariantViolated
 
-from cloudsched.domain.documents.budget import Budget
+from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import Person
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import InvariantViolated
 
-from cloudsched.domain.documents.budget import Budget
+from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.usage import month_of
 from cloudsched.engine.ports.authority import OWN_CODE
 

@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from cloudsched.adapters.firestore.messages import Document as Proto
 from cloudsched.adapters.firestore.values import decode, encode_model
-from cloudsched.domain.documents.stored_form import find_changes, list_stored_fields
+from cloudsched.domain.documents.document import find_changes, list_stored_fields
 from cloudsched.domain.documents.task import Task
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tests.simulation.faults import BUDGET_PROFILES
 from tests.simulation.invariants_runs import InvariantViolated
 from tests.simulation.world import World
 
-from cloudsched.domain.documents.budget import Budget
+from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.engine.usage.budgets import Budgets
 from cloudsched.engine.usage.report import UsageSummation
 

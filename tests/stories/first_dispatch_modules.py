@@ -47,7 +47,7 @@ OWN: Final = {
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
         "authority batch_change builtin_handlers category channel children delivery document execution "
-        "journal json_limits lock_scope log_lines policy pull record script stored_form stored_script task usage"
+        "journal json_limits log_lines policy pull record script stored_script task usage"
     ),
     "domain.recurrence": "allowance days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
     "domain.schedules": "schedule",
@@ -56,10 +56,10 @@ OWN: Final = {
         "outcome planning records requirements retry_execution suspend zone_plans"
     ),
     "engine": "builtin_handlers engine_context",
-    "engine.children": "child_tasks task_tree",
+    "engine.children": "child_tasks",
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
-        "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal procedure "
+        "archive arguments async_functions call_handle calls events journal_cursor no_journal procedure "
         "race replay results step_attempt steps suspend timers"
     ),
     "engine.execution": "attempts claimed_run durable_services executor failure_hooks follow_ups invoke zone_replans",

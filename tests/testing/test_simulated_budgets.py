@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched import App, Context, Settings
-from cloudsched.domain.documents.budget import Budget
+from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation

@@ -12,8 +12,8 @@ from cloudsched.cli.api_group import ApiCommand, connection_options
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.usage import print_table
 from cloudsched.client.client import Client
+from cloudsched.domain.documents.overview_responses import to_amounts
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.domain.documents.usage_responses import to_amounts
 from cloudsched.domain.transitions.forecast import forecast_task
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 

@@ -12,7 +12,7 @@ from cloudsched.local.untrusted_text import to_json_line, to_printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cloudsched.domain.documents.usage_responses import UsageRow
+    from cloudsched.domain.documents.overview_responses import UsageRow
 
 _HEADER = ("OWNER", "HANDLER", "EXECUTIONS", "QUERIES", "TOKENS", "READS", "WRITES", "QUEUE", "USD")
 

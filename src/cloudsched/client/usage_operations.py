@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, operation
 from cloudsched.client.views import reader
-from cloudsched.domain.documents.usage_responses import BudgetDetails, BudgetPage, UsagePage
+from cloudsched.domain.documents.overview_responses import BudgetDetails, BudgetPage, UsagePage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

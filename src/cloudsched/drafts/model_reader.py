@@ -21,8 +21,7 @@ from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion,
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.payload import Filled, complete_payload, find_field
 from cloudsched.drafts.phrases import Delivery, may_name_time
-from cloudsched.drafts.proposal import ASK_WHEN, Proposal, to_missing_fields
-from cloudsched.drafts.request import clean
+from cloudsched.drafts.request import ASK_WHEN, Proposal, clean, to_missing_fields
 from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.engine.assistant.brief import describe_tools

@@ -71,8 +71,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.drafts.proposal import Proposal
-    from cloudsched.drafts.request import DraftRequest
+    from cloudsched.drafts.request import DraftRequest, Proposal
     from cloudsched.drafts.tokens import DraftTokens, Requester
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority

@@ -11,7 +11,7 @@ from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.payload import check_fields, find_field, list_payload_fields, take_fields
 from cloudsched.drafts.phrases import find_category, take_delivery
-from cloudsched.drafts.proposal import Proposal, to_missing_fields
+from cloudsched.drafts.request import Proposal, to_missing_fields
 from cloudsched.drafts.situation import ask_which, find_meant, is_named
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
-from cloudsched.domain.documents.budget import Budget
+from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.emulator.model.errors import Code, RpcError
 from cloudsched.emulator.model.queue import Queue, QueueConfig

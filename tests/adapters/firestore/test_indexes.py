@@ -36,17 +36,22 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.adapters.google import backoff
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink, Feed
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.held_batch import HeldBatch
-from cloudsched.domain.documents.person import ContactSecrets, ExportPart, LinkKey, MailLimit, Person, PersonJob
+from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageSheet
+from cloudsched.domain.documents.person import (
+    ContactSecrets,
+    ExportPart,
+    HeldBatch,
+    LinkKey,
+    MailLimit,
+    Person,
+    PersonJob,
+)
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.documents.usage_sheet import UsageFront, UsageSheet
-from cloudsched.domain.documents.zone_release import ZoneRelease
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.pages import make_token
@@ -55,8 +60,9 @@ from cloudsched.engine.ports.store import Commit, InboxStore, Store, VersionedLo
 from cloudsched.engine.ports.task_counter import TaskCounter
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import WorkerFilter
-from cloudsched.engine.pull.presence import WorkerPresence
+from cloudsched.engine.pull.overview import WorkerPresence
 from cloudsched.engine.tasks.sweep_notes import SweepNote
+from cloudsched.engine.tasks.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.auth.api_keys import create_key

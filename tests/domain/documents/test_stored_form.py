@@ -21,13 +21,12 @@ from cloudsched.adapters.firestore.list_fields import CHANGED, LISTED, OPEN
 from cloudsched.adapters.firestore.messages import Document as Proto
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS, OFFER_SHARD, OFFER_WRITTEN_AT, UNLISTED
 from cloudsched.adapters.firestore.values import decode, encode_model
-from cloudsched.domain.documents.document import Document, to_seconds
+from cloudsched.domain.documents.document import NO_DEFAULT, Document, get_default, list_stored_fields, to_seconds
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Message, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.policy import CatchUp, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.stored_form import NO_DEFAULT, get_default, list_stored_fields
 from cloudsched.domain.documents.task import Parent, Task
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.schedules.schedule import Schedule

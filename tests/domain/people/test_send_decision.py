@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.held_batch import HeldItem
-from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.person import HeldItem, Person
 from cloudsched.domain.people.send_decision import (
     Hold,
     SendNow,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched import Task
-    from cloudsched.engine.children.task_tree import Tree
+    from cloudsched.engine.children.child_tasks import Tree
 
-LIMITS = "cloudsched.engine.children.task_tree"
+LIMITS = "cloudsched.engine.children.child_tasks"
 
 
 @pytest.fixture

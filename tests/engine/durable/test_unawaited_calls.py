@@ -160,7 +160,7 @@ def test_a_store_that_does_not_answer_just_then_loses_nothing_else(app: App, mon
         ctx.sleep(DAY)
         return "done"
 
-    monkeypatch.setattr("cloudsched.engine.durable.call_results.call_outcome", fail_to_answer)
+    monkeypatch.setattr("cloudsched.engine.durable.results.call_outcome", fail_to_answer)
     register_work_handler(app, call)
     execution = run(app)
     assert (execution.status, execution.content, len(asked)) == ("SUCCEEDED", "done", 1)

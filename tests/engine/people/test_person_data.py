@@ -13,13 +13,13 @@ from tests.record_kinds import list_record_kinds
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.database import Database
-from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import CalendarChange, CalendarLink
 from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.held_batch import HeldItem
+from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import (
     EmailContact,
     ExportPart,
+    HeldItem,
     LinkKey,
     PersonJob,
     PersonSpec,
@@ -27,7 +27,6 @@ from cloudsched.domain.documents.person import (
     secret_hash,
 )
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.documents.zone_release import ZoneRelease
 from cloudsched.engine.delivery.batches import HeldBatches
 from cloudsched.engine.people import person_data
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
@@ -35,6 +34,7 @@ from cloudsched.engine.people.verification import MailLimits
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.sweep_notes import SweepNote
+from cloudsched.engine.tasks.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 

@@ -11,7 +11,7 @@ from tests.authorities import as_user
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.domain.documents.budget import Budget
+from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.explanations import explain_task

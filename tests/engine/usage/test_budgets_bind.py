@@ -14,8 +14,8 @@ from tests.drafts_app import make_app as make_drafts_app
 
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.config.features import AssistantSettings
+from cloudsched.domain.documents.owner_usage import UsageSheet
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.documents.usage_sheet import UsageSheet
 from cloudsched.drafts.service import DRAFTS, Drafts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS

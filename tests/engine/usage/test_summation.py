@@ -11,9 +11,9 @@ from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import Counts
-from cloudsched.domain.documents import usage_sheet
+from cloudsched.domain.documents import owner_usage
+from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.domain.documents.usage_sheet import UsageFront
 from cloudsched.engine.usage import ledger as ledger_module
 from cloudsched.engine.usage import report as summation_module
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
@@ -94,7 +94,7 @@ def test_a_process_that_dies_anywhere_counts_nothing_twice_and_loses_nothing(
     sim: Simulation, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before and after any write of a pass or of a deletion; tasks come and go meanwhile, with and without their id."""
-    monkeypatch.setattr(usage_sheet, "MAX_MARKS", 3)
+    monkeypatch.setattr(owner_usage, "MAX_MARKS", 3)
     monkeypatch.setattr(ledger_module, "MAX_MARKS", 3)
     monkeypatch.setattr(ledger_module, "OTHER_SHEETS", 4)
     monkeypatch.setattr(summation_module, "_PAGE", 2)

@@ -20,8 +20,7 @@ from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters, Send
 from cloudsched.domain.documents.children import Child
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
-from cloudsched.domain.documents.lock_scope import LockScope
-from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.policy import LockScope, Priority
 from cloudsched.domain.documents.task import Backfill, Event, Parent, PendingRecords, Task, TaskStatus
 from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES

@@ -12,8 +12,7 @@ from tests.web.api.test_worker_operations import run_path
 
 from cloudsched import App, Context, Execution, Schedule, Settings
 from cloudsched.config.access import Access
-from cloudsched.engine.pull.overview import count_listeners
-from cloudsched.engine.pull.presence import WorkerPresence
+from cloudsched.engine.pull.overview import WorkerPresence, count_listeners
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 

@@ -16,7 +16,7 @@ from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.config.access import Access
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
-from cloudsched.engine.pull.presence import MAX_NAMES_OF_USER, PresenceNotes, WorkerPresence
+from cloudsched.engine.pull.overview import MAX_NAMES_OF_USER, PresenceNotes, WorkerPresence
 from cloudsched.errors import StoreUnavailable
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role

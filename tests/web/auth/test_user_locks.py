@@ -12,7 +12,7 @@ from tests.web.auth.test_roles import RoleHarness
 
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
+from cloudsched.domain.documents.policy import LockScope, scoped_lock_key
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 

@@ -63,11 +63,10 @@ from cloudsched.adapters.firestore.task_updates import (
 )
 from cloudsched.adapters.firestore.values import decode_instant, encode_model
 from cloudsched.adapters.firestore.write_limits import require_request_fits, require_write_fits
-from cloudsched.domain.documents.document import Document
+from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, entry_id
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.stored_form import find_changes
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, lock_id
 from cloudsched.domain.transitions.offers import offer_entry

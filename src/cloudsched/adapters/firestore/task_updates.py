@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters.firestore.list_fields import CHANGED, HIDDEN, OPEN
 from cloudsched.adapters.firestore.messages import COMMIT_ID
 from cloudsched.adapters.firestore.queries import TASK_SHARD, UNLISTED
-from cloudsched.domain.documents.document import SCHEMA_VERSION
+from cloudsched.domain.documents.document import SCHEMA_VERSION, list_stored_fields
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES
-from cloudsched.domain.documents.stored_form import list_stored_fields
 from cloudsched.domain.documents.task import Task, find_open_position
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.records import Version

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel
 
 from cloudsched.adapters.firestore import messages
-from cloudsched.domain.documents.document import to_seconds
-from cloudsched.domain.documents.stored_form import list_stored_fields
+from cloudsched.domain.documents.document import list_stored_fields, to_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 from cloudsched.adapters.sqlite.queries import to_microseconds
+from cloudsched.domain.documents.document import find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
-from cloudsched.domain.documents.stored_form import find_changes
 from cloudsched.domain.documents.task import Task, find_list, find_open_position
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.records import Version

@@ -15,8 +15,7 @@ from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.document import Duration, StoredEnum, WireModel
 from cloudsched.domain.documents.json_limits import MAX_CONTENT, MAX_STORED, json_size, require_content, stored_size
-from cloudsched.domain.documents.lock_scope import LockScope
-from cloudsched.domain.documents.policy import Priority, RetryPolicy
+from cloudsched.domain.documents.policy import LockScope, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.errors import InvalidInput
 

@@ -16,11 +16,10 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, SenderRole
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import Child, OnChildFailure
-from cloudsched.domain.documents.document import Document, Instant, StoredEnum, WireModel
+from cloudsched.domain.documents.document import Document, Instant, Packed, StoredEnum, WireModel
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.script import Script
-from cloudsched.domain.documents.stored_form import Packed
 from cloudsched.domain.documents.usage import RunUsage
 
 

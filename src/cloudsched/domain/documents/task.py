@@ -27,8 +27,7 @@ from cloudsched.domain.documents.execution import (
     Outcomes,
     Run,
 )
-from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
-from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
+from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy, scoped_lock_key
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.usage import Usage

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from cloudsched.domain.documents.document import WireModel
-from cloudsched.domain.documents.stored_form import Packed
+from cloudsched.domain.documents.document import Packed, WireModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

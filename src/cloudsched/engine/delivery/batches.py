@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.delivery import name_message
-from cloudsched.domain.documents.held_batch import MAX_ITEM_BYTES, MAX_ITEMS, HeldBatch, HeldItem, batch_id
 from cloudsched.domain.documents.json_limits import truncate
+from cloudsched.domain.documents.person import MAX_ITEM_BYTES, MAX_ITEMS, HeldBatch, HeldItem, batch_id
 from cloudsched.engine.people.record_changes import retry_conflicts
 from cloudsched.engine.ports.sender import Suppress
 from cloudsched.errors import NotFound

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.delivery import MAX_REASON, DeliveryStatus, MailEventType, read_delivery_id
-from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.json_limits import truncate
-from cloudsched.domain.documents.person import AddressProblem
+from cloudsched.domain.documents.person import AddressProblem, HeldBatch
 from cloudsched.domain.people.contacts import with_rejected_email
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.state.commits import compare_and_set

@@ -21,8 +21,7 @@ from cloudsched.domain.documents.journal import (
     StepRecord,
 )
 from cloudsched.domain.documents.json_limits import stored_size
-from cloudsched.engine.durable.call_results import with_call_outcomes
-from cloudsched.engine.durable.results import put_blob_with_retry
+from cloudsched.engine.durable.results import put_blob_with_retry, with_call_outcomes
 from cloudsched.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from cloudsched.domain.documents.journal import (
 from cloudsched.domain.documents.task import Parent
 from cloudsched.domain.transitions.suspend import next_poll
 from cloudsched.engine.durable.arguments import arguments_fingerprint
-from cloudsched.engine.durable.call_results import finished_call_fields
-from cloudsched.engine.durable.results import decode_refusal, encode_refusal
+from cloudsched.engine.durable.results import decode_refusal, encode_refusal, finished_call_fields
 from cloudsched.engine.durable.steps import decode_result
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Unavailable
 

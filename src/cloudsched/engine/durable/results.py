@@ -1,14 +1,22 @@
-"""Stores the results of steps and calls: in the journal, or in the blob store if they are too large for it."""
+"""Stores the results of steps and calls: in the journal, or in the blob store if they are too large for it.
+
+The outcome of a call is that of the run which its parent requested, for the handler that waits for it and for the
+record of an execution that did not wait. Runs of its task that were triggered by hand only delay the moment at which
+the call counts as ended.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import secrets
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cloudsched import errors
-from cloudsched.domain.documents.journal import MAX_INLINE_RESULT_BYTES, StepError
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.journal import MAX_CALLS, MAX_INLINE_RESULT_BYTES, StepError, StepStatus
 from cloudsched.domain.documents.json_limits import (
     MAX_CONTENT,
     deep_copy_json,
@@ -17,11 +25,18 @@ from cloudsched.domain.documents.json_limits import (
     max_size,
     require_storable,
 )
-from cloudsched.errors import BlobsUnavailable, StoreUnavailable
+from cloudsched.errors import BlobsUnavailable, CallFailed, StoreUnavailable, Unavailable, UnreadableDocument
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.journal import StepRecord
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.journal import JournalEntry, StepRecord
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.store import Store
+
 
 log = logging.getLogger(__name__)
 
@@ -112,3 +127,106 @@ def decode_refusal(step: StepRecord) -> Exception:
     kind = getattr(errors, step.error.type if step.error else "", errors.InvalidInput)
     refused: Exception = kind(*step.result)
     return refused
+
+
+DELETED = "DELETED"
+"""The status of a call whose task is gone."""
+
+
+def call_outcome(store: Store, handler: str, task_id: str) -> tuple[bool, Any]:
+    """Return whether a call has ended, and its result if it has.
+
+    Raises:
+        CallFailed: It has ended, and not in success.
+    """
+    stored = store.load(task_id)
+    if stored is None or stored.task.deleted_at is not None:
+        raise CallFailed(handler, task_id, DELETED)
+    task = stored.task
+    if not task.has_ended:
+        return False, None
+    record = _load_outcome(store, task)
+    if record is None:
+        raise CallFailed(handler, task_id, task.status, message=task.message)
+    if record.status is not ExecutionStatus.SUCCEEDED:
+        error = record.error
+        why = (error.type, error.message) if error else ("", record.message or "")
+        raise CallFailed(handler, task_id, record.status, *why)
+    return True, record.content
+
+
+def call_end(store: Store, task_id: str) -> datetime | None:
+    """Return when a call that has ended did so; None if its task or its record is gone."""
+    stored = store.load(task_id)
+    if stored is None or not stored.task.has_ended:
+        return None
+    record = _load_outcome(store, stored.task)
+    return stored.task.status_changed_at if record is None else record.finished_at
+
+
+def _load_outcome(store: Store, task: Task) -> Execution | None:
+    own = task.outcome_execution_id or (task.outcome and task.last_execution_id)
+    return store.load_execution(task.id, own) if own else None
+
+
+def finished_call_fields(
+    entry: JournalEntry, get_outcome: Callable[[str, str], tuple[bool, Any]], results: Results, now: datetime
+) -> dict[str, Any] | None:
+    """Return the changes to the entry of a call that has ended; None if the call is in progress.
+
+    Raises:
+        Unavailable: The outcome cannot be read, or its result cannot be stored, at the moment.
+    """
+    try:
+        has_ended, content = get_outcome(entry.name, entry.child or "")
+    except CallFailed as failure:
+        error = StepError(type=failure.type, message=failure.message, status=failure.status)
+        return {"status": StepStatus.FAILED, "error": error, "finished_at": now}
+    if not has_ended:
+        return None
+    kept = results.store(entry.number, content, is_stored_elsewhere=True)
+    return {"status": StepStatus.SUCCEEDED, "finished_at": now, **kept}
+
+
+def with_call_outcomes(
+    store: Store, blobs: Blobs, execution: Execution, entries: Sequence[JournalEntry]
+) -> list[JournalEntry]:
+    """Return the journal of an execution that ends, with the outcomes of the calls that the handler did not wait for.
+
+    Entries of calls that are in progress, or that cannot be read at the moment, stay as they are: the end of an
+    execution does not wait for them. A cancelled call stays open where the execution may be retried, because a retry
+    makes the call again.
+    """
+    updated = {entry.number: entry for entry in entries}
+    claim = f"{execution.attempt_count}-{secrets.token_hex(4)}"
+    results = Results(blobs, f"{execution.task_id}/{execution.id}", claim)
+    waiting = (each for each in entries if each.status is StepStatus.WAITING and each.child is not None)
+    for entry in islice(waiting, MAX_CALLS):
+        try:
+            end = finished_call_fields(
+                entry, lambda *call: call_outcome(store, *call), results, _finish_time(execution)
+            )
+        except Unavailable as error:
+            log.warning(
+                "call result unavailable: %s",
+                error,
+                extra={"action": "call_result_unavailable", "taskId": execution.task_id},
+            )
+            break
+        except UnreadableDocument:
+            continue
+        if end is not None and _is_recordable(entry, end, execution):
+            updated[entry.number] = entry.model_copy(update=end)
+    return list(updated.values())
+
+
+def _finish_time(execution: Execution) -> datetime:
+    return execution.finished_at or execution.scheduled_for
+
+
+def _is_recordable(entry: JournalEntry, end: dict[str, Any], execution: Execution) -> bool:
+    """Return whether a record shows how a call ended: not if the call was never made, or a retry may make it again."""
+    status = None if end.get("error") is None else end["error"].status
+    if status == DELETED:
+        return bool(entry.is_made) or entry.number <= execution.calls_made
+    return status != ExecutionStatus.CANCELLED or execution.status is ExecutionStatus.SUCCEEDED

@@ -11,9 +11,9 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import new_task
-from cloudsched.engine.durable.call_results import call_end, call_outcome
 from cloudsched.engine.durable.no_journal import NoJournal
 from cloudsched.engine.durable.replay import Replay
+from cloudsched.engine.durable.results import call_end, call_outcome
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
 from cloudsched.engine.handlers.called_scripts import SCRIPT_CALL
 from cloudsched.engine.handlers.quick import QuickJournal

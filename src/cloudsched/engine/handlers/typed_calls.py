@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.channel import DeliveryChannel
     from cloudsched.domain.documents.children import Child, OnChildFailure
     from cloudsched.domain.documents.delivery import OnCompletion
-    from cloudsched.domain.documents.lock_scope import LockScope
-    from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
+    from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.task import Source, Task

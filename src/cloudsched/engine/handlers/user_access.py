@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.channel import USERS_CHANNELS
-from cloudsched.domain.documents.lock_scope import LockScope
-from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.policy import LockScope, Priority
 from cloudsched.domain.transitions.requirements import require_budget
 from cloudsched.errors import Forbidden, InvalidInput
 

@@ -13,7 +13,7 @@ from cloudsched.domain.documents.json_limits import (
     require_storable,
     stored_size,
 )
-from cloudsched.domain.documents.lock_scope import LockScope
+from cloudsched.domain.documents.policy import LockScope
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.engine.handlers.quick import require_quick_task
 from cloudsched.engine.handlers.user_access import require_user_access

@@ -15,16 +15,16 @@ from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, Feed, zone_key
-from cloudsched.domain.documents.held_batch import HeldBatch
+from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageSheet
 from cloudsched.domain.documents.person import (
     MAX_PART_BYTES,
     ContactSecrets,
     ExportCursor,
     ExportPart,
     ExportUsage,
+    HeldBatch,
     JobKind,
     MailLimit,
     Person,
@@ -35,14 +35,13 @@ from cloudsched.domain.documents.person import (
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import PublicTask
-from cloudsched.domain.documents.usage_sheet import UsageFront, UsageSheet
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.outcome import Done, Snooze
 from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.pull.presence import WorkerPresence
+from cloudsched.engine.pull.overview import WorkerPresence
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.engine.usage.report import UsageSummation
 from cloudsched.errors import NotFound

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.lock_scope import quota_lock_key
+from cloudsched.domain.documents.policy import quota_lock_key
 from cloudsched.domain.transitions.locks import Holder
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.engine.ports.store import VersionedLock

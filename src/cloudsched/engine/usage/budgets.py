@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
-from cloudsched.domain.documents.budget import WARNING_SHARE, Budget
 from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER
+from cloudsched.domain.documents.owner_usage import WARNING_SHARE, Budget, UsageFront
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import month_of
-from cloudsched.domain.documents.usage_sheet import UsageFront
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause

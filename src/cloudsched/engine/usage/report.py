@@ -15,8 +15,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.usage import month_of
-from cloudsched.domain.documents.usage_sheet import UsageFront
 from cloudsched.engine.usage.ledger import sum_sheets
 from cloudsched.errors import InvalidInput, VersionConflict
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from cloudsched.domain.documents.owner_usage import UsageSheet
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.documents.usage import UsageCounts
-    from cloudsched.domain.documents.usage_sheet import UsageSheet
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import VersionedRecord
     from cloudsched.engine.ports.store import Store

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from cloudsched.domain.documents import draft_responses, overview_responses, responses, usage_responses
+from cloudsched.domain.documents import draft_responses, overview_responses, responses
 from cloudsched.domain.documents.delivery import MailEvents
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.pull import Pull, QueueName
@@ -95,8 +95,8 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(overview_responses.OccurrencePage, overview_responses.Queues, overview_responses.QueuedTaskPage),
     *(overview_responses.Workers, overview_responses.LockPage),
     *(overview_responses.OverviewCounts, overview_responses.Handlers, overview_responses.ChangeCursor),
-    *(overview_responses.TaskCount, usage_responses.UsagePage, usage_responses.BudgetDetails),
-    usage_responses.BudgetPage,
+    *(overview_responses.TaskCount, overview_responses.UsagePage, overview_responses.BudgetDetails),
+    overview_responses.BudgetPage,
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.ScriptSummary, responses.ScriptDetails, responses.ScriptList),

@@ -12,7 +12,6 @@ from cloudsched.web.api import (
     mail_event_operations,
     overview_operations,
     people_operations,
-    schedule_operations,
     script_operations,
     service_operations,
     task_operations,
@@ -32,7 +31,6 @@ OPERATIONS: Final = (
     *find_operations(mail_event_operations),
     *find_operations(calendar_operations),
     *find_operations(script_operations),
-    *find_operations(schedule_operations),
     *find_operations(usage_operations),
     *find_operations(service_operations),
 )

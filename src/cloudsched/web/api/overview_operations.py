@@ -11,8 +11,7 @@ from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 
 from cloudsched.domain.documents import overview_responses as responses
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.lock_scope import describe_lock_key
-from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.policy import Priority, describe_lock_key
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.engine.pull import overview
 from cloudsched.errors import InvalidInput

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.documents import usage_responses as responses
-from cloudsched.domain.documents.budget import MAX_QUERIES
+from cloudsched.domain.documents import overview_responses as responses
 from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.documents.owner_usage import MAX_QUERIES
 from cloudsched.domain.documents.task import Owner  # noqa: TC001 - pydantic reads it
 from cloudsched.domain.documents.usage import Month, UsageCounts
 from cloudsched.errors import Forbidden
@@ -21,7 +21,7 @@ from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
     from cloudsched.config.features import Prices
-    from cloudsched.domain.documents.budget import Budget
+    from cloudsched.domain.documents.owner_usage import Budget
     from cloudsched.web.api.operation import ApiCall
 
 

@@ -38,7 +38,7 @@ MIN_POLL_TIMEOUT = 5.0
 POLL_GROWTH, MAX_POLL_FACTOR = 1.2, 10
 """The factor by which the interval grows with each poll, and its largest multiple of the first interval."""
 
-MAX_BATCH = 100
+MAX_BATCH = 50
 """How many tasks the API creates with one request."""
 
 
@@ -85,7 +85,7 @@ class TaskOperations:
     def create_many(
         self, tasks: Iterable[dict[str, Any]], *, idempotency_key: str | None = None
     ) -> Flow[list[Created]]:
-        """Create tasks, 100 with each request; the results are in the same order, each a task or an error.
+        """Create tasks, 50 with each request; the results are in the same order, each a task or an error.
 
         If a request fails as a whole, the tasks of those before it are created: give an `idempotency_key` of your own
         and the same tasks to go on.

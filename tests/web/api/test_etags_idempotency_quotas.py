@@ -16,6 +16,7 @@ from werkzeug.wrappers import Request
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS
+from cloudsched.web.api.request_bodies import MAX_BATCH
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
@@ -150,10 +151,17 @@ def test_keys_of_batches_and_of_single_creations_never_collide(call: Call, greet
 
 @pytest.mark.parametrize(
     ("tasks", "field"),
-    [([], "tasks"), ([{}] * 101, "tasks"), ({}, "tasks"), (None, "tasks"), ("x", "tasks"), ([{}, 1], "tasks.1")],
+    [
+        ([], "tasks"),
+        ([{}] * (MAX_BATCH + 1), "tasks"),
+        ({}, "tasks"),
+        (None, "tasks"),
+        ("x", "tasks"),
+        ([{}, 1], "tasks.1"),
+    ],
 )
 def test_the_size_of_a_batch_is_limited(call: Call, tasks: object, field: str) -> None:
-    """From 1 to 100 tasks."""
+    """From 1 to `MAX_BATCH` tasks."""
     assert call("POST", "/v1/tasks:batchCreate", {"tasks": tasks}).get_json()["field"] == field
 
 

@@ -1,7 +1,7 @@
 """How much may be searched: one allowance for each request and for each dispatch, spent by every search below it.
 
 The door (the API, the executor, the sweep) makes it once. A search has limits of its own, but a request may make many:
-20 rules in each of 100 tasks, a preview of 1,000 occurrences, a list of what 1,000 tasks do next. What they spend comes
+20 rules in each of 50 tasks, a preview of 1,000 occurrences, a list of what 1,000 tasks do next. What they spend comes
 from one allowance, and once that is used up, each further search ends at its first step.
 
 It is held by a context variable, and is no parameter. Schedules are searched while pydantic validates them, within

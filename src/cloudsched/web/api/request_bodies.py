@@ -34,7 +34,7 @@ from cloudsched.errors import InvalidInput
 
 MAX_PAGE = 500
 MAX_PREVIEW = 1000
-MAX_BATCH = 100
+MAX_BATCH = 50
 """How many tasks one request creates: each costs the processor about a millisecond."""
 MAX_HANDLERS = 1000
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)

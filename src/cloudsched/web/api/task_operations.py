@@ -140,7 +140,7 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     response_schema="BatchResults",
 )
 def batch_create_tasks(call: ApiCall, body: bodies.BatchCreateRequest) -> Response:
-    """Create up to 100 tasks with one request.
+    """Create up to 50 tasks with one request.
 
     Each task succeeds or fails on its own: the response has status 200 and one result for each task, in the order of
     the request. An `Idempotency-Key` makes those without an `id` safe to repeat, as the others are.

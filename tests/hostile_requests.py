@@ -456,8 +456,15 @@ def prepare(sim: Simulation, send: Callable[..., TestResponse]) -> dict[str, str
 
 
 def fill(send: Callable[..., TestResponse]) -> None:
-    """Create as many large tasks as a page has, for the same user."""
-    daily = {"rrule": "FREQ=DAILY", **START}
-    task = {"owner": "ada", "handler": "anything", "payload": {"a": [0] * 60_000}, "schedule": daily}
+    """Create as many large tasks as a page has, for the same user, that are dear to read in different ways."""
+    stored = dict(accepted_values())
+    payloads = [stored[name] for name in ("stored numbers", "stored names", "a stored text")]
     for number in range(MAX_PAGE):
+        schedule: Json = {"rrule": "FREQ=DAILY", **START}
+        payload = payloads[number % 4] if number % 4 < len(payloads) else {}
+        if number % 4 == len(payloads):
+            days = (f"{2027 + day // 300}-{1 + day // 25 % 12:02}-{1 + day % 25:02}" for day in range(1000))
+            schedule["exdates"] = [f"{day}T09:{number // 60:02}:{number % 60:02}" for day in days]
+        payload = payload if isinstance(payload, dict) else {"a": payload}
+        task = {"owner": "ada", "handler": "anything", "payload": payload, "schedule": schedule}
         assert send("POST", "/v1/tasks", {**task, "title": str(number)}).status_code == 201

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
@@ -33,3 +34,18 @@ def test_a_page_of_large_tasks_is_short(open_store: OpenStore, make_task: MakeTa
         assert len(whole.items) == 12
         assert whole.next_page_token is None
         assert len(store.list_tasks(query, limit=100, max_bytes=1).items) == 1
+
+
+def test_a_page_of_large_changed_tasks_is_short(open_store: OpenStore, make_task: MakeTask) -> None:
+    """It ends soon after `MAX_PAGE_BYTES`, and its token leads to the rest: a sum of usage reads many of them."""
+    used = (TaskUsage(month="2027-01", handler="h", counts=UsageCounts(queries=1)),)
+    with open_store() as store:
+        for number in range(12):
+            store.commit(Commit(task=make_task(id=f"t{number:02}", usage=used, payload={"a": LARGE})))
+        found, token, pages = list[str](), None, 0
+        while pages == 0 or token is not None:
+            page = store.search.list_changed("ada", "", limit=100, page_token=token)
+            assert page.size < MAX_PAGE_BYTES + 2 * len(LARGE)
+            found, token, pages = found + [task.id for task in page.items], page.next_page_token, pages + 1
+        assert sorted(found) == [f"t{number:02}" for number in range(12)]
+        assert pages == 2

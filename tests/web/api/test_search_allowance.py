@@ -165,3 +165,52 @@ def test_a_task_that_becomes_too_sparse_to_search_is_paused(call: Call, sim: Sim
     patched = call("PATCH", "/v1/tasks/c", {"schedule": {"rrule": "FREQ=DAILY", **START}})
     assert patched.status_code == 200
     assert call("POST", "/v1/tasks/c/resume").get_json()["status"] == "ACTIVE"
+
+
+@pytest.fixture
+def dated(sim: Simulation) -> Simulation:
+    """Return a store with 60 tasks of a thousand excluded times each, no two of them alike."""
+    for number in range(60):
+        excluded = [
+            f"{2027 + day // 300}-{1 + day // 25 % 12:02}-{1 + day % 25:02}T09:00:{number:02}" for day in range(1000)
+        ]
+        schedule = {"rrule": "FREQ=DAILY", **START, "exdates": excluded}
+        sim.app.create(TaskDraft.model_validate({**TASK, "schedule": schedule}))
+    return sim
+
+
+@pytest.mark.usefixtures("dated")
+@pytest.mark.parametrize(
+    "path", ["/v1/occurrences?until=2099-01-01T00:00:00Z&pageSize=500", "/v1/tasks?pageSize=500", "/v1/usage?owner=ada"]
+)
+def test_a_list_does_not_read_the_dates_of_each_schedule_anew(call: Call, path: str) -> None:
+    """They were checked when they were stored. 450 such tasks cost a list of occurrences two seconds."""
+    with count_calls() as calls:
+        assert call("GET", path).status_code == 200
+    assert calls.count < 400_000
+
+
+def test_dates_count_as_steps(call: Call) -> None:
+    """A batch of 40 schedules of a thousand times each is created as far as the request's allowance goes."""
+    many = [
+        [f"{2027 + day // 300}-{1 + day // 25 % 12:02}-{1 + day % 25:02}T09:{number:02}" for day in range(1000)]
+        for number in range(40)
+    ]
+    tasks = [{**TASK, "title": str(n), "schedule": {**START, "rdates": dates}} for n, dates in enumerate(many)]
+    results = call("POST", "/v1/tasks:batchCreate", {"tasks": tasks}).get_json()["results"]
+    refused = [each["problem"] for each in results if "problem" in each]
+    assert 20 < len(refused) < 30
+    assert {each["type"].rpartition("/")[2] for each in refused} == {"search-limit-reached"}
+
+
+def test_a_list_of_occurrences_reads_four_megabytes_of_tasks(call: Call, sim: Simulation) -> None:
+    """It says from when on something is missing. Without a limit, ten megabytes took a quarter of a second."""
+    for number in range(60):
+        schedule = {"rrule": "FREQ=DAILY", "dtstart": f"2027-01-01T09:00:{number:02}", "timezone": "UTC"}
+        large = {"payload": {"a": "a" * 100_000}, "schedule": schedule}
+        sim.app.create(TaskDraft.model_validate({**TASK, **large}))
+    before = sim.counts.copy()
+    page = call("GET", "/v1/occurrences?until=2099-01-01T00:00:00Z&pageSize=500").get_json()
+    assert sim.counts.since(before).reads < 45
+    assert page["completeUntil"] == "2027-01-01T09:00:39Z"
+    assert len({each["taskId"] for each in page["occurrences"]}) == 40

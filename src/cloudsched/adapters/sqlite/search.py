@@ -123,11 +123,11 @@ class SqliteSearch:
             _, after = read_token(key, page_token)
         mine, values = ("", [after]) if owner is None else (" AND owner = ?", [after, owner])
         statement = f"SELECT id, {BODY} FROM tasks WHERE id > ?{mine} {_HAS_USED} ORDER BY id LIMIT ?"  # noqa: S608 - no input
-        rows = self._database.read(statement, [*values, limit + 1])
-        documents = [(row[0], partial(Task.from_stored_json, *row)) for row in rows[:limit]]
-        items = skip_unreadable(documents)
-        token = make_token(key, from_microseconds(0), rows[limit - 1][0]) if len(rows) > limit else None
-        return Page(items, token, len(documents) - len(items))
+        found = self._database.read(statement, [*values, limit + 1])
+        rows, size = cut_page(found[:limit], lambda row: len(row[1]), MAX_PAGE_BYTES)
+        items = skip_unreadable([(row[0], partial(Task.from_stored_json, *row)) for row in rows])
+        token = make_token(key, from_microseconds(0), rows[-1][0]) if len(rows) < len(found) else None
+        return Page(items, token, len(rows) - len(items), size=size)
 
     def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers, each found by one look into the index."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,6 +20,7 @@ _MOMENT = re.compile(
     r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ](\d{2}):?(\d{2})(?::?(\d{2})(?:\.0+)?)?(Z|[+-]\d{2}(?::?\d{2})?)?)?\Z",
     re.ASCII | re.IGNORECASE,
 )
+_CANONICAL = len("2027-01-31T09:00:00")
 
 
 class Moment(NamedTuple):
@@ -51,8 +53,13 @@ def parse_moment(text: str, field: str) -> Moment:
     Raises:
         InvalidSchedule: The text, given for ``field``, is not valid.
     """
-    result = _MOMENT.match(text.strip())
     hint = "write it like 2027-01-31T09:00:00"
+    if len(text) == _CANONICAL and text[4] == text[7] == "-" and text[10] == "T" and text[13] == text[16] == ":":
+        with suppress(ValueError):  # what is wrong with it is said below
+            when = datetime.fromisoformat(text)
+            if FIRST_YEAR <= when.year <= LAST_YEAR:
+                return Moment(wall_seconds(when), None, is_date=False)
+    result = _MOMENT.match(text.strip())
     if not result:
         raise InvalidSchedule(field, f"{text[:40]!r} is not a date or time, to the second", hint)
     *numbers, offset = result.groups()

@@ -177,6 +177,7 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
     Raises:
         InvalidSchedule: A part is not valid.
     """
+    spend_steps(len(rdates) + len(exdates))
     clock = clock_of(_find(data, timezone), gap, fold)
     start, begin = parse_moment(dtstart, "dtstart").wall, None
     if start_zone is not None:

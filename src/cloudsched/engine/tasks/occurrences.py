@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_TASKS = 1000
 """How many tasks one request reads at most."""
+MAX_BYTES = 4 * MAX_PAGE_BYTES
+"""How large the documents of these tasks are together at most, but for the last page's last."""
 MAX_STEPS = 10_000
 """How many occurrences of one task with `max_runs` are walked over at most: they have to be counted."""
 _TICK = timedelta(microseconds=1)
@@ -63,8 +65,8 @@ class OccurrencePage:
     items: Sequence[tuple[datetime, Task]]
     next_page_token: str | None = None
     complete_until: datetime | None = None
-    """From this instant on, some occurrences are missing: more than `MAX_TASKS` tasks are due before `until`, or
-    those of a task take too long to search. None if none is."""
+    """From this instant on, some occurrences are missing: more than `MAX_TASKS` tasks are due before `until`, they are
+    larger than `MAX_BYTES` together, or those of a task take too long to search. None if none is."""
 
 
 def list_occurrences(store: Store, query: OccurrenceQuery, limit: int, page_token: str | None = None) -> OccurrencePage:
@@ -136,7 +138,7 @@ class _TaskReader:
         self._matches = query.matches
         self._tasks: list[Task] = []
         self._token: str | None = None
-        self._count = 0
+        self._count = self._size = 0
         self._has_more = True
         self.complete_until: datetime | None = None
 
@@ -146,8 +148,9 @@ class _TaskReader:
             page = self._store.list_tasks(self._query, limit=_PART, page_token=self._token, max_bytes=MAX_PAGE_BYTES)
             self._tasks = [task for task in reversed(page.items) if self._matches(task)]
             self._token = page.next_page_token
-            self._count += _PART
-            self._has_more = self._token is not None and self._count < MAX_TASKS
+            self._count += page.read
+            self._size += page.size
+            self._has_more = self._token is not None and self._count < MAX_TASKS and self._size < MAX_BYTES
             if self._token is not None and not self._has_more and page.items:
                 self.complete_until = _due(page.items[-1])
         return self._tasks[-1] if self._tasks else None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.usage import month_of
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.usage.ledger import sum_sheets
 from cloudsched.errors import InvalidInput, VersionConflict
 
@@ -37,6 +38,8 @@ MAX_TASKS: Final = 2000
 """How many tasks are read at a time; the next call continues."""
 MAX_TASKS_OF_REQUEST: Final = 800
 """How many of them somebody's request reads, so that it costs the processor about a tenth of a second."""
+MAX_BYTES_OF_REQUEST: Final = 2 * MAX_PAGE_BYTES
+"""How large these are together as they are stored, but for the last page's last."""
 _PAGE: Final = 200
 
 
@@ -53,6 +56,7 @@ class UsageSummation:
         owner: str | None,
         *,
         most: int = MAX_TASKS,
+        max_bytes: int | None = None,
         at_most_every: timedelta = timedelta(0),
         on_changed: Callable[[Sequence[Task]], None] = lambda _: None,
     ) -> UsageFront:
@@ -64,6 +68,7 @@ class UsageSummation:
         Args:
             owner: Whose tasks; None for all.
             most: How many tasks are read; the next call continues.
+            max_bytes: How large they are together, but for the last page's last.
             at_most_every: How long after the last pass nothing is done.
             on_changed: Called with the tasks that have changed, page by page.
 
@@ -80,7 +85,7 @@ class UsageSummation:
             if mark == front.done and front.summed_at is not None:
                 return front.model_copy(update={"summed_at": now})
             front = front.model_copy(update={"pending": mark, "pass_began_at": now})
-        return self._save(self._continue(front, owner, most, on_changed), stored)
+        return self._save(self._continue(front, owner, most, max_bytes, on_changed), stored)
 
     def list_unsummed(self, owner: str, limit: int) -> Sequence[Task] | None:
         """Return the tasks of an owner that have changed since they were summed up; None if there are more.
@@ -101,10 +106,15 @@ class UsageSummation:
                 return None
 
     def _continue(
-        self, front: UsageFront, owner: str | None, most: int, on_changed: Callable[[Sequence[Task]], None]
+        self,
+        front: UsageFront,
+        owner: str | None,
+        most: int,
+        max_bytes: int | None,
+        on_changed: Callable[[Sequence[Task]], None],
     ) -> UsageFront:
         """Read the next tasks of a pass, and return how far it has come."""
-        token = front.page_token
+        token, size = front.page_token, 0
         for _ in range(most // _PAGE):
             try:
                 page = self._store.search.list_changed(owner, front.done, limit=_PAGE, page_token=token)
@@ -112,10 +122,12 @@ class UsageSummation:
                 return front.model_copy(update={"page_token": None})
             self._ledger.note(page.items)
             on_changed(page.items)
-            token = page.next_page_token
+            token, size = page.next_page_token, size + page.size
             if token is None:
                 ended = {"done": front.pending, "page_token": None, "summed_at": front.pass_began_at}
                 return front.model_copy(update=ended)
+            if max_bytes is not None and size >= max_bytes:
+                break
         return front.model_copy(update={"page_token": token})
 
     def _save(self, front: UsageFront, stored: VersionedRecord[UsageFront] | None) -> UsageFront:
@@ -186,7 +198,7 @@ class UsageReport:
         month = month or month_of(now)
         summed_until, is_complete = now, True
         if month >= month_of(now.replace(day=1) - timedelta(days=1)):
-            front = self._summation.sum_up(owner, most=MAX_TASKS_OF_REQUEST)
+            front = self._summation.sum_up(owner, most=MAX_TASKS_OF_REQUEST, max_bytes=MAX_BYTES_OF_REQUEST)
             summed_until, is_complete = front.summed_at or front.created_at, front.page_token is None
         if owner is not None:
             rows = _to_rows(self._ledger.list_sheets(owner, month))

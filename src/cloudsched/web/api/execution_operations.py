@@ -203,8 +203,8 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
     """List what is going to run: the occurrences to come of all tasks, the soonest first.
 
     Those that have not been claimed yet, without jitter. Only tasks whose next occurrence is before `until` are read,
-    at most 1000 for each request: if there are more, `completeUntil` says from when on some are missing. As long as the
-    response has a `nextPageToken`, repeat the request with it and the same filters.
+    at most 1000, or 4 MB, for each request: if there are more, `completeUntil` says from when on some are missing. As
+    long as the response has a `nextPageToken`, repeat the request with it and the same filters.
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
     wanted = OccurrenceQuery(query.until, owner, query.since, query.handler, query.label, query.category)

@@ -60,8 +60,12 @@ class Listing:
     """Filters by which the rows are told from each other after reading, because no index has them."""
 
     def to_statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
-        """Return the statement for one page (instant, body, whether it matches, ids), and its values."""
-        conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], [*self.looked_for.values(), *self.values]
+        """Return the statement for one page (instant, body, whether it matches, ids), and its values.
+
+        A row that does not match has no body: to leave out a part of one that nobody sees takes long.
+        """
+        looked_for = tuple(self.looked_for.values())
+        conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], [*looked_for, *looked_for, *self.values]
         if after is not None:
             places = [self.order, *self.keys]
             comparison = "<" if self.is_descending else ">"
@@ -72,8 +76,9 @@ class Listing:
         ordered = ", ".join(f"{each} {direction}" for each in (self.order, *self.keys))
         documents = self.table.rpartition(" JOIN ")[2].partition(" ")[0]
         is_match = " AND ".join(_LOOKED_FOR[name].format(documents) for name in self.looked_for) or "1"
+        body = f"CASE WHEN {is_match} THEN {self.body.removesuffix(' AS body')} END" if looked_for else self.body
         statement = (
-            f"SELECT {self.order}, {self.body}, {is_match}, {', '.join(self.keys)} FROM {self.table} "  # noqa: S608 - no input
+            f"SELECT {self.order}, {body}, {is_match}, {', '.join(self.keys)} FROM {self.table} "  # noqa: S608 - no input
             f"WHERE {' AND '.join(conditions)} ORDER BY {ordered} LIMIT ?"
         )
         return statement, [*values, limit]

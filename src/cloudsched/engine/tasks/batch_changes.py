@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER, BatchAction, BatchChange, has_failed
 from cloudsched.domain.documents.execution import FAILURE_STATUSES
+from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -204,6 +205,8 @@ MAX_READ: Final = 1_000
 MAX_OPEN: Final = 5
 """How many batch changes of a user may be open at a time."""
 _PAGE_SIZE: Final = 100
+_NAMED_SIZE: Final = 25
+"""How many tasks that were named one by one are read at a time to count them."""
 _DURATION: Final = timedelta(minutes=10)
 _RETENTION: Final = timedelta(days=7)
 
@@ -229,17 +232,14 @@ class BatchChanges:
         """Return how many tasks a change concerns now.
 
         An index counts up to `MAX_COUNT`. Where no index has all filters, and for tasks to retry, at most `MAX_READ`
-        are read. Tasks that the caller may not change are counted as well: whether they may is decided when they are
-        changed.
+        are read, and about a megabyte of them, as of tasks that are named one by one. Tasks that the caller may not
+        change are counted as well: whether they may is decided when they are changed.
 
         Raises:
             InvalidInput: No list has this combination of filters.
         """
         if change.filter.ids is not None:
-            now = self._clock.now()
-            found = self._store.load_many(change.filter.ids)
-            count = sum(each.task.deleted_at is None and change.concerns(each.task, now) for each in found)
-            return MatchingTasks(count)
+            return self._count_named(change, tuple(dict.fromkeys(change.filter.ids)))
         queries = to_queries(change)
         if change.action is not BatchAction.RETRY_FAILED and not any(query.looked_for for query in queries):
             count = sum(self._store.search.count_tasks(query, MAX_COUNT) for query in queries)
@@ -274,6 +274,17 @@ class BatchChanges:
         )
         by = replace(OWN_CODE, sender=caller)
         return self._scheduler().create(draft, _hash(change.to_wire()), lead=NO_LEAD, by=by)[0]
+
+    def _count_named(self, change: BatchChange, ids: Sequence[str]) -> MatchingTasks:
+        """Count those of some tasks that a change concerns, the first ones that are not too large together."""
+        now, count, size = self._clock.now(), 0, 0
+        for begin in range(0, len(ids), _NAMED_SIZE):
+            if size >= MAX_PAGE_BYTES:
+                return MatchingTasks(count, is_at_least=True)
+            for each in self._store.load_many(ids[begin : begin + _NAMED_SIZE]):
+                count += each.task.deleted_at is None and change.concerns(each.task, now)
+                size += json_size(each.task.payload)
+        return MatchingTasks(count)
 
     def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> MatchingTasks:
         """Count the tasks that a change concerns by reading some of those that its filters find."""

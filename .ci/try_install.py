@@ -31,7 +31,7 @@ if "dev" not in extras:
 else:
     parts = ["cloudsched."]
 names = [module.name for module in pkgutil.walk_packages([str(own)], "cloudsched.") if module.name not in left_out]
-django = "cloudsched.outbox.django"  # needs a project's settings
+django = ("cloudsched.local.django", "cloudsched.outbox.django")  # they need a project's settings
 chosen = [name for name in names if name.startswith(tuple(parts)) and not name.startswith(django)]
 for name in chosen:
     import_module(name)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = (ROOT / "docs/how-to/embedded.md").read_text("utf-8")
-_BLOCKS = re.findall(r"^```python\n# (?:handlers|service)\.py\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
-HANDLERS, FASTAPI, FLASK, DJANGO = _BLOCKS
+_BLOCKS = re.findall(r"^```python\n# (?:handlers|service|project/\w+)\.py\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
+HANDLERS, FASTAPI, FLASK, DJANGO_SETTINGS, DJANGO_URLS = _BLOCKS
 """The page's code."""
 OBSERVED = """
 import os, time
@@ -37,12 +37,21 @@ def create(*, payload):
 Context.notify, remind.create = note, create
 """
 """Notes which process created and which ran each task, in place of a message; one that is slow waits."""
-DJANGO_PROJECT = """
+SETTINGS = """
+from pathlib import Path
+
+BASE_DIR = Path(__file__).parents[1]
+INSTALLED_APPS = []
+ROOT_URLCONF, ALLOWED_HOSTS, SECRET_KEY, DEBUG = "project.urls", ["127.0.0.1"], "of a test", True
+WSGI_APPLICATION = "service.service"
+CLOUDSCHED_PAGE = True
+"""
+URLS = """
 from django.http import JsonResponse
 from django.urls import path
+from django.views.decorators.csrf import csrf_exempt
 
-ROOT_URLCONF, ALLOWED_HOSTS, SECRET_KEY = "project.settings", ["127.0.0.1"], "of a test"
-
+@csrf_exempt
 def add_reminder(request):
     from handlers import Reminder, remind
 
@@ -50,32 +59,69 @@ def add_reminder(request):
 
 urlpatterns = [path("reminders", add_reminder)]
 """
-UVICORN = ("-m", "uvicorn", "service:service", "--workers", "2", "--port")
-GUNICORN = ("-m", "gunicorn", "service:service", "--workers", "2", "--threads", "4", "--bind")
+DJANGO = """
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+if __name__ == "__main__":
+    import sys
+
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)
+else:
+    from django.core.{kind} import get_{kind}_application
+
+    service = get_{kind}_application()
+"""
+"""What `startproject` makes: `manage.py` and `wsgi.py` or `asgi.py` in one."""
+UVICORN = ("-m", "uvicorn", "service:service", "--workers", "2", "--port", "{port}")
+GUNICORN = ("-m", "gunicorn", "service:service", "--workers", "2", "--threads", "4", "--bind", "127.0.0.1:{port}")
 SERVERS = {
-    "uvicorn with FastAPI": (FASTAPI, UVICORN, ""),
-    "gunicorn with Flask": (FLASK, GUNICORN, "127.0.0.1:"),
-    "gunicorn with Django": (DJANGO, GUNICORN, "127.0.0.1:"),
+    "uvicorn with FastAPI": (FASTAPI, UVICORN),
+    "gunicorn with Flask": (FLASK, GUNICORN),
+    "gunicorn with Django": (DJANGO.format(kind="wsgi"), GUNICORN),
 }
+MORE_SERVERS = {
+    "gunicorn --preload with Flask": (FLASK, (*GUNICORN, "--preload")),
+    "gunicorn --preload with Django": (DJANGO.format(kind="wsgi"), (*GUNICORN, "--preload")),
+    "uvicorn with Django": (DJANGO.format(kind="asgi"), UVICORN),
+}
+DEVELOPMENT = {
+    "uvicorn --reload": (FASTAPI, ("-m", "uvicorn", "service:service", "--reload", "--port", "{port}")),
+    "flask --debug": (FLASK, ("-m", "flask", "--app", "service:service", "--debug", "run", "--port", "{port}")),
+    "runserver": (DJANGO.format(kind="wsgi"), ("service.py", "runserver", "{port}")),
+}
+"""Servers that load the code again when it changes."""
 OPEN = {"CLOUDSCHED_OPEN": "on"}
 
 
 @contextmanager
 def serve(folder: Path, server: str, access: Mapping[str, str] = OPEN) -> Iterator[tuple[Process, str]]:
     """Run a server in a folder, with settings of who may use the API; yield it and its address."""
-    source, command, host = SERVERS[server]
-    (folder / "handlers.py").write_text(HANDLERS + OBSERVED)
-    (folder / "project").mkdir()
-    (folder / "project/settings.py").write_text(DJANGO_PROJECT)
-    (folder / "service.py").write_text(source)
+    source, command = {**SERVERS, **MORE_SERVERS, **DEVELOPMENT}[server]
+    write_service(folder, source)
     port = free_port()
-    names = {"K_SERVICE", "CLOUDSCHED_API_KEYS", "GUNICORN_CMD_ARGS"}
-    env = {name: value for name, value in os.environ.items() if name not in names}
-    arguments = (sys.executable, *command, f"{host}{port}")
-    with process(*arguments, env={**env, **access}, cwd=folder) as running:
+    arguments = (sys.executable, *(each.format(port=port) for each in command))
+    with process(*arguments, env=make_environment(access), cwd=folder) as running:
         url = f"http://127.0.0.1:{port}"
         wait_until(lambda: is_served(url), "it serves")
         yield running, url
+
+
+def write_service(folder: Path, source: str) -> None:
+    """Write the page's files into a folder, and what a Django project has."""
+    (folder / "project").mkdir()
+    files = {"handlers": HANDLERS + OBSERVED, "service": source}
+    files |= {"project/settings": SETTINGS + DJANGO_SETTINGS, "project/urls": URLS + DJANGO_URLS}
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+
+
+def make_environment(access: Mapping[str, str] = OPEN) -> dict[str, str]:
+    """Return the variables of a server's process."""
+    names = {"K_SERVICE", "CLOUDSCHED_API_KEYS", "GUNICORN_CMD_ARGS", "WERKZEUG_RUN_MAIN", "RUN_MAIN"}
+    return {**{name: value for name, value in os.environ.items() if name not in names}, **access}
 
 
 def is_served(url: str) -> bool:

@@ -127,6 +127,11 @@ class Process:
         )
 
     @property
+    def pid(self) -> int:
+        """Its process's number."""
+        return self._process.pid
+
+    @property
     def output(self) -> str:
         """What it has said so far, without the beginning of a character whose end is still to come."""
         return codecs.getincrementaldecoder("utf-8")().decode(os.pread(self._output.fileno(), 1 << 20, 0))

@@ -49,7 +49,7 @@ IMPORTED_ELSEWHERE = {
 
 def extra_of(module: str) -> str | None:
     """Return the extra that a module needs."""
-    if module.startswith("outbox/django/"):
+    if module.startswith(("local/django/", "outbox/django/")):
         return "django"
     if module in EXTRA_ADAPTERS:
         return EXTRA_ADAPTERS[module]

@@ -128,7 +128,7 @@ def test_a_fork_after_the_start_is_told(app: App, ran: list[str], tmp_path: Path
             try:
                 app.create(id="b", handler="note")
             except Misconfigured as error:
-                os._exit(0 if "post_fork" in str(error) else 1)
+                os._exit(0 if "after the fork" in str(error) else 1)
             os._exit(2)
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 0

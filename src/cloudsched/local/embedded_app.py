@@ -26,12 +26,13 @@ from cloudsched.local.backup import require_sound_folder
 from cloudsched.local.folder_lock import FolderLock
 from cloudsched.local.hand_over import HandOverDispatcher, HandOverListener
 from cloudsched.local.runner import FolderRunner, complete_settings
+from cloudsched.local.server_process import call_in_worker, is_master
 from cloudsched.local.service import make_application
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import THREADS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cloudsched.app import App
@@ -64,6 +65,7 @@ class Embedded:
         self._application = make_application(app, is_mounted=True)
         self._page = page
         self._parts: ExitStack | None = None
+        self._only_creates = False
         self._runs = threading.Event()
         self._starting = threading.Lock()
 
@@ -105,16 +107,61 @@ class Embedded:
     def start(self) -> None:
         """Start; this process runs the tasks unless another one does already.
 
+        Where gunicorn loads the web app before it forks its workers (``--preload``), each worker starts instead.
+
         Raises:
             Misconfigured: The folder cannot be used, the access settings are wrong, or the app or the folder is
                 embedded in this process already.
         """
+        if self._parts is not None and not self._only_creates:
+            raise Misconfigured("This is started already: start it once in each process.")
+        self.ensure_started()
+
+    def ensure_started(self) -> None:
+        """Start, unless it is started already; see `start`."""
+        if is_master():
+            self._wait(runs=True)
+            return
         with self._starting:
-            if self._parts is not None:
-                raise Misconfigured("This is started already: start it once in each process.")
-            with ExitStack() as parts:
-                self._open(parts)
-                self._parts = parts.pop_all()
+            if self._parts is not None and self._only_creates:
+                self._parts.close()
+                self._parts = None
+            self._begin(runs=True)
+
+    def prepare(self) -> None:
+        """Let the first use of the app start this, only to create tasks: in a process that does not serve."""
+        if self._parts is None:
+            self._wait(runs=False)
+
+    def _wait(self, *, runs: bool) -> None:
+        """Let the first use of the app start this, or gunicorn, once it has forked a worker."""
+        master = os.getpid() if runs else None
+
+        def begin() -> object:
+            if os.getpid() == master:
+                raise Misconfigured("This process only starts the server's workers: create tasks in these.")
+            with self._starting:
+                self._begin(runs=runs)
+            return self._app.container
+
+        before: Any = self._app.container
+        if isinstance(before, _Unstarted):
+            before = before.before
+        self._app.container = cast("Any", _Unstarted(before, begin))
+        if runs:
+            _WAITING.add(self)
+
+    def _begin(self, *, runs: bool) -> None:
+        if self._parts is not None:
+            return
+        _WAITING.discard(self)
+        unstarted: Any = self._app.container
+        if isinstance(unstarted, _Unstarted):
+            self._app.container = unstarted.before
+        with ExitStack() as parts:
+            self._open(parts, runs=runs)
+            self._parts = parts.pop_all()
+            self._only_creates = not runs
 
     def stop(self) -> None:
         """Stop; handlers that are running get ten seconds. A second call does nothing."""
@@ -129,7 +176,7 @@ class Embedded:
         atexit.unregister(self.stop)
         return parts
 
-    def _open(self, parts: ExitStack) -> None:
+    def _open(self, parts: ExitStack, *, runs: bool) -> None:
         app, settings = self._app, self._settings or Settings.from_environment()
         if settings.access.is_configured or settings.access.open:
             authenticator_for(settings)  # reports mistakes before anything starts
@@ -146,11 +193,11 @@ class Embedded:
         role = _Role(app, runner, dispatcher, listener if lock.excludes_others else None)
         parts.callback(self._runs.clear)
         parts.callback(role.end)
-        if lock.acquire():
+        if runs and lock.acquire():
             require_sound_folder(lock)
             role.begin()
             self._runs.set()
-        else:
+        elif runs:
             waiting = ServiceThread("cloudsched-takeover", partial(self._take_over, lock, role))
             waiting.start()
             parts.callback(waiting.join)
@@ -248,6 +295,21 @@ def _claim_in_process(embedding: Embedded, app: App, lock: FolderLock) -> None:
     _ACTIVE[embedding] = (app, lock)
 
 
+_WAITING: Final[set[Embedded]] = set()
+"""What gunicorn's workers start, once they are forked."""
+
+
+class _Unstarted:
+    """The parts of an app that is embedded once something needs them."""
+
+    def __init__(self, before: Any, begin: Callable[[], object]) -> None:  # noqa: ANN401 - a container
+        self.before, self.registry, self.given_model = before, before.registry, before.given_model
+        self._begin = begin
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._begin(), name)
+
+
 class _Forked:
     """The parts of an app in a process that was forked after it was started: there are none."""
 
@@ -257,7 +319,7 @@ class _Forked:
     def __getattr__(self, name: str) -> object:
         raise Misconfigured(
             "cloudsched was embedded before this process was forked, and does not work here. Start it in each process "
-            "that the server forks: without --preload, or in gunicorn's post_fork."
+            "that the server forks, after the fork."
         )
 
 
@@ -268,6 +330,9 @@ def _forget_parent() -> None:
         app.container = cast("Any", _Forked(app.container.registry))
         lock.forget()
     _ACTIVE.clear()
+    for waiting in tuple(_WAITING):
+        waiting.forget()
+        call_in_worker(waiting.ensure_started)
 
 
 if hasattr(os, "register_at_fork"):

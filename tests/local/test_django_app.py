@@ -1,0 +1,31 @@
+"""The Django app: its page is for the project's superusers, and its API for whoever has a credential."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tests.embedded_services import make_environment
+from tests.harness import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_page_is_for_superusers(tmp_path: Path) -> None:
+    """Whoever has not logged in is sent there, others are refused; a form needs no token, and no other site sends it.
+
+    The project demands a login and a token everywhere; the API below it takes neither a session nor less than a key.
+    """
+    arguments = [sys.executable, "-m", "tests.local.django_project", str(tmp_path)]
+    done = subprocess.run(  # noqa: S603 - our own program
+        arguments, cwd=ROOT, env=make_environment({}), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "nobody": [302, "/log-in/?next=/tools/scheduler/tasks", False, 503, 403, 403, None],
+        "staff": [403, None, False, 503, 403, 403, None],
+        "boss": [200, None, True, 503, 403, 303, "../../../tasks/of-ada?done=pause"],
+    }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
 from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD, CircuitBreakerProxy
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import NotFound, StoreUnavailable
 
 
@@ -46,6 +48,25 @@ def test_an_open_circuit_fails_at_once_and_closes_when_the_service_recovers() ->
     assert circuit.state == "half_open"
     assert circuit.port.load() == "here"
     assert circuit.state == "closed"
+
+
+def test_each_part_of_a_store_is_behind_the_circuit() -> None:
+    """Whatever ports a store has: lists and searches do not ask one that is down, either."""
+    parts = [name for name, value in vars(Store).items() if isinstance(value, property)]
+    assert {"records", "inbox", "search"} <= {*parts}
+    for name in parts:
+        part = Flaky()
+        store = CircuitBreakerProxy(SimpleNamespace(**{name: part}), StoreUnavailable, "The store").port
+        for _ in range(FAILURE_THRESHOLD + 3):
+            with pytest.raises(StoreUnavailable):
+                getattr(store, name).load()
+        assert part.calls == FAILURE_THRESHOLD, name
+
+
+def test_plain_values_of_a_port_are_as_they_are() -> None:
+    """Such as the name of a model."""
+    port = CircuitBreakerProxy(SimpleNamespace(name="a", tokens=3, limit=None), StoreUnavailable, "The model").port
+    assert (port.name, port.tokens, port.limit) == ("a", 3, None)
 
 
 def test_an_expected_error_is_not_a_failure() -> None:

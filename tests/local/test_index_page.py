@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import requests
+from tests.harness import request
 
 from cloudsched.local.stack import run_stack
 
@@ -28,3 +29,9 @@ def test_every_link_of_the_page_answers(app: App) -> None:
         assert requests.get(stack.url + "/nothing", timeout=10).status_code == 404
         assert requests.get(stack.url + "/", headers={"Host": "evil.example"}, timeout=10).status_code == 403
         assert requests.post(stack.url + "/", timeout=10).status_code in {404, 405}
+
+
+def test_health_shows_the_circuits_of_the_stack(app: App) -> None:
+    """Those of the parts that the stack opened; the app that serves has them from there."""
+    with run_stack(app, store="sqlite") as stack:
+        assert request(stack.url, "GET", "/healthz").body["circuits"] == {"queue": "closed"}

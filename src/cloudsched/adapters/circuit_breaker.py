@@ -64,8 +64,12 @@ class CircuitBreakerProxy(Generic[P]):
         return guarded
 
 
-_PARTS = frozenset({"records", "inbox"})
-"""The properties of a port that are ports themselves."""
+def _is_part(value: object) -> bool:
+    """Return whether a property of a port is a port itself: neither a function nor a plain value."""
+    kind = type(value)
+    return (
+        not callable(value) and kind.__module__.partition(".")[0] != "builtins" and not isinstance(value, str | tuple)
+    )
 
 
 class _GuardedPort:
@@ -77,7 +81,7 @@ class _GuardedPort:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the port's own
         value = getattr(self._port, name)
-        if name in _PARTS:
+        if _is_part(value):
             guarded_part = _GuardedPort(value, self._guard)
             setattr(self, name, guarded_part)
             return guarded_part

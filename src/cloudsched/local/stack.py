@@ -211,7 +211,7 @@ def run_stack(
         )
         if settings.smtp_url:
             outbox.pass_on(app.container.senders)
-        app.container.replace(senders=outbox)
+        app.container.replace(senders=outbox, circuits=opened.container.circuits)
         stack_clock = StackClock(clock, emulator.address, control_key)
         dashboard.connect(f"http://{web.address}", stack_clock, is_open=is_open)
         _redispatch_active_tasks(app)

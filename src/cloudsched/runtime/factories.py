@@ -51,6 +51,7 @@ class Parts(TypedDict, total=False):
 class Replacements(Parts, total=False):
     """What a container can be given later, as tests and the local stack do, under the names of its own properties."""
 
+    circuits: Circuits
     interpreter: Interpreter | None
     listener: Listener | None
     mail_sender: Sender | None

@@ -162,6 +162,54 @@ def test_waiting_tasks_come_back_without_an_edit(folder: Path) -> None:
         assert due <= started < max(due, back_at) + timedelta(seconds=20), "sent by the load, not repaired by a sweep"
 
 
+@pytest.fixture
+def fake_time(tmp_path: Path) -> dict[str, str]:
+    """The variables with which libfaketime sets a process's wall clock, and nothing else, as a file says."""
+    found = [*Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), *Path("/usr/local/lib").glob("faketime/*MT*")]
+    if not found:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("There is no libfaketime. Install Debian's faketime.")
+    (tmp_path / "clock").write_text("+0")
+    return {
+        "LD_PRELOAD": str(found[0]),
+        "FAKETIME_TIMESTAMP_FILE": str(tmp_path / "clock"),
+        "FAKETIME_CACHE_DURATION": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+
+
+@pytest.mark.parametrize("hours", [2, -2])
+def test_it_goes_on_when_the_clock_is_set(folder: Path, fake_time: dict[str, str], hours: int) -> None:
+    """The wall clock of the process jumps and its monotonic clock does not, as when a machine wakes up or NTP corrects.
+
+    What comes due then runs, and so does what was due in the time that was skipped; what has run stays as it is.
+    """
+    with serve(folder, **fake_time) as (_, url):
+
+        def read_clock() -> datetime:
+            return datetime.fromisoformat(request(url, "GET", "/v1/caller").body["now"])
+
+        def create_due(task_id: str, due_in: timedelta) -> None:
+            schedule = {"at": (read_clock() + due_in).isoformat()}
+            task = {"id": task_id, "owner": "ada", "handler": "note", "title": "Note", "payload": {}}
+            assert request(url, "POST", "/v1/tasks", {**task, "schedule": schedule}).status == 201
+
+        began = read_clock()
+        create_due("before", timedelta(seconds=1))
+        create_due("in-an-hour", timedelta(hours=1))
+        wait_until(lambda: statuses(url, "before") == ["SUCCEEDED"], "it runs")
+        (folder / "clock").write_text(f"{hours:+}h")
+        wait_until(lambda: abs(read_clock() - began) > timedelta(hours=1.5), "the clock is set")
+        create_due("after", timedelta(seconds=2))
+        wait_until(lambda: statuses(url, "after") == ["SUCCEEDED"], "what comes due runs")
+        if hours > 0:
+            wait_until(lambda: statuses(url, "in-an-hour") == ["SUCCEEDED"], "what was skipped runs")
+        assert request(url, "GET", "/readyz").status == 200
+    assert sorted((folder / "ran.txt").read_text().split()) == sorted(
+        {"before", "after"} | ({"in-an-hour"} if hours > 0 else set())
+    )
+
+
 def test_one_process_at_a_time_uses_a_folder(folder: Path) -> None:
     """A second one is refused, names the first, and takes nothing from it."""
     with serve(folder) as (service, url):

@@ -150,12 +150,13 @@ def test_store_queue_and_sweep_are_each_said_to_be_well_or_not(
 def test_threads_that_cannot_work_are_named() -> None:
     """Their process is not ready then, so nothing is said of its store; one that is alive and not ready has none."""
     faults = {"cloudsched-sweep": "has failed once: MemoryError"}
-    rows = build_health({"status": "ok", "circuits": {}, "faults": faults}, {"sweep": SWEEP}, visit())
+    told = {"status": "ok", "circuits": {}, "faults": faults, "problem": "This process goes on trying."}
+    rows = build_health(told, {"sweep": SWEEP}, visit())
     assert [row.part for row in rows] == ["Queue", "Sweep", "Process"]
     assert "cloudsched-sweep has failed once: MemoryError" in rows[-1].detail
     assert rows[-1].status.shape == "fail"
-    [store, *_] = build_health({"status": "ok", "circuits": {}, "faults": {}}, {"sweep": SWEEP}, visit())
-    assert store.status.word == "does not answer"
+    [store, *_] = build_health({**told, "faults": {}, "problem": "The disk is full."}, {"sweep": SWEEP}, visit())
+    assert (store.status.word, store.detail) == ("does not answer", "The disk is full.")
 
 
 def test_users_are_not_told_of_a_sweep_that_they_cannot_see() -> None:

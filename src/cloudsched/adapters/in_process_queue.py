@@ -33,8 +33,9 @@ MAX_BACKOFF = timedelta(minutes=1)
 """A dispatch that the executor did not accept is redelivered after a delay that doubles from `INITIAL_BACKOFF` up to
 `MAX_BACKOFF`."""
 
-MAX_REMEMBERED_NAMES = 100_000
-"""How many names of delivered dispatches are remembered, the latest ones, so that a duplicate is ignored."""
+MAX_REMEMBERED_NAMES = 10_000
+"""How many names of delivered dispatches are remembered, the latest ones, so that a duplicate is ignored: those of the
+last seconds under load, in 2 MB. A later duplicate is delivered, and finds that it is done."""
 
 DEFAULT_WORKERS = 32
 """How many dispatches are delivered at the same time unless the caller says otherwise. Deliveries mostly wait: for the

@@ -13,6 +13,7 @@ from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +44,7 @@ def build_health(health: Json, counts: Json, visit: Visit) -> list[HealthRow]:
     """Return how store, queue and sweep are; the sweep only to those who see the tasks of all owners.
 
     Args:
-        health: What ``/readyz`` says, or ``/healthz`` where that is not ready; empty if neither answers.
+        health: What ``/readyz`` says; where it is not ready, why, as ``problem``, and what ``/healthz`` says.
         counts: What ``/v1/overview`` says; empty if it does not answer.
         visit: Who looks.
     """
@@ -58,8 +59,9 @@ def build_health(health: Json, counts: Json, visit: Visit) -> list[HealthRow]:
 def _build_store(health: Json) -> Iterator[HealthRow]:
     if health.get("faults"):
         return  # that is why the process is not ready, and its store may answer or not
-    if not health or health.get("status") == "ok":
-        yield HealthRow("Store", _bad("does not answer"), None, "What you see may be older than it seems.")
+    if not health or "problem" in health:
+        about = "What you see may be older than it seems."
+        yield HealthRow("Store", _bad("does not answer"), None, health.get("problem", about))
     else:
         yield HealthRow("Store", _well("answers"), None, "")
 
@@ -180,8 +182,15 @@ def fetch(api: Api, visit: Visit) -> Json:
         "queues": api.get("/v1/queues")["queues"],
         "needs": fetch_needs(api, visit, [each for each in open_ones if each["status"] == "SUSPENDED"]),
         "counts": api.find("/v1/overview") or {},
-        "health": api.find("/readyz") or api.find("/healthz") or {},
+        "health": _ask_for_health(api),
     }
+
+
+def _ask_for_health(api: Api) -> Json:
+    try:
+        return api.get("/readyz")
+    except CloudschedError as error:
+        return {**(api.find("/healthz") or {}), "problem": str(error)}
 
 
 def _find_next(api: Api, visit: Visit) -> list[Json]:

@@ -37,6 +37,10 @@ class Connection:
         self.statements.append(statement)
         return self._connection.execute(statement, *values)
 
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
     def numbers(self) -> set[int]:
         return {number for (number,) in self._connection.execute("SELECT number FROM numbers")}
 
@@ -318,6 +322,30 @@ def test_an_interrupted_writer_holds_up_nobody() -> None:
     assert connection.numbers() == {2, 3}
 
 
+def test_a_full_disk_fails_all_of_a_group_and_is_named() -> None:
+    """SQLite ends the whole transaction then: none of it is kept, all are told why, and the next one succeeds."""
+    connection = Connection()
+    group = open_group(connection)
+    ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
+    connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+    blocked, failures = Blocked(group), list[str | None]()
+
+    def write(*numbers: int) -> None:
+        failures.append(group.run(insert(*numbers)).failure)
+
+    threads = [threading.Thread(target=write, args=numbers) for numbers in ((1,), tuple(range(2, 5_000)))]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: group.waiting == len(threads))
+    blocked.release()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert failures == ["database or disk is full"] * 2
+    assert connection.numbers() == set()
+    connection.execute("PRAGMA max_page_count = 100000").fetchall()
+    assert run(group, insert(3)) == 3
+
+
 _KILLED_BEFORE_COMMIT = """
 import os, signal, sys, threading
 from pathlib import Path
@@ -330,6 +358,7 @@ class Connection:
         if statement == "COMMIT" and dies:
             os.kill(os.getpid(), signal.SIGKILL)
         return self._connection.execute(statement, *values)
+    in_transaction = property(lambda self: self._connection.in_transaction)
 
 dies = False
 database = Database(Path(sys.argv[1]), ["CREATE TABLE numbers (number INTEGER PRIMARY KEY)"], 1)

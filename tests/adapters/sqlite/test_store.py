@@ -17,6 +17,7 @@ import pytest
 from tests.cases import try_each
 
 from cloudsched.adapters.sqlite import database as sqlite_database
+from cloudsched.adapters.sqlite import store as sqlite_store
 from cloudsched.adapters.sqlite.queries import Listing, build_offer_statement, build_task_listing
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -26,10 +27,12 @@ from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.execution import Execution
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 
@@ -250,6 +253,56 @@ def test_a_file_of_another_layout_is_refused(path: Path, version: int) -> None:
         SqliteStore(path)
     assert ("the newer cloudsched" in str(refused.value)) == (version > LAYOUT_VERSION)
     assert ("of an older cloudsched" in str(refused.value)) == (version < LAYOUT_VERSION)
+
+
+def test_what_expires_faster_than_a_batch_does_not_let_the_file_grow(
+    path: Path, make_task: MakeTask, make_execution: Callable[..., Execution], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One look removes all that has expired, however many batches that takes, and new records take its room."""
+    monkeypatch.setattr(sqlite_store, "PURGE_BATCH_SIZE", 10)
+    store, sizes, written = SqliteStore(path), list[int](), None
+    task = make_task()
+    for minute in range(8):
+        at = NOW + timedelta(minutes=minute)
+        records = [make_execution(task, f"{minute}-{n}", expire_at=at) for n in range(35)]
+        written = store.commit(Commit(task, written, records))
+        assert store.expire(at) == 35
+        ((pages,),) = store.database.read("PRAGMA page_count")
+        sizes.append(pages)
+    assert sizes[-1] <= sizes[1]
+    store.close()
+
+
+def test_one_look_removes_no_more_than_its_share(
+    path: Path, make_task: MakeTask, make_execution: Callable[..., Execution], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a sweep ends, and the next one goes on."""
+    monkeypatch.setattr(sqlite_store, "PURGE_BATCH_SIZE", 10)
+    monkeypatch.setattr(sqlite_store, "MAX_EXPIRY_BATCHES", 2)
+    store, task = SqliteStore(path), make_task()
+    store.commit(Commit(task, None, [make_execution(task, f"e{n}", expire_at=NOW) for n in range(25)]))
+    assert [store.expire(NOW) for _ in range(3)] == [20, 5, 0]
+    store.close()
+
+
+def test_a_store_that_could_not_write_tells_so_until_it_can(path: Path, make_task: MakeTask) -> None:
+    """A full disk refuses writes and lets reads through; what changes nothing succeeds on it, too."""
+    store, task = SqliteStore(path), make_task()
+    written = store.commit(Commit(task))
+    store.check()
+    ((pages,),) = store.database.read("PRAGMA page_count")
+    store.database.write(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}").fetchall())
+    with pytest.raises(StoreUnavailable, match="full"):
+        store.commit(Commit(task.model_copy(update={"title": "x" * 50_000}), written))
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="full"):
+            store.check()
+        assert store.expire(NOW) == 0
+    store.database.write(lambda connection: connection.execute("PRAGMA max_page_count = 100000").fetchall())
+    store.check()
+    assert not store.database.has_failed_to_write
+    assert store.database.read("SELECT count(*) FROM records") == [(0,)]
+    store.close()
 
 
 @pytest.mark.parametrize("kind", ["another program's", "no database"])

@@ -54,6 +54,8 @@ class WriteUnit(Generic[T]):
         """Do the work, and return whether it succeeded; if not, only its own writes are rolled back."""
         connection.execute("SAVEPOINT unit")
         has_succeeded = self.try_to_run(connection)
+        if not connection.in_transaction:
+            raise sqlite3.OperationalError(str(self.error))  # with all of the transaction, as when the disk is full
         if not has_succeeded:
             connection.execute("ROLLBACK TO unit")
         connection.execute("RELEASE unit")
@@ -151,7 +153,10 @@ class GroupCommit:
             if not (is_shared and self._expects_failures):  # all parts, or none of them if one fails
                 self._connection.execute("BEGIN IMMEDIATE")
                 are_committed = all(unit.try_to_run(self._connection) for unit in group)
-                self._connection.execute("COMMIT" if are_committed else "ROLLBACK")
+                if are_committed:
+                    self._connection.execute("COMMIT")
+                elif self._connection.in_transaction:  # SQLite ends it itself when the disk is full
+                    self._connection.execute("ROLLBACK")
             if is_shared and not are_committed:
                 self._run_with_savepoints(group)
             is_over = True
@@ -220,6 +225,9 @@ class Database:
         self._write_lock = threading.Lock()
         self._idle: deque[sqlite3.Connection] = deque()
         self._closed = False
+        self.has_failed_to_write = False
+        """Whether a write has failed, because the disk is full or another process keeps the file locked, since somebody
+        reset this, who has seen that one succeeds: a transaction that changes nothing succeeds on a full disk, too."""
         with self._translate_errors():
             self._writer = self._connect()
             self._commits = GroupCommit(self._writer, self._write_lock)
@@ -240,9 +248,13 @@ class Database:
         """
         unit = self._commits.run(work)
         if unit.failure is not None:
+            self.has_failed_to_write = True
             raise StoreUnavailable(self._name, unit.failure)
         if unit.error is not None:
-            raise self._translate(unit.error) if isinstance(unit.error, sqlite3.Error) else unit.error
+            if not isinstance(unit.error, sqlite3.Error):
+                raise unit.error
+            self.has_failed_to_write = True
+            raise self._translate(unit.error)
         return cast("T", unit.result)
 
     def read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:

@@ -79,8 +79,14 @@ _EXPIRE = {  # a record that was reopened since then has no expireAt
     "record": "DELETE FROM records WHERE kind = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
 }
 
+_TRIAL = ("(trial)", "." * 16_384)
+_DELETE_TRIAL = "DELETE FROM records WHERE kind = '(trial)'"
+
 PURGE_BATCH_SIZE = 1000
 """How many documents one transaction removes: few enough that no other writer waits long."""
+MAX_EXPIRY_BATCHES = 200
+"""How many such transactions a sweep makes for what has expired: 200,000 documents a minute, so that the file does not
+grow with what nobody keeps."""
 
 
 class SqliteStore:
@@ -208,7 +214,10 @@ class SqliteStore:
         self._database.write(task)
 
     def expire(self, now: datetime) -> int:
-        """Remove one batch of the executions and messages whose `expire_at` has passed; return how many."""
+        """Remove the executions and messages whose `expire_at` has passed, in batches; return how many.
+
+        Other writers get their turn between two of them.
+        """
 
         def some(connection: sqlite3.Connection) -> int:
             found = connection.execute(_EXPIRED, (to_microseconds(now), PURGE_BATCH_SIZE)).fetchall()
@@ -219,9 +228,14 @@ class SqliteStore:
                 connection.execute("DELETE FROM expiring WHERE (kind, parent, id) = (?, ?, ?)", (kind, parent, key))
             return len(found)
 
-        count = self._database.write(some)
+        removed = 0
+        for _ in range(MAX_EXPIRY_BATCHES):
+            count = self._database.write(some)
+            removed += count
+            if count < PURGE_BATCH_SIZE:
+                break
         self._database.shrink()
-        return count
+        return removed
 
     def _notify_removed(self, key: str) -> None:
         """Have the large results removed. A failure is logged and ignored: they only take up space."""
@@ -301,8 +315,12 @@ class SqliteStore:
         return fetch_page(self._database, Message, listing, ("inbox", owner), limit, page_token)
 
     def check(self) -> None:
-        """Run a small query; SQLite has no clock of its own."""
+        """Run a small query, and write something if a write has failed; SQLite has no clock of its own."""
         self._database.read("SELECT count(*) FROM sqlite_schema")
+        if self._database.has_failed_to_write:
+            self._database.write(_try_to_write)
+            self._database.write(lambda connection: connection.execute(_DELETE_TRIAL))
+            self._database.has_failed_to_write = False
 
     def close(self) -> None:
         """Close the database."""
@@ -316,6 +334,13 @@ class SqliteStore:
             self._known.keep(task, body, len(body))
         offer = None if task.offer is None else offer_entry(task)
         return VersionedTask(task, TaskVersion(version, offer, task))
+
+
+def _try_to_write(connection: sqlite3.Connection) -> None:
+    """Write as much as a usual commit, for which a disk that is full has no room."""
+    connection.execute(
+        "INSERT OR REPLACE INTO records (kind, id, owner, version, body) VALUES (?, '', '', 1, ?)", _TRIAL
+    )
 
 
 def _to_document(kind: type[D], key: str, body: bytes) -> D:

@@ -336,7 +336,7 @@ class Store(Protocol):
         ...
 
     def expire(self, now: datetime) -> int:
-        """Delete some of the executions and messages whose `expire_at` has passed; return how many.
+        """Delete the executions and messages whose `expire_at` has passed, or many of them; return how many.
 
         A store that does this itself (Firestore, by a TTL policy) does nothing and returns 0.
         """

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from cloudsched.dashboard.form_fields import list_names, make_fields, place_error
+from cloudsched.dashboard.forms import list_names, make_fields, place_error
 from cloudsched.dashboard.payload_schema import ABSENT, read_schema, read_value, write_texts
 
 

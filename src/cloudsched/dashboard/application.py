@@ -20,9 +20,9 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard import time_view
 from cloudsched.dashboard.api import Api, task_path
+from cloudsched.dashboard.forms import Done, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, TABS, UNDONE_BY, VIEWS, View
-from cloudsched.dashboard.submission import Done, describe_problem
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.domain.transitions.allowed_verbs import Verb

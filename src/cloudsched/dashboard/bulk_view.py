@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.submission import Again, Done, describe_problem
+from cloudsched.dashboard.forms import Again, Done, describe_problem
 from cloudsched.dashboard.tasks_view import BULK_ACTIONS, FILTERS, read_filters
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.domain.documents.batch_change import BatchAction

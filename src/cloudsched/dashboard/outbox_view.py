@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
+from cloudsched.dashboard.forms import Done
 from cloudsched.dashboard.status import Status, show_status
-from cloudsched.dashboard.submission import Done
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.errors import NotFound
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.dashboard.api import Json
-    from cloudsched.dashboard.submission import Again, Done
+    from cloudsched.dashboard.forms import Again, Done
     from cloudsched.dashboard.visit import Visit
 
 DONE: Final = {

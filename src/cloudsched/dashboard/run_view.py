@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.form_fields import Field, list_names, make_fields, place_error
+from cloudsched.dashboard.forms import Again, Done, Field, describe_problem, list_names, make_fields, place_error
 from cloudsched.dashboard.payload_schema import ABSENT, Slot, read_schema, read_value, write_texts
-from cloudsched.dashboard.submission import Again, Done, describe_problem
 from cloudsched.dashboard.task_form import write_error
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.dashboard.form_fields import Field, choose, field_id
+from cloudsched.dashboard.forms import Field, choose, field_id
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import DeliveryChannel

@@ -30,8 +30,7 @@ from cloudsched.engine.ports.model import metered
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
-from cloudsched.language.lexicon import classify
-from cloudsched.language.tokens import CLOCK, DATE, PAIR, PATH, tokenise
+from cloudsched.language.lexicon import CLOCK, DATE, PAIR, PATH, classify, tokenise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

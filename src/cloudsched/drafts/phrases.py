@@ -9,8 +9,7 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import USERS_CHANNELS, DeliveryChannel
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
-from cloudsched.language.lexicon import classify
-from cloudsched.language.tokens import tokenise
+from cloudsched.language.lexicon import classify, tokenise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

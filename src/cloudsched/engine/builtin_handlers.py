@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.calendar_tasks import CalendarJobs
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
-    from cloudsched.engine.people.journeys import Journeys
     from cloudsched.engine.people.person_data import PersonData
     from cloudsched.engine.tasks.batch_changes import BatchChangeRun
+    from cloudsched.engine.tasks.follow_changes import Journeys
 
     Check = Callable[[TaskDraft, Requesters], None]
 

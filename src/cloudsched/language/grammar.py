@@ -17,10 +17,9 @@ from cloudsched.language import grammar_clocks as clocks
 from cloudsched.language import grammar_points as points
 from cloudsched.language.grammar_days import parse_days, parse_months, parse_period, parse_week_start
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_ordinal
-from cloudsched.language.lexicon import Cursor, Language, Matches, classify, may_be_title
+from cloudsched.language.lexicon import QUOTE, WORD, Cursor, Language, Matches, Token, classify, may_be_title
 from cloudsched.language.nodes import DAY, Clause, Days, Mark, Months, NamedCalendars, Phrase, Pick, Span, Unit
 from cloudsched.language.result import Refused
-from cloudsched.language.tokens import QUOTE, WORD, Token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number
+from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR
 from cloudsched.language.nodes import Clock, Grid, Part, Times, Window
 from cloudsched.language.result import Refused
-from cloudsched.language.tokens import CLOCK, NUMBER, PAIR
 
 if TYPE_CHECKING:
     from cloudsched.language.lexicon import Cursor

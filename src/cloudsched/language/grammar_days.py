@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_numbers import MOST_ITEMS, NOT_A_DAY, parse_number, parse_ordinal, parse_ordinals
+from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit, WeekStart
 from cloudsched.language.result import Refused
-from cloudsched.language.tokens import DATE, NUMBER, ORDINAL, PAIR
 
 if TYPE_CHECKING:
     from cloudsched.language.lexicon import Cursor

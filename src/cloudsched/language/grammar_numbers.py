@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.language.lexicon import PAIR
 from cloudsched.language.nodes import Length, Unit
-from cloudsched.language.tokens import PAIR
 
 if TYPE_CHECKING:
     from cloudsched.language.lexicon import Cursor

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_days import parse_days, parse_months, parse_numeric_date, parse_period, parse_year
 from cloudsched.language.grammar_numbers import parse_length, parse_number, parse_ordinal
+from cloudsched.language.lexicon import DATE, PAIR
 from cloudsched.language.nodes import Date, Days, Months, Pick, Point, Relative, Unit, Year
-from cloudsched.language.tokens import DATE, PAIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import zone_names
 from cloudsched.domain.recurrence.zone_names import SHARED
-from cloudsched.language.tokens import MARK, PATH, WORD
+from cloudsched.language.lexicon import MARK, PATH, WORD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cloudsched.language.tokens import Token
+    from cloudsched.language.lexicon import Token
 
 _NAMED = {
     **{name.lower(): zones for name, zones in SHARED.items()},

@@ -11,9 +11,9 @@ from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
 from cloudsched.language.grammar import Parser
+from cloudsched.language.lexicon import WORD, Token, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear
-from cloudsched.language.tokens import WORD, Token, tokenise
 from cloudsched.language.updates import find_change
 
 if TYPE_CHECKING:

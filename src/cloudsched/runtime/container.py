@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.delivery.snooze_links import SnoozeLinks
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
-    from cloudsched.engine.people.journeys import Journeys
     from cloudsched.engine.people.link_tokens import LinkTokens, UnsubscribeLinks
     from cloudsched.engine.people.people import People
     from cloudsched.engine.people.person_data import PersonData, PersonJobs
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.offers import WorkQueue
     from cloudsched.engine.pull.overview import PresenceNotes
     from cloudsched.engine.tasks.calendars import Calendars
+    from cloudsched.engine.tasks.follow_changes import Journeys
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.shard_sweeps import ShardSweeps
     from cloudsched.engine.tasks.sweeper import Sweeper
@@ -340,7 +340,7 @@ class Container:
 
     @lazy_property
     def _journeys(self) -> Journeys:
-        from cloudsched.engine.people.journeys import Journeys  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.tasks.follow_changes import Journeys  # noqa: PLC0415 - imported only when used
 
         return Journeys(self.store, self.clock, lambda: self.scheduler, self._chance)
 

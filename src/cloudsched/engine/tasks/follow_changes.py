@@ -14,24 +14,29 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from cloudsched.domain.documents.calendar import CHANGES_OWNER, CalendarChange, CalendarLink
+from cloudsched.domain.documents.builtin_handlers import FOLLOW_HANDLER
+from cloudsched.domain.documents.calendar import CHANGES_OWNER, CalendarChange, CalendarLink, zone_key
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
+from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR
+from cloudsched.engine.tasks.owner_zones import FollowedPerson
 from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
+    from random import Random
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
-    from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import VersionedRecord
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
+
 
 log = logging.getLogger(__name__)
 
@@ -198,3 +203,26 @@ def make_follower(task_id: str, title: str, handler: str, payload: dict[str, Any
         retention=_RETENTION,
     )
     scheduler.create(draft, by=OWN_CODE, lead=NO_LEAD)
+
+
+class Journeys:
+    """Follows people from one time zone to another."""
+
+    def __init__(self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler], chance: Random) -> None:
+        self._store = store
+        self._clock = clock
+        self._scheduler = scheduler
+        self._chance = chance
+
+    def begin(self, owner: str, revision: int) -> None:
+        """Create the task that follows a person to another zone, before that is written with this revision."""
+        key = f"{zone_key(owner).removeprefix('zone:')}-{self._chance.getrandbits(64):016x}"
+        change = ChangeToFollow(key, zone_key(owner), revision, self._clock.now())
+        title = f"Plan the tasks that follow {owner} again"[:200]
+        payload = {**change.payload, "owner": owner}
+        make_follower(f"journey-{key}", title, FOLLOW_HANDLER, payload, self._scheduler())
+
+    def replan(self, owner: str, change: ChangeToFollow) -> bool:
+        """Plan some of a person's tasks again; return whether nothing is left to do."""
+        person = FollowedPerson(self._store.records, owner)
+        return FollowChange(self._store, self._scheduler(), self._clock, person).run(change)

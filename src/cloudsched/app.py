@@ -142,7 +142,7 @@ class App:
         quick: bool = False,
         logs: str = "admins",
     ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
-        """Register a function as the handler of that name; `Registry.register` says more of each option.
+        """Register a function as the handler of that name.
 
         The function stays what it is, and gains ``create`` and ``run_now``, which create its tasks.
 
@@ -152,15 +152,29 @@ class App:
             retry_on: The exceptions that are retried. Any other fails the occurrence at once.
             expected_duration: The default time limit of one attempt.
             pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
-            on_failure: Called with task and execution when an occurrence has failed permanently, at least once.
-            tool: Whether scripts, which users write, may call it; with `access` and `draft`, the assistant, too.
-            task_id: Returns the id of a task from its payload; creating another one of that id edits it.
-            access: ``"users"`` if your users may name it; ``"servers"``, the default, if only your code may.
+            on_failure: Called with the task and the execution when an occurrence has failed permanently, before the
+                failure is stored: so it is called at least once, and again if the process dies in between. A process
+                without the handler cannot call it; see ``docs/reference/worker.md``.
+            tool: Whether scripts, which users write, may call it; see ``docs/how-to/sandbox.md``. With
+                ``access="users"`` and `draft`, the assistant may, too; see ``docs/how-to/assistant.md``.
+            task_id: Returns the id of a task from its payload, so that creating a task about the same thing again
+                edits it: ``lambda payload: f"remind-{payload.order}"``. For creations without an `id`; if it returns
+                None, the id is random. With ``access="users"`` the id begins with a hash of the owner.
+            access: Which callers may name it, directly, as a child or as a tool of a script: ``"servers"``, which
+                is the app's code, service accounts and admin keys; or ``"users"``, which is everyone who may create
+                tasks. See ``docs/how-to/handlers-for-users.md``.
             user_max_priority: The most urgent priority that users may ask for; HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
-            draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``.
-            quick: Commit claim and result of a run at once; for idempotent handlers that take seconds.
-            logs: ``"owner"`` if a task's owner may read what it logs; ``"admins"`` if only who sees all tasks may.
+            draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``. None: they never do.
+                Users are proposed only what `access` opens to them. See ``docs/how-to/drafts.md``.
+            quick: Whether claim and result of a run are one commit. Only for an idempotent handler of seconds: two
+                deliveries of an occurrence may run it at the same time, and of these one result is recorded. Without
+                lock, workers and durable operations; see ``docs/explanation/guarantees.md#quick-handlers``.
+            logs: Who may read through the API what it logs: ``"admins"``, which is those who see the tasks of all
+                owners; or ``"owner"``, which is the task's owner as well.
+
+        Raises:
+            Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
         """
         register = self.container.registry.register(
             name,

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from pydantic import ValidationError
 
@@ -28,6 +28,7 @@ from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Unpack
 
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.engine.handlers.handler import OnFailure
@@ -73,10 +74,10 @@ def validate_pull(name: str, pull: str | Pull | None) -> Pull | None:
         raise Misconfigured(f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.") from error
 
 
-def validate_access(
-    name: str, access: str, user_max_priority: str | None, user_queues: Iterable[str]
-) -> dict[str, Any]:
+def validate_access(name: str, options: HandlerOptions) -> dict[str, Any]:
     """Return a handler's options for users; reject such options if users may not name the handler."""
+    access, user_max_priority = options.get("access", Requesters.SERVERS), options.get("user_max_priority")
+    user_queues = options.get("user_queues", ())
     if access not in set(Requesters):
         raise Misconfigured(f'Handler {name!r}: access is {access!r}; give "users" or "servers".')
     if user_max_priority is not None and user_max_priority not in set(Priority):
@@ -125,6 +126,24 @@ def validate_draft_text(name: str, draft: object) -> str | None:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
+class HandlerOptions(TypedDict, total=False):
+    """The options of a handler. `App.handler` says what each means, and names them one by one for editors."""
+
+    retry: RetryPolicy | int | bool | None
+    retry_on: type[Exception] | tuple[type[Exception], ...]
+    expected_duration: timedelta | None
+    pull: str | Pull | None
+    on_failure: OnFailure | None
+    tool: bool
+    task_id: Callable[[Any], str | None] | None
+    access: Requesters | str
+    user_max_priority: Priority | str | None
+    user_queues: Iterable[str]
+    draft: str | None
+    quick: bool
+    logs: str
+
+
 @dataclass(slots=True)
 class Registrations:
     """What the code of one app has registered."""
@@ -163,52 +182,8 @@ class Registry:
         self.is_for_users = is_for_users
         self._built_in = {CHILDREN: _CHILDREN, **built_in}
 
-    def register(  # noqa: PLR0913 - each is an option of its own
-        self,
-        name: str,
-        *,
-        retry: RetryPolicy | int | bool | None = None,
-        retry_on: type[Exception] | tuple[type[Exception], ...] = Exception,
-        expected_duration: timedelta | None = None,
-        pull: str | Pull | None = None,
-        on_failure: OnFailure | None = None,
-        tool: bool = False,
-        task_id: Callable[[Any], str | None] | None = None,
-        access: Requesters | str = Requesters.SERVERS,
-        user_max_priority: Priority | str | None = None,
-        user_queues: Iterable[str] = (),
-        draft: str | None = None,
-        quick: bool = False,
-        logs: str = "admins",
-    ) -> Callable[[F], F]:
-        """Return a decorator that registers a function by `name` and returns it unchanged.
-
-        Args:
-            name: The name by which tasks refer to it.
-            retry: The default policy of its tasks: a `RetryPolicy`, a number of retries, or False for none.
-            retry_on: The exceptions that are retried. Any other fails the occurrence at once.
-            expected_duration: The default time limit of one attempt.
-            pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
-            on_failure: Called with the task and the execution when an occurrence has failed permanently, before the
-                failure is stored: so it is called at least once, and again if the process dies in between. A process
-                without the handler cannot call it; see ``docs/reference/worker.md``.
-            tool: Whether scripts, which users write, may call it; see ``docs/how-to/sandbox.md``. With
-                ``access="users"`` and `draft`, the assistant may, too; see ``docs/how-to/assistant.md``.
-            task_id: Returns the id of a task from its payload, so that creating a task about the same thing again
-                edits it: ``lambda payload: f"remind-{payload.order}"``. For creations without an `id`; if it returns
-                None, the id is random. With ``access="users"`` the id begins with a hash of the owner.
-            access: Which callers may name it, directly, as a child or as a tool of a script: ``"servers"``, which
-                is the app's code, service accounts and admin keys; or ``"users"``, which is everyone who may create
-                tasks. See ``docs/how-to/handlers-for-users.md``.
-            user_max_priority: The most urgent priority that users may ask for; HIGH if None.
-            user_queues: The queues that users may ask for, besides the handler's own.
-            draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``. None: they never do.
-                Users are proposed only what `access` opens to them. See ``docs/how-to/drafts.md``.
-            quick: Whether claim and result of a run are one commit. Only for an idempotent handler of seconds: two
-                deliveries of an occurrence may run it at the same time, and of these one result is recorded. Without
-                lock, workers and durable operations; see ``docs/explanation/guarantees.md#quick-handlers``.
-            logs: Who may read through the API what it logs: ``"admins"``, which is those who see the tasks of all
-                owners; or ``"owner"``, which is the task's owner as well.
+    def register(self, name: str, **options: Unpack[HandlerOptions]) -> Callable[[F], F]:
+        """Return a decorator that registers a function by `name` and returns it unchanged; see `App.handler`.
 
         Raises:
             Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
@@ -217,15 +192,15 @@ class Registry:
             raise Misconfigured(
                 f"Names that begin with {BUILT_IN_PREFIX!r} are built in; call handler {name!r} another name."
             )
-        policy = validate_options(name, retry, retry_on, expected_duration)
-        workers = validate_pull(name, pull)
-        user_options = validate_access(name, access, user_max_priority, user_queues)
-        id_of = validate_task_id(name, task_id)
-        summary = validate_draft_text(name, draft)
-        queues = user_options["user_queues"]
-        is_quick = validate_quick(name, quick=quick, pull=workers, expected_duration=expected_duration, queues=queues)
-        duration = expected_duration or (DEFAULT_QUICK_DURATION if is_quick else None)
-        owners_see_logs = validate_log_readers(name, logs)
+        retry_on, duration = options.get("retry_on", Exception), options.get("expected_duration")
+        policy = validate_options(name, options.get("retry"), retry_on, duration)
+        workers = validate_pull(name, options.get("pull"))
+        user_options = validate_access(name, options)
+        id_of = validate_task_id(name, options.get("task_id"))
+        summary = validate_draft_text(name, options.get("draft"))
+        quick, queues = options.get("quick", False), user_options["user_queues"]
+        is_quick = validate_quick(name, quick=quick, pull=workers, expected_duration=duration, queues=queues)
+        owners_see_logs = validate_log_readers(name, options.get("logs", "admins"))
 
         def decorate(function: F) -> F:
             if name in self.registrations.handlers:
@@ -242,10 +217,10 @@ class Registry:
                 dependencies=signature.dependencies,
                 retry=policy,
                 retry_on=retry_on if isinstance(retry_on, tuple) else (retry_on,),
-                expected_duration=duration,
+                expected_duration=duration or (DEFAULT_QUICK_DURATION if is_quick else None),
                 pull=workers,
-                on_failure=on_failure,
-                is_tool=tool,
+                on_failure=options.get("on_failure"),
+                is_tool=options.get("tool", False),
                 task_id=id_of,
                 draft=summary,
                 is_quick=is_quick,

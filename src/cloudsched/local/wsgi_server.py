@@ -146,13 +146,20 @@ class _Server(Server):
             self._connections.put(conn)  # type: ignore[attr-defined]  # missing in cheroot's stub
             self._close_longest_idle()
             return
-        self.requests._clear_dead_threads()  # noqa: SLF001 - cheroot counts them as idle
-        if self.requests.qsize >= self.requests.idle:
-            try:
-                self.requests.grow(THREADS)
-            except RuntimeError:  # the system gives no more threads
-                log.exception("The web server gets no more threads; requests wait for those that it has")
+        self._keep_threads_idle()
         super().process_conn(conn)
+
+    def _keep_threads_idle(self) -> None:
+        """Add threads if all are busy. cheroot's own `grow` waits for each to begin, for ever if one has ended."""
+        pool: Any = self.requests
+        pool._clear_dead_threads()  # noqa: SLF001 - cheroot counts them as idle
+        if pool.qsize < pool.idle:
+            return
+        try:
+            for _ in range(min(THREADS, pool.max - len(pool._threads))):  # noqa: SLF001 - as `grow` does
+                pool._threads.append(pool._spawn_worker())  # noqa: SLF001 - the same
+        except RuntimeError:  # the system gives no more threads
+            log.exception("The web server gets no more threads; requests wait for those that it has")
 
     def stop(self) -> None:
         """Stop at once. By itself cheroot notices only when a client connects, or after `expiration_interval`."""

@@ -21,6 +21,7 @@ from tests.simulation.faults import (
     CALENDAR_PROFILES,
     CHANNEL_PROFILES,
     DURABLE_PROFILES,
+    GROUP_PROFILES,
     JOURNEY_PROFILES,
     PROFILES,
     QUICK_PROFILES,
@@ -45,6 +46,7 @@ ALL_PROFILES = (
     *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *QUICK_PROFILES, *BUDGET_PROFILES),
     *REQUEST_PROFILES,
     *RESTART_PROFILES,
+    *GROUP_PROFILES,
 )
 HISTORIES_EACH = 2
 """How many histories of each profile a normal run lives through: the same on every machine."""

@@ -104,29 +104,37 @@ class GroupCommit:
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> WriteUnit[T]:
         """Run `work` inside a transaction, perhaps in another thread; return it once that is on disk, or has failed."""
-        unit = WriteUnit(work)
-        unit.turn.acquire()
+        return self.run_all([work])[0]
+
+    def run_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[WriteUnit[T]]:
+        """Run each of `works` as `run` does, which wait together. One that fails leaves the others as they are."""
+        units, leads = [WriteUnit(work) for work in works], False
+        for unit in units:
+            unit.turn.acquire()
         try:
             with self._queue_lock:
-                self._waiting.append(unit)
-                if not self._has_leader:
-                    unit.leads = self._has_leader = True
-            if not unit.leads:
-                unit.turn.acquire()
-            while not unit.done:
-                self._commit_group()
+                self._waiting.extend(units)
+                if units and not self._has_leader:
+                    units[0].leads = self._has_leader = leads = True
+            for unit in units:
+                if not leads:
+                    unit.turn.acquire()
+                    leads = unit.leads
+                while not unit.done:
+                    self._commit_group()
         finally:
-            self._leave(unit)
-        return unit
+            self._leave(units)
+        return units
 
-    def _leave(self, unit: WriteUnit[Any]) -> None:
+    def _leave(self, units: Sequence[WriteUnit[Any]]) -> None:
         """Let the next writer commit if this one did, also after an interrupt, when nobody waits for its work."""
-        if not unit.leads and unit.done:
+        if all(unit.done and not unit.leads for unit in units):
             return
         with self._queue_lock:
-            if not unit.done and unit in self._waiting:
-                self._waiting.remove(unit)
-            if not unit.leads:
+            for unit in units:
+                if not unit.done and unit in self._waiting:
+                    self._waiting.remove(unit)
+            if not any(unit.leads for unit in units):
                 return
             self._has_leader = bool(self._waiting)
             if self._waiting:
@@ -247,15 +255,26 @@ class Database:
             StoreUnavailable: Another process kept the file locked for too long, or the disk failed.
         """
         unit = self._commits.run(work)
-        if unit.failure is not None:
-            self.has_failed_to_write = True
-            raise StoreUnavailable(self._name, unit.failure)
-        if unit.error is not None:
-            if not isinstance(unit.error, sqlite3.Error):
-                raise unit.error
-            self.has_failed_to_write = True
-            raise self._translate(unit.error)
+        error = self._find_error(unit)
+        if error is not None:
+            raise error
         return cast("T", unit.result)
+
+    def write_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
+        """Run each of `works` as `write` does; return its result, or what `write` would have raised.
+
+        They are independent of each other, and wait for the disk together.
+        """
+        units = self._commits.run_all(works)
+        return [self._find_error(unit) or cast("T", unit.result) for unit in units]
+
+    def _find_error(self, unit: WriteUnit[Any]) -> Exception | None:
+        if unit.failure is None and not isinstance(unit.error, sqlite3.Error):
+            return unit.error
+        self.has_failed_to_write = True
+        if unit.failure is not None:
+            return StoreUnavailable(self._name, unit.failure)
+        return self._translate(cast("sqlite3.Error", unit.error))
 
     def read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Return the rows of a query, as of now.

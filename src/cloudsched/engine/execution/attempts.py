@@ -10,7 +10,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.finish import on_outcome
@@ -72,6 +72,19 @@ class AttemptEnd:
         self._journal = journal
         self._follow_ups: FollowUps | None = None
         self._has_decided = False
+
+    @property
+    def report(self) -> AttemptReport:
+        """The handler's report."""
+        return self._report
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether nothing comes with it but the end of a run that succeeded, and that has no journal."""
+        outcome, run = self._report.outcome, self._run
+        if not isinstance(outcome, Done) or outcome.then or run.lock_key is not None:
+            return False
+        return not (run.steps or self._report.entries or self._journal)
 
     def decide(self, task: Task, base: VersionedTask) -> Commit | None:
         """Return what to commit; None if the lease is no longer held.
@@ -181,6 +194,11 @@ class DeliveryResult:
     reason: str
 
 
+STARTED_TOO_LATE: Final = DeliveryResult(
+    DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class StartedAttempt:
     """A run whose handler may be called now."""
@@ -210,15 +228,21 @@ class AttemptRunner:
         """
         attempt = self.start(claimed_run)
         if attempt is None:
-            return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
+            return STARTED_TOO_LATE
         report = self.invoke(attempt)
         end = self.decide(attempt, report)
         committed = self.commit(claimed_run, end)
         self.dispatch(claimed_run, committed, claimed_run.sent_wakeups)
+        return self.describe(claimed_run, end, committed)
+
+    @staticmethod
+    def describe(claimed_run: ClaimedRun, end: AttemptEnd, committed: Committed | None) -> DeliveryResult:
+        """Return what a delivery did, from how its attempt ended and what was committed of that."""
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)
-        return DeliveryResult(DeliveryAction.RAN, f"attempt {claimed_run.run.attempt}: {type(report.outcome).__name__}")
+        outcome = type(end.report.outcome).__name__
+        return DeliveryResult(DeliveryAction.RAN, f"attempt {claimed_run.run.attempt}: {outcome}")
 
     def start(self, claimed_run: ClaimedRun) -> StartedAttempt | None:
         """Dispatch what may run concurrently, and return the attempt to run; None if its lease has already expired.

@@ -63,7 +63,7 @@ DOCUMENTS: Final = {
     "typing_inspection",
 }
 """The libraries that modules with such sets need."""
-WHOLE: Final = {"cost": "cloudsched.client.client", "next": "cloudsched.language.schedule_text"}
+WHOLE: Final = {"cost": "cloudsched.domain.transitions.forecast", "next": "cloudsched.language.schedule_text"}
 """Commands that are one module, which imports what it runs."""
 
 

@@ -139,6 +139,25 @@ class ApiCommand(_ExplainsErrors):
     """A command that uses the API."""
 
 
+def _make_client(url: str, key: str | None, token: str | None, platform_token: str | None) -> Client:
+    with pause_collection(keeps_all=True):
+        from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
+
+    return Client(url, key=key, token=token, platform_token=platform_token)
+
+
+def client_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a single command the options that say where the API is, and call it with a `Client` of it."""
+
+    @connection_options
+    @wraps(command)
+    def with_client(url: str, key: str | None, token: str | None, platform_token: str | None, **options: Any) -> None:
+        with _make_client(url, key, token, platform_token) as client:
+            command(client, **options)
+
+    return with_client
+
+
 def api_options(group: Callable[[], None]) -> Callable[..., None]:
     """Give a group the options that say where the API is; its commands take the client by `pass_client`."""
 
@@ -149,10 +168,7 @@ def api_options(group: Callable[[], None]) -> Callable[..., None]:
         context: click.Context, url: str, key: str | None, token: str | None, platform_token: str | None
     ) -> None:
         def open_client() -> Client:
-            with pause_collection(keeps_all=True):
-                from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
-
-            return context.with_resource(closing(Client(url, key=key, token=token, platform_token=platform_token)))
+            return context.with_resource(closing(_make_client(url, key, token, platform_token)))
 
         context.obj = open_client
         group()

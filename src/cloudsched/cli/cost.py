@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cloudsched.cli.api_group import ApiCommand, connection_options
+from cloudsched.cli.api_group import ApiCommand, client_options
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.usage import print_table
-from cloudsched.client.client import Client
 from cloudsched.domain.documents.overview_responses import to_amounts
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.transitions.forecast import forecast_task
@@ -20,6 +19,7 @@ from cloudsched.local.untrusted_text import to_json_line, to_printable
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from cloudsched.client.client import Client
     from cloudsched.client.views import TaskView
 
 _SWEEP: Final = UsageCounts(reads=1, writes=1)
@@ -54,8 +54,9 @@ class _Row:
 @click.option("--owner", help="Count only this owner's tasks.")
 @click.option("--handler", help="Count only this handler's.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@connection_options
-def cost(  # noqa: PLR0913 - one argument for each option
+@client_options
+def cost(
+    client: Client,
     *,
     days: int,
     since: str | None,
@@ -63,20 +64,15 @@ def cost(  # noqa: PLR0913 - one argument for each option
     owner: str | None,
     handler: str | None,
     as_json: bool,
-    url: str,
-    key: str | None,
-    token: str | None,
-    platform_token: str | None,
 ) -> None:
     """Forecast what the tasks that there are will use and cost in the next days, by handler."""
     given = None if since is None else parse_instant(since, timezone, "--from")
-    with Client(url, key=key, token=token, platform_token=platform_token) as client:
-        known = client.usage(owner=owner, page_size=1)
-        start = given or (known.summed_until if known.is_complete else datetime.now(UTC))
-        end = start + timedelta(days=days)
-        tasks = client.tasks(status="ACTIVE", owner=owner, handler=handler)
-        quick = {each.name for each in client.handlers() if each.is_quick}
-        rows = _forecast(tasks, start, end, quick)
+    known = client.usage(owner=owner, page_size=1)
+    start = given or (known.summed_until if known.is_complete else datetime.now(UTC))
+    end = start + timedelta(days=days)
+    tasks = client.tasks(status="ACTIVE", owner=owner, handler=handler)
+    quick = {each.name for each in client.handlers() if each.is_quick}
+    rows = _forecast(tasks, start, end, quick)
     if owner is None and handler is None:
         sweeps = _SWEEPS_A_DAY * days
         rows["(sweep)"] = _Row(counts=_multiply(_SWEEP, sweeps), requests=sweeps)

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import ApiCommand, connection_options
+from cloudsched.cli.api_group import ApiCommand, client_options
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
+    from cloudsched.client.client import Client
     from cloudsched.domain.documents.draft_responses import DraftAnswer, DraftResult
 
 _REFUSED = 1
 
 
 @click.command("draft", cls=ApiCommand)
-@connection_options
+@client_options
 @click.argument("text")
 @click.option("--timezone", "--tz", default="UTC", show_default=True, metavar="ZONE", help="An IANA name.")
 @click.option("--owner", help="Whose task it is; your own if omitted.")
@@ -29,11 +30,8 @@ _REFUSED = 1
 @click.option("--dry-run", is_flag=True, help="Only show the draft.")
 @click.option("--json", "as_json", is_flag=True, help="Print the draft as JSON, for programs, and store nothing.")
 def draft(  # noqa: PLR0913 - one argument for each option
+    client: Client,
     *,
-    url: str,
-    key: str | None,
-    token: str | None,
-    platform_token: str | None,
     text: str,
     timezone: str,
     owner: str | None,
@@ -45,23 +43,21 @@ def draft(  # noqa: PLR0913 - one argument for each option
     as_json: bool,
 ) -> None:
     """Draft a task, or a change of one, from TEXT: "Remind me to stretch every weekday at 9:00"."""
-    from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
-    from cloudsched.domain.documents.draft_responses import Decision  # noqa: PLC0415 - likewise
+    from cloudsched.domain.documents.draft_responses import Decision  # noqa: PLC0415 - not needed for --help
 
     known = {**_parse(context), **({"handler": handler} if handler else {}), **({"taskId": task_id} if task_id else {})}
-    with Client(url, key=key, token=token, platform_token=platform_token) as client:
-        drafted = client.draft(text, timezone=timezone, owner=owner, context=known)
-        if as_json:
-            click.echo(to_json_line(drafted.to_wire()))
-        else:
-            _print(drafted, client.get(drafted.task_id).title if drafted.task_id else None)
-        if drafted.draft_token is None:
-            raise click.exceptions.Exit(_REFUSED)
-        if as_json or dry_run:
-            return
-        verb = "Create this task" if drafted.decision is Decision.CREATION else "Change the task"
-        if yes or click.confirm(f"{verb}?"):
-            click.echo(client.confirm(drafted).id)
+    drafted = client.draft(text, timezone=timezone, owner=owner, context=known)
+    if as_json:
+        click.echo(to_json_line(drafted.to_wire()))
+    else:
+        _print(drafted, client.get(drafted.task_id).title if drafted.task_id else None)
+    if drafted.draft_token is None:
+        raise click.exceptions.Exit(_REFUSED)
+    if as_json or dry_run:
+        return
+    verb = "Create this task" if drafted.decision is Decision.CREATION else "Change the task"
+    if yes or click.confirm(f"{verb}?"):
+        click.echo(client.confirm(drafted).id)
 
 
 def _parse(text: str | None) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.api_group import ApiCommand, connection_options
+from cloudsched.cli.api_group import ApiCommand, client_options
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cloudsched.client.client import Client
     from cloudsched.domain.documents.overview_responses import UsageRow
 
 _HEADER = ("OWNER", "HANDLER", "EXECUTIONS", "QUERIES", "TOKENS", "READS", "WRITES", "QUEUE", "USD")
@@ -22,31 +23,18 @@ _HEADER = ("OWNER", "HANDLER", "EXECUTIONS", "QUERIES", "TOKENS", "READS", "WRIT
 @click.option("--owner", help="Show only this owner's.")
 @click.option("--handler", help="Show only this handler's.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@connection_options
-def usage(  # noqa: PLR0913 - one argument for each option
-    *,
-    month: str | None,
-    owner: str | None,
-    handler: str | None,
-    as_json: bool,
-    url: str,
-    key: str | None,
-    token: str | None,
-    platform_token: str | None,
-) -> None:
+@client_options
+def usage(client: Client, *, month: str | None, owner: str | None, handler: str | None, as_json: bool) -> None:
     """Show what was used in a month, by owner and handler, and what it costs by the deployment's prices."""
-    from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
-
     rows: list[UsageRow] = []
     position, is_complete = "", True
-    with Client(url, key=key, token=token, platform_token=platform_token) as client:
-        while True:
-            page = client.usage(month, owner=owner, handler=handler, page_size=500, page_token=position or None)
-            rows += page.usage
-            is_complete = is_complete and page.is_complete
-            if page.next_page_token is None:
-                break
-            position = page.next_page_token
+    while True:
+        page = client.usage(month, owner=owner, handler=handler, page_size=500, page_token=position or None)
+        rows += page.usage
+        is_complete = is_complete and page.is_complete
+        if page.next_page_token is None:
+            break
+        position = page.next_page_token
     if as_json:
         for row in rows:
             click.echo(to_json_line(row.model_dump(mode="json", by_alias=True)))

@@ -33,7 +33,6 @@ from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.people_operations import PeopleOperations
 from cloudsched.client.record_operations import RecordOperations
 from cloudsched.client.task_operations import TaskOperations
-from cloudsched.client.usage_operations import UsageOperations
 from cloudsched.client.worker_operations import WorkerOperations
 from cloudsched.errors import CloudschedError
 
@@ -54,7 +53,6 @@ class _Operations(
     OverviewOperations,
     PeopleOperations,
     RecordOperations,
-    UsageOperations,
     WorkerOperations,
 ):
     """All operations of the API."""

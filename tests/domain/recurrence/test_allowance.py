@@ -14,6 +14,7 @@ from tests.hostile_requests import hostile_schedules
 from cloudsched.domain.calendars.calendar_recurrence import apply_calendars
 from cloudsched.domain.calendars.days import WEEKENDS_CONTENT, format_days
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, limit_search, spend_steps
+from cloudsched.domain.recurrence.days import first_week
 from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.recurrence.rrule import parse_rule
 from cloudsched.domain.schedules.schedule import Schedule
@@ -44,6 +45,7 @@ def forget_all() -> None:
     compile_recurrence.cache_clear()
     parse_rule.cache_clear()
     apply_calendars.cache_clear()
+    first_week.cache_clear()
 
 
 @try_each("name, fields", [each for each in hostile_schedules() if isinstance(each[1], dict)])

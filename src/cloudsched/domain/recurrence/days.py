@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from calendar import isleap, monthrange
 from datetime import date
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import override
@@ -45,6 +46,7 @@ def weekday_from_day_number(day: int) -> int:
     return (day + 3) % 7
 
 
+@lru_cache(maxsize=1000)  # BYWEEKNO asks for the same years for each of their days
 def first_week(year: int, week_start: int) -> int:
     """Return the day on which week 1 of a year begins: the first week with at least four days in the year."""
     new_year = day_number(year, 1, 1)

@@ -12,7 +12,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -46,11 +46,16 @@ class HostileRequest:
     what: str
     method: str
     path: str
-    body: bytes | None = None
+    make_body: Callable[[], bytes] | None = None
     headers: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def body(self) -> bytes | None:
+        """The body, made whenever it is asked for: most are large, and of many requests only some are sent."""
+        return None if self.make_body is None else self.make_body()
+
     def __str__(self) -> str:
-        size = "" if self.body is None else f", {len(self.body)} bytes"
+        size = "" if (body := self.body) is None else f", {len(body)} bytes"
         return f"{self.operation}: {self.what}{size}"
 
 
@@ -231,11 +236,6 @@ def _replace(body: object, place: tuple[str | int, ...], value: object) -> objec
     return fields
 
 
-@lru_cache(maxsize=100)
-def _encode_value(name: str) -> bytes:
-    return _encode({**dict(hostile_values()), **dict(accepted_values())}[name])
-
-
 def _encode(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
@@ -247,6 +247,20 @@ def _put(base: object, place: tuple[str | int, ...], encoded: bytes) -> bytes:
     return _encode(_replace(copy.deepcopy(base), place, _MARK)).replace(_encode(_MARK), encoded)
 
 
+def _repeat_task(make_body: Callable[[], bytes]) -> bytes:
+    task = json.loads(make_body())["tasks"][0]
+    some = {"tasks": [{**task, "title": str(number)} for number in range(MAX_BATCH)]}
+    return _encode(some)[: MAX_BODY + 1]
+
+
+def _add_count(make_body: Callable[[], bytes]) -> bytes:
+    return _encode({**json.loads(make_body()), "count": 1000})
+
+
+def _empty() -> bytes:
+    return b"{}"
+
+
 def iter_hostile_requests(known: dict[str, str], *, is_quick: bool = False) -> Iterator[HostileRequest]:
     """Yield the requests.
 
@@ -254,10 +268,12 @@ def iter_hostile_requests(known: dict[str, str], *, is_quick: bool = False) -> I
         known: What stands for the parameters of paths, by name.
         is_quick: Whether to try fewer of the general values in each field: those that have ever been dear.
     """
-    general = {**dict(hostile_values()), **dict(accepted_values())}
+    values = {**dict(hostile_values()), **dict(accepted_values())}
     if is_quick:
         quick = ("blanks and a letter", "names", "fewer numbers below long names", "stored numbers")
-        general = {name: general[name] for name in quick}
+        values = {name: values[name] for name in quick}
+    general = {name: _encode(value) for name, value in values.items()}
+    texts = dict(_hostile_texts())
     schedules = [(name, _encode(each)) for name, each in hostile_schedules()]
     for path, methods in _document()["paths"].items():
         for method, operation in methods.items():
@@ -266,10 +282,10 @@ def iter_hostile_requests(known: dict[str, str], *, is_quick: bool = False) -> I
             for parameter, value in known.items():
                 filled = filled.replace(f"{{{parameter}}}", quote(value))
             send = _Maker(name, method.upper(), filled)
-            yield send("as it is", body=b"{}" if "requestBody" in operation else None)
+            yield send("as it is", body=_empty if "requestBody" in operation else None)
             yield from _iter_parameters(send, operation, path, known)
             if "requestBody" in operation:
-                yield from _iter_bodies(send, operation, general, schedules)
+                yield from _iter_bodies(send, operation, texts, general, schedules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,14 +295,14 @@ class _Maker:
     path: str
 
     def __call__(
-        self, what: str, *, path: str | None = None, body: bytes | None = None, **headers: str
+        self, what: str, *, path: str | None = None, body: Callable[[], bytes] | None = None, **headers: str
     ) -> HostileRequest:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return HostileRequest(self.operation, what, self.method, path or self.path, body, named)
 
 
 def _iter_parameters(send: _Maker, operation: Json, path: str, known: dict[str, str]) -> Iterator[HostileRequest]:
-    body = b"{}" if "requestBody" in operation else None
+    body = _empty if "requestBody" in operation else None
     texts = {"a long one": "a" * LINE, "digits": "9" * LINE, "commas": "a," * (LINE // 2), "tags": '"a",' * (LINE // 4)}
     for each in operation["parameters"]:
         for what, text in texts.items():
@@ -309,17 +325,21 @@ def _iter_parameters(send: _Maker, operation: Json, path: str, known: dict[str, 
 
 
 def _iter_bodies(
-    send: _Maker, operation: Json, general: dict[str, Any], schedules: list[tuple[str, bytes]]
+    send: _Maker,
+    operation: Json,
+    texts: dict[str, bytes],
+    general: dict[str, bytes],
+    schedules: list[tuple[str, bytes]],
 ) -> Iterator[HostileRequest]:
     content = next(iter(operation["requestBody"]["content"].values()))
     bases = [each["value"] for each in content.get("examples", {}).values()] or [{}]
-    for what, text in _hostile_texts():
-        yield send(what, body=text)
+    for what, text in texts.items():
+        yield send(what, body=text.__bytes__)
     places = list(dict.fromkeys(_iter_places(content["schema"])))
     for place in places:
         where = ".".join(map(str, place))
-        for what in general:
-            yield send(f"{where}: {what}", body=_put(bases[0], place, _encode_value(what)))
+        for what, encoded in general.items():
+            yield send(f"{where}: {what}", body=partial(_put, bases[0], place, encoded))
         yield from _iter_times(send, operation, bases[0], place, schedules)
 
 
@@ -328,23 +348,22 @@ def _iter_times(
 ) -> Iterator[HostileRequest]:
     """Yield requests with schedules, and with texts that say when, where such a thing may stand."""
     where = ".".join(map(str, place))
+    counts = "count" in _names_of(operation)
     if place[-1] in {"schedule", "digestSchedule", "digest"}:
         for what, text in schedules:
-            body = _put(_without_words(base, place), place, text)
+            body = partial(_put, _without_words(base, place), place, text)
             yield send(f"{where}: {what}", body=body)
             if place[:2] == ("tasks", 0):
-                task = json.loads(body)["tasks"][0]
-                some = {"tasks": [{**task, "title": str(number)} for number in range(MAX_BATCH)]}
-                yield send(f"{where}: {MAX_BATCH} times {what}", body=_encode(some)[: MAX_BODY + 1])
-            if "count" in _names_of(operation):
-                yield send(f"{where}: much of {what}", body=_encode({**json.loads(body), "count": 1000}))
+                yield send(f"{where}: {MAX_BATCH} times {what}", body=partial(_repeat_task, body))
+            if counts:
+                yield send(f"{where}: much of {what}", body=partial(_add_count, body))
     elif place[-1] in {"rrule", "ics", "text", "start", "from"}:
         for what, text in schedules:
             if text.startswith(b'"'):
-                yield send(f"{where}: {what}", body=_put(base, place, text))
+                yield send(f"{where}: {what}", body=partial(_put, base, place, text))
     if place[-1] == "ics":
         for what, ics in hostile_calendars():
-            yield send(f"{where}: {what}", body=_put({}, place, _encode(ics)))
+            yield send(f"{where}: {what}", body=partial(_put, {}, place, _encode(ics)))
 
 
 def _names_of(operation: Json) -> Iterable[str]:

@@ -11,6 +11,7 @@ import pytest
 from tests.doors.world import SECOND, WORLDS, World, headers_of
 
 from cloudsched.domain.recurrence.allowance import limit_search
+from cloudsched.engine.tasks.follow_changes import MAX_REPLANS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,6 +87,27 @@ def test_a_user_takes_no_key_of_a_server(world: World, who: str) -> None:
     (_, users), (_, servers) = made[:2]
     assert users != servers
     assert made == [(201, users), (201, servers), (200, users), (200, servers)]
+
+
+def test_a_user_has_all_tasks_planned_again_some_times_an_hour(world: World) -> None:
+    """By another zone or another calendar: each request made a task of the system that went through all of theirs."""
+    ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": "UTC"})
+    ask(world, "ada", "PUT", "/v1/calendars/mine", {"weekdays": ["MO"]})
+
+    def change(who: str, number: int) -> int:
+        if number % 2:
+            zone = ("Asia/Tokyo", "UTC")[number // 2 % 2]
+            return ask(world, who, "PUT", "/v1/people/ada", {"timezone": zone})[0]
+        days = {"weekdays": [("TU", "WE")[number // 2 % 2]], "owner": "ada"}
+        return ask(world, who, "PUT", "/v1/calendars/mine", days)[0]
+
+    statuses = [change("ada", number) for number in range(MAX_REPLANS + 3)]
+    assert statuses == [200] * MAX_REPLANS + [429] * 3
+    assert change("admin", 0) == 200
+    zone = ask(world, "ada", "GET", "/v1/people/ada")[1]["timezone"]
+    assert ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": zone, "name": "Ada"})[0] == 200
+    world.sim.advance(timedelta(hours=1))
+    assert [change("ada", number) for number in range(4)] == [200] * 4
 
 
 @pytest.mark.parametrize("steps", [3, 50_000])

@@ -22,6 +22,7 @@ from cloudsched.domain.documents.person import (
 )
 from cloudsched.domain.people.contacts import with_verified_email, with_verified_webhook
 from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
+from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotFound
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ class People:
         Raises:
             InvalidInput: A field is not valid.
             Forbidden: It says that an address or a webhook is verified, and the caller may not; or it is another's.
+            QuotaExceeded: A user has changed the time zone often enough.
         """
         by.require_owner(owner)
         may_verify = not by.is_user
@@ -167,20 +169,22 @@ class People:
                 created_at=current.created_at if current is not None else now,
                 updated_at=now,
             )
-            person = self._with_zone_revision(person, current)
+            person = self._with_zone_revision(person, current, by)
             secret = self._make_secret(person, current)
             self._records.write(person, None if stored is None else stored.version)
             return SavedPerson(person, stored is None, secret)
 
         return retry_conflicts(owner, write)
 
-    def _with_zone_revision(self, person: Person, current: Person | None) -> Person:
+    def _with_zone_revision(self, person: Person, current: Person | None, by: Authority) -> Person:
         """Return a person who is about to be written; before another zone is, the task is created that follows it.
 
         Tasks may also follow somebody who was deleted and is written again.
         """
         revision = 0 if current is None else current.zone_revision
         if current is not None and current.timezone != person.timezone:
+            if by.is_user:
+                count_replan(self._records, self._clock, person.id)
             self._follow(person.id, revision + 1)
             return person.model_copy(update={"zone_revision": revision + 1})
         if current is None and self._records.list(CalendarLink, zone_key(person.id), limit=1):

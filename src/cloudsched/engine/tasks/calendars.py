@@ -30,7 +30,7 @@ from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.recent_counts import count_recent
 from cloudsched.engine.tasks.calendar_days import find_calendar
-from cloudsched.engine.tasks.follow_changes import FollowChange, make_follower
+from cloudsched.engine.tasks.follow_changes import FollowChange, count_replan, make_follower
 from cloudsched.errors import InvalidInput, NotFound, QuotaExceeded
 
 if TYPE_CHECKING:
@@ -159,7 +159,8 @@ class Calendars:
         Raises:
             Forbidden: It is another owner's.
             InvalidInput: Something is not valid or too large; nothing was stored.
-            QuotaExceeded: The owner has had enough calendars fetched, or the host was asked often enough.
+            QuotaExceeded: The owner has had enough calendars fetched or tasks planned again, or the host was asked
+                often enough.
             Unavailable: The URL's server did not answer with a calendar.
         """
         by.require_owner(owner)
@@ -190,6 +191,8 @@ class Calendars:
             if calendar is None:
                 self._require_room(owner)
                 return Calendar(id=key, owner=owner, created_at=now, updated_at=now, content=content, **fields)
+            if by.is_user:
+                count_replan(self._store.records, self._clock, owner)
             kept = {"etag": None, "url": None, "holidays": None, "fetched_at": None}
             return calendar.model_copy(update={**kept, **fields, "content": content, "updated_at": now})
 

@@ -16,24 +16,26 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from cloudsched.domain.documents.builtin_handlers import FOLLOW_HANDLER
 from cloudsched.domain.documents.calendar import CHANGES_OWNER, CalendarChange, CalendarLink, zone_key
+from cloudsched.domain.documents.person import secret_hash
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.state.recent_counts import count_recent
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR
 from cloudsched.engine.tasks.owner_zones import FollowedPerson
-from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict
+from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from random import Random
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import VersionedRecord
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
 
@@ -45,9 +47,28 @@ R = TypeVar("R", bound="Any")
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 10
 """How many pages of a record's tasks one run plans again; the next one continues."""
+MAX_REPLANS: Final = 60
+"""How often in an hour a user may change what their tasks are planned by, in all: their zone, and their calendars."""
+_HOUR: Final = timedelta(hours=1)
 _DURATION: Final = timedelta(minutes=15)
 _RETRY: Final = RetryPolicy(max_retries=20, cap=timedelta(minutes=15))
 _RETENTION: Final = timedelta(hours=1)
+
+
+def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
+    """Count one more change by a user of what their tasks are planned by: each goes through all of these tasks.
+
+    Raises:
+        QuotaExceeded: There were enough; it says when the next one may be made.
+    """
+
+    def require_room(recent: Sequence[datetime], now: datetime) -> None:
+        if len(recent) >= MAX_REPLANS:
+            seconds = -(-(recent[0] + _HOUR - now) // timedelta(seconds=1))
+            hint = f"Each has all tasks planned again that depend on it. Try again in {seconds} seconds."
+            raise QuotaExceeded("changes of a time zone or calendar in an hour", MAX_REPLANS, hint, seconds)
+
+    count_recent(records, clock, secret_hash("replans", owner), _HOUR, require_room)
 
 
 class Followed(Protocol[R]):

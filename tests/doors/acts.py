@@ -177,6 +177,8 @@ CREATIONS: Final = (
     _create("in the past", schedule="2020-01-01T09:00:00Z"),
     _create("beyond the quota", "full"),
     _create("beyond the budget", "spent"),
+    _create("what follows its owner", "records", timezone="owner"),
+    _create("what follows somebody", "records", names_owner=True, timezone="owner"),
     *(_create(name, **fields) for name, fields in FROM_SERVERS_ALONE.items()),
 )
 EDITS: Final = (
@@ -246,6 +248,13 @@ READS_OF_LISTS: Final = (
     Act("list_handlers", "list_handlers"),
     Act("show_caller", "show_caller"),
     Act("preview_schedule", "preview_schedule", dict(WHEN)),
+    Act(
+        "preview what follows somebody",
+        "preview_schedule",
+        {**WHEN, "timezone": "owner"},
+        state="records",
+        names_owner=True,
+    ),
     Act("list_queued_tasks that wait", "list_queued_tasks", state="offered"),
 )
 RECORDS: Final = (
@@ -263,6 +272,12 @@ RECORDS: Final = (
         "put a verified address",
         "put_person",
         {"name": "Eve", "email": {"address": "eve@example.com", "verified": True}},
+        state="records",
+    ),
+    Act(
+        "put another time zone",
+        "put_person",
+        {"name": "Eve", "email": {"address": "eve@example.com"}, "timezone": "Asia/Tokyo"},
         state="records",
     ),
     Act("put_budget", "put_budget", {"maxQueriesPerMonth": 5}, state="records"),

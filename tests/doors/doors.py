@@ -275,6 +275,8 @@ class Agents(Door):
             "create_task": {"title", "handler", "payload", "schedule", "timezone"},
             "update_task": {"title", "payload", "schedule", "timezone"},
         }
+        if body.get("timezone") == "owner":
+            return "each call names the user's zone"
         if act.operation in known:
             return None if body.keys() <= known[act.operation] and not act.names_owner else "no argument says it"
         return None if act.operation in MCP_TOOLS.values() and not act.names_owner else "there is no tool for it"
@@ -403,7 +405,8 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
 def _type_person(act: Act) -> list[str]:
     body = act.body or {}
     verified = ["--verified"] if body["email"].get("verified") else []
-    return ["--name", body["name"], "--email", body["email"]["address"], *verified]
+    zone = ["--tz", body["timezone"]] if "timezone" in body else []
+    return ["--name", body["name"], "--email", body["email"]["address"], *verified, *zone]
 
 
 def _type_tools(act: Act) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.doors.world import SECOND, WORLDS, World, headers_of
 
+from cloudsched.domain.documents.calendar import CalendarLink, calendar_key, zone_key
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.engine.tasks.follow_changes import MAX_REPLANS
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MINUTE = timedelta(minutes=1)
+DAILY: dict[str, Any] = {"rrule": "FREQ=DAILY", "timezone": "UTC"}
 
 
 @pytest.fixture
@@ -108,6 +110,33 @@ def test_a_user_has_all_tasks_planned_again_some_times_an_hour(world: World) -> 
     assert ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": zone, "name": "Ada"})[0] == 200
     world.sim.advance(timedelta(hours=1))
     assert [change("ada", number) for number in range(4)] == [200] * 4
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "nobody's zone is known": {"timezone": "owner"},
+    "one of two calendars is unknown": {"schedule": {**DAILY, "calendars": [{"id": "mine"}, {"id": "none"}]}},
+    "there is no room for a task that follows": {"timezone": "owner"},
+    "there is no room for a task with a calendar": {"schedule": {**DAILY, "calendars": [{"id": "mine"}]}},
+}
+
+
+@pytest.mark.parametrize("own_id", [{}, {"id": "mine"}])
+@pytest.mark.parametrize("why", REFUSED)
+def test_a_creation_that_is_refused_leaves_no_link(why: str, own_id: dict[str, str]) -> None:
+    """What finds a task by its calendar or its owner's zone is written before it, and no quota counts that."""
+    is_full = why.startswith("there is no room")
+    with WORLDS.enter("own", "full" if is_full else "none") as (world, _):
+        world.has_records = True
+        ask(world, "ada", "PUT", "/v1/calendars/mine", {"weekdays": ["MO"]})
+        if is_full:
+            ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": "Europe/Paris"})
+        task = {"title": "T", "handler": "open", "schedule": "every day at 9", **REFUSED[why], **own_id}
+        for path, body in (("/v1/tasks", task), ("/v1/tasks:batchCreate", {"tasks": [task, task]})):
+            status, answer = ask(world, "ada", "POST", path, body)
+            found = {status} if path == "/v1/tasks" else {each["status"] for each in answer["results"]}
+            assert found == {429 if is_full else 400}
+        keys = (zone_key("ada"), calendar_key("ada", "mine"))
+        assert [world.app.container.store.records.list(CalendarLink, key, limit=9) for key in keys] == [[], []]
 
 
 @pytest.mark.parametrize("steps", [3, 50_000])

@@ -13,6 +13,7 @@ from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched.domain.calendars.calendar_rule import CalendarRule
@@ -54,15 +55,22 @@ def resolve_draft(records: RecordStore, draft: TaskDraft, clock: Clock, known: S
     if schedule is None or not schedule.calendars:
         return draft
     task_id, now = draft.id or str(uuid.uuid4()), clock.now()
-    rules = tuple(
-        _resolve_rule(records, rule, f"schedule.calendars.{number}.id", draft.owner, task_id, now, known)
+    found = [
+        _find_rule(records, rule, f"schedule.calendars.{number}.id", draft.owner, known)
         for number, rule in enumerate(schedule.calendars)
-    )
+    ]
+    _require_size([rule for rule, _ in found])
+    rules = [_link_rule(records, rule, task_id, now) if is_there else rule for rule, is_there in found]
+    _require_size(rules)
+    return draft.model_copy(update={"id": task_id, "schedule": schedule.copy_unchecked(calendars=tuple(rules))})
+
+
+def _require_size(rules: Sequence[CalendarRule]) -> None:
+    """Check that the days of calendars are not too large together; before links are written, and with the last days."""
     size = sum(len((rule.content or "").encode()) for rule in rules)
     if size > MAX_CONTENT:
         hint = f"At most {MAX_CONTENT} bytes; name fewer or smaller ones."
         raise InvalidSchedule("schedule.calendars", f"have {size} bytes of days together", hint)
-    return draft.model_copy(update={"id": task_id, "schedule": schedule.copy_unchecked(calendars=rules)})
 
 
 def resolve_schedule(records: RecordStore, schedule: Schedule, owner: str) -> Schedule:
@@ -93,28 +101,27 @@ def read_contents(records: RecordStore, task: Task, clock: Clock) -> dict[str, s
     return contents
 
 
-def _resolve_rule(  # noqa: PLR0917 - a part of the function above
-    records: RecordStore,
-    rule: CalendarRule,
-    field: str,
-    owner: str,
-    task_id: str,
-    now: datetime,
-    known: Schedule | None,
-) -> CalendarRule:
+def _find_rule(
+    records: RecordStore, rule: CalendarRule, field: str, owner: str, known: Schedule | None
+) -> tuple[CalendarRule, bool]:
+    """Return a rule with the days of its calendar, and whether that is stored: a deleted one's are the task's own."""
     if rule.id == WEEKENDS:
-        return rule.with_content(WEEKENDS_CONTENT)
+        return rule.with_content(WEEKENDS_CONTENT), False
     keys = tuple(dict.fromkeys((rule.id, calendar_key(owner, rule.id))))
     calendar = find_calendar(records, rule.id, owner)
     if calendar is not None:
-        write_link(records, calendar.id, task_id, now)
-        current = records.load(Calendar, calendar.id)  # the link is written by now, so no later change is missed
-        calendar = calendar if current is None else current.record
-        return rule.with_content(calendar.content, calendar.id)
+        return rule.with_content(calendar.content, calendar.id), True
     for each in () if known is None else known.calendars:
         if each.id in keys and each.content is not None:
-            return rule.with_content(each.content, each.id)
+            return rule.with_content(each.content, each.id), False
     raise _unknown(rule, field)
+
+
+def _link_rule(records: RecordStore, rule: CalendarRule, task_id: str, now: datetime) -> CalendarRule:
+    """Return a rule that was found with its calendar's days as they are once the link to the task is written."""
+    write_link(records, rule.id, task_id, now)
+    current = records.load(Calendar, rule.id)
+    return rule if current is None else rule.with_content(current.record.content, rule.id)
 
 
 def _unknown(rule: CalendarRule, field: str) -> InvalidSchedule:

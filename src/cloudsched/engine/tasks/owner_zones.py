@@ -47,6 +47,9 @@ def with_owner_zone(
         InvalidSchedule: The owner has no time zone.
     """
     task_id = draft.id or str(uuid.uuid4())
+    follows_already = known is not None and known.follows_owner
+    if not follows_already:
+        place_at_owner(records, schedule, draft.owner)  # what is refused leaves no link
     write_link(records, zone_key(draft.owner), task_id, clock.now())
     if known is not None and known.follows_owner:
         resolved = schedule.with_owner_zone(known.timezone)

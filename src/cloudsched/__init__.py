@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
     from cloudsched.local.embedded_app import Embedded, embedded
     from cloudsched.local.embedded_page import Visitor
+    from cloudsched.web.async_app import AsyncApp
     from cloudsched.web.functions import asgi, wsgi
 
 __all__ = [
     "App",
+    "AsyncApp",
     "AsyncContext",
     "CallFailed",
     "CallHandle",
@@ -86,6 +88,7 @@ _HOMES = {
     "engine.ports.task_query": ("TaskQuery",),
     "local.embedded_app": ("Embedded", "embedded"),
     "local.embedded_page": ("Visitor",),
+    "web.async_app": ("AsyncApp",),
     "web.functions": ("asgi", "wsgi"),
     "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "StepFailed"),
 }

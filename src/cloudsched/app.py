@@ -293,7 +293,7 @@ class App:
     def _scheduler(self) -> Scheduler:
         return self.container.scheduler
 
-    def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
+    def create(self, /, draft: TaskDraft | None = None, **fields: Any) -> Task:
         """Create a task, or edit the one of the same id and owner; see `TaskDraft` for the fields.
 
         With an id of your own, the same call again is a repetition: it returns the task as it is now, even if words
@@ -324,6 +324,7 @@ class App:
 
     def run_now(
         self,
+        /,
         handler: str | Callable[..., Any],
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
         *,
@@ -418,7 +419,7 @@ class App:
         wanted, limit = query or TaskQuery(owner=None), check_page_size(limit)
         return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token, max_bytes=MAX_PAGE_BYTES)
 
-    def update(self, task_id: str, **changes: Any) -> Task:
+    def update(self, /, task_id: str, **changes: Any) -> Task:
         """Change some of a task's fields, by their Python names; None resets one to its default.
 
         `schedule` may be text, as in `create`; words such as "make it 10 instead" change the schedule that there is.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from cloudsched import App, Schedule
 from cloudsched.testing import START, Simulation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "async.md").read_text("utf-8")
-(EXAMPLE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+EXAMPLE, OWN_CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 class Close(BaseModel):
@@ -67,3 +68,20 @@ def test_the_example_runs(*, replay: bool) -> None:
         sim.run_until_idle(timedelta(days=9))
         (execution,) = sim.executions(task.id)
         assert execution.content == "[10, 20] by grace", execution.error
+
+
+def test_own_code_creates_on_its_loop() -> None:
+    """The second example runs, with an app of its own."""
+    app, ran = App(), []
+
+    @app.handler("publish")
+    def publish(payload: dict[str, list[str]]) -> None:
+        ran.append(payload["parts"])
+
+    names: dict[str, Any] = {"app": app}
+    exec(OWN_CODE, names)  # noqa: S102 - our own page
+    with Simulation(app) as sim, asyncio.Runner() as runner:
+        task_id = runner.run(names["publish_later"](["a"], "ada"))
+        assert app.get(task_id).owner == "ada"
+        sim.advance(timedelta(days=2))
+    assert ran == [["a"]]

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from cloudsched import (
     App,
+    AsyncApp,
     AsyncContext,
     CallFailed,
     Cancel,
@@ -155,3 +156,15 @@ def mistakes() -> None:
     app.handler("x", retry="often")  # type: ignore[arg-type]
     Retry("later", after=5)  # type: ignore[arg-type]
     greet("not a context", Greeting(name="Ada"))  # type: ignore[arg-type]
+
+
+async def use_on_a_loop() -> None:
+    """The app's methods with their own parameters and results, awaited."""
+    tasks = AsyncApp(app)
+    task: Task = await tasks.create(handler=greet, payload=Greeting(name="Ada"), schedule="every day at 9")
+    found: Execution = await tasks.execution(task.id, "x")
+    texts: list[datetime] = await tasks.upcoming(found.id, count=3)
+    status: str = tasks.pause(task.id)  # type: ignore[assignment]
+    await tasks.pause(task.id, count=1)  # type: ignore[call-arg]
+    await tasks.upcoming(texts)  # type: ignore[arg-type]
+    status.upper()

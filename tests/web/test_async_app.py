@@ -1,0 +1,95 @@
+"""The app's methods on an event loop: the same ones, and the loop goes on while they work."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from contextvars import ContextVar
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, AsyncApp, Context
+from cloudsched.errors import NotFound
+from cloudsched.testing import Simulation
+from cloudsched.web.async_app import awaited
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+METHODS = sorted(name for name, each in vars(AsyncApp).items() if isinstance(each, awaited))
+NOT_AWAITED = {
+    *("handler", "on_failure", "mail_template", "dependency_overrides", "scheduled", "declared_tasks"),
+    *("acting_with", "limited_by", "check", "to_draft", "read_draft"),
+    *("override", "close", "apply_declarations", "deliver", "sweep"),
+}
+"""What registers something, asks no store, or is done by what runs the app."""
+NAME: ContextVar[str] = ContextVar("name", default="")
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - what it returns
+    with asyncio.Runner() as runner:
+        return runner.run(coroutine)
+
+
+def test_each_method_that_asks_the_store_can_be_awaited() -> None:
+    """With the same parameters; none is left out, and none is only here."""
+    public = {name for name in vars(App) if not name.startswith("_")}
+    assert set(METHODS) == public - NOT_AWAITED
+    assert public >= NOT_AWAITED
+    tasks = AsyncApp(App())
+    for name in METHODS:
+        own = list(inspect.signature(getattr(App, name)).parameters.values())[1:]
+        wrapped = inspect.signature(getattr(tasks, name), follow_wrapped=True)
+        assert list(wrapped.parameters.values())[1:] == own, name
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_loop_goes_on_while_a_method_works(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the method waits for is done by the loop: were it blocked, that would never come."""
+    gate, seen = threading.Event(), []
+
+    def work(_app: App, *arguments: object, **named: object) -> str:
+        assert gate.wait(10), "the loop has stood still"
+        seen.append((arguments, named, NAME.get()))
+        return "done"
+
+    async def call() -> object:
+        NAME.set("of the caller")
+        working = asyncio.ensure_future(getattr(AsyncApp(app), name)("a", b=1))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not working.done()
+        gate.set()
+        return await working
+
+    app = App()
+    monkeypatch.setattr(App, name, work)
+    assert run(call()) == "done"
+    assert seen == [(("a",), {"b": 1}, "of the caller")]
+
+
+def test_tasks_are_created_changed_and_read_on_a_loop() -> None:
+    """Many at the same time; what is refused is raised at the await."""
+    app, ran = App(), []
+
+    @app.handler("note")
+    def note(ctx: Context, payload: dict[str, int]) -> None:
+        ran.append((ctx.task.id, payload["number"]))
+
+    async def use() -> None:
+        tasks = AsyncApp(app)
+        many = [tasks.create(id=f"n-{each}", handler=note, payload={"number": each}) for each in range(20)]
+        assert [task.id for task in await asyncio.gather(*many)] == [f"n-{each}" for each in range(20)]
+        assert (await tasks.update("n-1", title="One")).title == "One"
+        assert (await tasks.pause("n-2")).status == "PAUSED"
+        assert len((await tasks.tasks(limit=50)).items) == 20
+        with pytest.raises(NotFound):
+            await tasks.get("nope")
+
+    with Simulation(app) as simulated:
+        run(use())
+        simulated.advance(timedelta(seconds=1))
+        assert sorted(ran) == sorted((f"n-{each}", each) for each in range(20) if each != 2)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
+    from cloudsched.domain.app_like import AppLike, AsyncAppLike, TaskLike
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.policy import CatchUp, Overlap, RetryPolicy
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "App",
+    "AppLike",
     "AsyncApp",
+    "AsyncAppLike",
     "AsyncContext",
     "CallFailed",
     "CallHandle",
@@ -62,6 +65,7 @@ __all__ = [
     "StepFailed",
     "Task",
     "TaskDraft",
+    "TaskLike",
     "TaskQuery",
     "TaskStatus",
     "Visitor",
@@ -72,6 +76,7 @@ __all__ = [
 
 _HOMES = {
     "app": ("App",),
+    "domain.app_like": ("AppLike", "AsyncAppLike", "TaskLike"),
     "config.settings": ("Settings",),
     "domain.transitions.drafts": ("TaskDraft",),
     "domain.documents.authority": ("EventSender",),

@@ -35,6 +35,7 @@ RUN_ELSEWHERE = {
     "fastapi.md": "recipes/test_web_frameworks.py",
     "flask.md": "recipes/test_web_frameworks.py",
     "django.md": "recipes/test_django.py",
+    "beside-serve.md": "recipes/test_beside_serve.py",
     "embedded.md": "embedded_services.py",
     "database.md": "recipes/test_sqlalchemy.py",
     "outbox.md": "recipes/test_outbox.py",

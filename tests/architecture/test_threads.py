@@ -45,6 +45,7 @@ ONE_THING = {
     "local/wsgi_server.py": "the end of the web server, which is awaited",
     "outbox/relay.py": "the outbox's loop, which logs each exception and goes on",
     "web/api/task_operations.py": "the creations of a batch, whose results are awaited",
+    "web/async_app.py": "one method of the app, which is awaited",
     "worker/slot.py": "the call of a handler, and the wish to release it, which are awaited",
     "worker/threads.py": "threads of a worker, which hand what a call raises to its caller",
     "worker/worker.py": "the thread of a worker's calls, which hands what a call raises to its caller",

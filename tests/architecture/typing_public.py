@@ -10,7 +10,9 @@ from pydantic import BaseModel
 
 from cloudsched import (
     App,
+    AppLike,
     AsyncApp,
+    AsyncAppLike,
     AsyncContext,
     CallFailed,
     Cancel,
@@ -32,9 +34,11 @@ from cloudsched import (
     StepFailed,
     Task,
     TaskDraft,
+    TaskLike,
     TaskQuery,
     TaskStatus,
 )
+from cloudsched.client import AsyncClient, Client
 from cloudsched.testing import Simulation
 
 
@@ -168,3 +172,32 @@ async def use_on_a_loop() -> None:
     await tasks.pause(task.id, count=1)  # type: ignore[call-arg]
     await tasks.upcoming(texts)  # type: ignore[arg-type]
     status.upper()
+
+
+def use_either(tasks: AppLike) -> TaskLike:
+    """What an app and a client have in common."""
+    task = tasks.create(handler="greet", payload={"name": "Ada"}, schedule="every day at 9")
+    tasks.run_now("greet", {"name": "Ada"}, owner=task.owner)
+    tasks.get()  # type: ignore[call-arg]
+    tasks.snooze(task.id, 10)  # type: ignore[arg-type]
+    tasks.tasks()  # type: ignore[attr-defined]
+    return tasks.snooze(tasks.pause(task.id).id, timedelta(minutes=5))
+
+
+async def use_either_on_a_loop(tasks: AsyncAppLike) -> TaskLike:
+    """The same, awaited."""
+    task = await tasks.create(handler="greet", payload={"name": "Ada"})
+    status: str = tasks.get(task.id).status  # type: ignore[attr-defined]
+    status.upper()
+    return await tasks.update(task.id, title="Later")
+
+
+async def use_all() -> None:
+    """An app or a client is either, and neither is taken for the other kind."""
+    use_either(app)
+    use_either(Client("https://api.example"))
+    await use_either_on_a_loop(AsyncApp(app))
+    await use_either_on_a_loop(AsyncClient("https://api.example"))
+    use_either(AsyncApp(app))  # type: ignore[arg-type]
+    use_either(AsyncClient("https://api.example"))  # type: ignore[arg-type]
+    await use_either_on_a_loop(app)  # type: ignore[arg-type]

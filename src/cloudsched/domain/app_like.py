@@ -1,0 +1,132 @@
+"""What an app and a client of its API have in common, so that code may be given either.
+
+`App` and `Client` are an `AppLike`, `AsyncApp` and `AsyncClient` an `AsyncAppLike`. Handlers go by name, since a client
+does not have the functions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+    from datetime import timedelta
+
+    from cloudsched.domain.documents.task import TaskStatus
+
+
+class TaskLike(Protocol):
+    """A task, as both return it."""
+
+    @property
+    def id(self) -> str:
+        """Return its id."""
+        ...
+
+    @property
+    def owner(self) -> str:
+        """Return whose it is."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Return its title."""
+        ...
+
+    @property
+    def handler(self) -> str:
+        """Return the name of its handler."""
+        ...
+
+    @property
+    def status(self) -> TaskStatus:
+        """Return where it is in its life."""
+        ...
+
+
+class AppLike(Protocol):
+    """An app, or a client of its API."""
+
+    def create(self, /, **fields: Any) -> TaskLike:
+        """Create a task, or edit the one of the same id and owner; see `App.create`."""
+        ...
+
+    def run_now(self, handler: str, /, *payload: Any, **fields: Any) -> TaskLike:
+        """Create a task that runs once, now; see `App.run_now`."""
+        ...
+
+    def get(self, task_id: str, /) -> TaskLike:
+        """Return a task. Raises NotFound."""
+        ...
+
+    def update(self, /, task_id: str, **changes: Any) -> TaskLike:
+        """Change some of a task's fields; see `App.update`."""
+        ...
+
+    def pause(self, task_id: str, /) -> TaskLike:
+        """Pause a task until it is resumed."""
+        ...
+
+    def resume(self, task_id: str, /) -> TaskLike:
+        """Resume a paused task from now."""
+        ...
+
+    def cancel(self, task_id: str, /) -> TaskLike:
+        """Cancel a task; it and its executions stay."""
+        ...
+
+    def delete(self, task_id: str, /) -> None:
+        """Remove a task and its executions."""
+        ...
+
+    def trigger(self, task_id: str, payload: Any = None, /) -> TaskLike:  # noqa: ANN401 - as the handler takes it
+        """Run a task once, now, without changing its plan."""
+        ...
+
+    def snooze(self, task_id: str, duration: timedelta | str = ..., /) -> TaskLike:
+        """Run again later what has run last of a task."""
+        ...
+
+
+class AsyncAppLike(Protocol):
+    """An `AsyncApp`, or an `AsyncClient`: the same methods, awaited."""
+
+    def create(self, /, **fields: Any) -> Awaitable[TaskLike]:
+        """Create a task; see `AppLike`, here and below."""
+        ...
+
+    def run_now(self, handler: str, /, *payload: Any, **fields: Any) -> Awaitable[TaskLike]:
+        """Create a task that runs once, now."""
+        ...
+
+    def get(self, task_id: str, /) -> Awaitable[TaskLike]:
+        """Return a task. Raises NotFound."""
+        ...
+
+    def update(self, /, task_id: str, **changes: Any) -> Awaitable[TaskLike]:
+        """Change some of a task's fields."""
+        ...
+
+    def pause(self, task_id: str, /) -> Awaitable[TaskLike]:
+        """Pause a task until it is resumed."""
+        ...
+
+    def resume(self, task_id: str, /) -> Awaitable[TaskLike]:
+        """Resume a paused task from now."""
+        ...
+
+    def cancel(self, task_id: str, /) -> Awaitable[TaskLike]:
+        """Cancel a task; it and its executions stay."""
+        ...
+
+    def delete(self, task_id: str, /) -> Awaitable[None]:
+        """Remove a task and its executions."""
+        ...
+
+    def trigger(self, task_id: str, payload: Any = None, /) -> Awaitable[TaskLike]:  # noqa: ANN401 - as the handler takes it
+        """Run a task once, now, without changing its plan."""
+        ...
+
+    def snooze(self, task_id: str, duration: timedelta | str = ..., /) -> Awaitable[TaskLike]:
+        """Run again later what has run last of a task."""
+        ...

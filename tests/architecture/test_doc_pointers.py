@@ -9,7 +9,8 @@ from pathlib import Path
 from tests.cases import try_each
 
 ROOT = Path(__file__).parents[2]
-DOMAIN = ROOT / "src" / "cloudsched" / "domain"
+PACKAGE = ROOT / "src" / "cloudsched"
+DOMAIN = PACKAGE / "domain"
 PAGES = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
 LINK = re.compile(r"(?:\]\(|(?:src|srcset|href)=\")([^)\s#\"]+)")
 SOURCES = [
@@ -54,6 +55,34 @@ def test_every_page_that_the_code_names_exists() -> None:
     named = {(path, page) for path, text in texts.items() for page in re.findall(r"\bdocs/[\w/-]+\.md\b", text)}
     assert named
     assert sorted(f"{path}: {page}" for path, page in named if not (ROOT / page).is_file()) == []
+
+
+def test_every_module_that_the_code_names_exists() -> None:
+    """Those of docstrings, such as `engine.ports.queue`, and of folders' READMEs, such as `times.py`, are there."""
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    named = {
+        (path, name)
+        for path in PACKAGE.rglob("*.py")
+        for name in re.findall(r"(?<!`)`((?:[a-z_]+\.)+\w+)`(?!`)", path.read_text("utf-8"))
+        if name.partition(".")[0] in rooms
+    }
+    assert named
+    assert sorted(f"{path}: {name}" for path, name in named if not _is_there(name)) == []
+    readme = {
+        (path, name) for path in PACKAGE.rglob("README.md") for name in re.findall(r"`(\w+\.py)`", path.read_text())
+    }
+    assert readme
+    assert sorted(f"{path}: {name}" for path, name in readme if not (path.parent / name).is_file()) == []
+
+
+def _is_there(name: str) -> bool:
+    """Return whether there is such a room or module, or a module with such a name in it."""
+    path, _, last = name.rpartition(".")
+    place, parent = PACKAGE / name.replace(".", "/"), PACKAGE / path.replace(".", "/")
+    if place.is_dir() or place.with_suffix(".py").is_file():
+        return True
+    modules = [each for each in (parent.with_suffix(".py"), parent / "__init__.py") if each.is_file()]
+    return any(re.search(rf"\b{last}\b", each.read_text("utf-8")) for each in modules)
 
 
 def test_every_module_of_recurrence_on_the_page_exists() -> None:

@@ -31,7 +31,7 @@ _NAME = "__name__"
 MAX_DISJUNCTIONS = 30
 """The most values of an ``IN`` filter (firebase.google.com/docs/firestore/query-data/queries)."""
 UNLISTED = "unlisted"
-"""Where a delivery has the fields that other lists are ordered by; see `adapters.firestore.deliveries`."""
+"""Where a delivery has the fields that other lists are ordered by; see `adapters.firestore.list_fields`."""
 OFFER_WRITTEN_AT = "writtenAt"
 """When an offer was written, by Firestore's clock: what listeners order by."""
 

@@ -1,4 +1,4 @@
 """Why a task runs when it does, or does not run: sentences from what its documents say.
 
-`findings` holds the answer's form, `explain` finds the reasons, `hops` those that lie far ahead.
+`findings` holds the answer's form, `explain` finds the reasons, `zone_changes` those of time zone data.
 """

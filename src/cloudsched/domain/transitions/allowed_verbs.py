@@ -1,6 +1,6 @@
 """What a task's and an execution's state allows to be done with them, by the checks that the changes themselves make.
 
-Who may do it is decided by `web.api.allowed_verbs`.
+Who may do it is decided by `web.api.visibility`.
 """
 
 from __future__ import annotations

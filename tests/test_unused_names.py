@@ -27,6 +27,7 @@ FOR_LIBRARIES = {
     "verify_token": "mcp: how a server checks a bearer token",
     "OutboxConfig": "Django: the one configuration in `apps.py` is that of the app",
     "Meta": "Django: the options of a model",
+    "urlpatterns": "Django: the addresses of a module that an `include` names",
 }
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")

@@ -53,8 +53,8 @@ def main() -> None:
             return client.open(path, method=method, **content, **more)
 
         known = prepare(sim, send)
-        fill(send)
-        for each in iter_hostile_requests(known, is_quick=arguments.quick):
+        ids = fill(send)
+        for each in iter_hostile_requests(known, ids, is_quick=arguments.quick):
             if arguments.operation in {None, each.operation}:
                 call = partial(send, each.method, each.path, each.body, headers=each.headers)
                 seconds, status = measure(call)

@@ -16,13 +16,14 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from cloudsched.domain.documents.batch_change import MAX_IDS
 from cloudsched.domain.schedules.ics_events import MAX_EVENTS
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.parse import MAX_BODY
 from cloudsched.web.api.request_bodies import MAX_BATCH, MAX_PAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from werkzeug.test import TestResponse
 
@@ -91,6 +92,7 @@ def hostile_schedules() -> Iterator[tuple[str, Json | str]]:
         yield f"{name}, from long ago", {"rrule": rule, **START, "dtstart": "1850-01-01T09:00:00"}
         yield f"{name}, with a full calendar", {"rrule": rule, **START, "calendars": [{"id": "full", "on": "after"}]}
         yield f"{name}, with weekends", {"rrule": rule, **START, "calendars": [{"id": "weekends", "on": "before"}]}
+        yield f"{name}, following its owner", {"rrule": rule, **START, "followsOwner": True}
         for business_day in (23, -23):
             calendars = {"calendars": ["weekends"], "businessDay": business_day}
             yield f"{name}, on a business day", {"rrule": rule, **START, **calendars}
@@ -241,6 +243,14 @@ def _encode(value: object) -> bytes:
 
 
 _MARK: Final = "@hostile@"
+_TASK: Final[Json] = {"owner": "ada", "title": "t", "handler": "anything", "payload": {}}
+
+
+def _date(number: int) -> Json:
+    """Return a schedule with a thousand excluded times that no other number's has, in the shortest form."""
+    days = (f"{2027 + each // 300}{1 + each // 25 % 12:02}{1 + each % 25:02}" for each in range(1000))
+    excluded = [f"{day}T09{number // 60:02}{number % 60:02}" for day in days]
+    return {"rrule": "FREQ=DAILY", **START, "exdates": excluded}
 
 
 def _put(base: object, place: tuple[str | int, ...], encoded: bytes) -> bytes:
@@ -253,6 +263,11 @@ def _repeat_task(make_body: Callable[[], bytes]) -> bytes:
     return _encode(some)[: MAX_BODY + 1]
 
 
+def _date_tasks() -> bytes:
+    dated = [{**_TASK, "title": str(each), "schedule": _date(each)} for each in range(MAX_BATCH)]
+    return _encode({"tasks": dated})[: MAX_BODY + 1]
+
+
 def _add_count(make_body: Callable[[], bytes]) -> bytes:
     return _encode({**json.loads(make_body()), "count": 1000})
 
@@ -261,11 +276,14 @@ def _empty() -> bytes:
     return b"{}"
 
 
-def iter_hostile_requests(known: dict[str, str], *, is_quick: bool = False) -> Iterator[HostileRequest]:
+def iter_hostile_requests(
+    known: dict[str, str], ids: Sequence[str] = (), *, is_quick: bool = False
+) -> Iterator[HostileRequest]:
     """Yield the requests.
 
     Args:
         known: What stands for the parameters of paths, by name.
+        ids: Tasks that are stored.
         is_quick: Whether to try fewer of the general values in each field: those that have ever been dear.
     """
     values = {**dict(hostile_values()), **dict(accepted_values())}
@@ -286,6 +304,11 @@ def iter_hostile_requests(known: dict[str, str], *, is_quick: bool = False) -> I
             yield from _iter_parameters(send, operation, path, known)
             if "requestBody" in operation:
                 yield from _iter_bodies(send, operation, texts, general, schedules)
+            if name == "batch_change_tasks":
+                named = {"action": "pause", "dryRun": True, "filter": {"ids": ids[:MAX_IDS] or ["daily"]}}
+                yield send("all tasks, by their ids", body=partial(_encode, named))
+            if name == "batch_create_tasks":
+                yield send("a thousand other dates in each task", body=_date_tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +380,7 @@ def _iter_times(
                 yield send(f"{where}: {MAX_BATCH} times {what}", body=partial(_repeat_task, body))
             if counts:
                 yield send(f"{where}: much of {what}", body=partial(_add_count, body))
-    elif place[-1] in {"rrule", "ics", "text", "start", "from"}:
+    elif place[-1] in {"rrule", "ics", "text", "start", "from", "duration"}:
         for what, text in schedules:
             if text.startswith(b'"'):
                 yield send(f"{where}: {what}", body=partial(_put, base, place, text))
@@ -447,14 +470,14 @@ def prepare(sim: Simulation, send: Callable[..., TestResponse]) -> dict[str, str
     }
     for name, calendar in calendars.items():
         send("PUT", f"/v1/calendars/{name}", {"title": name, **calendar})
-    base = {"owner": "ada", "title": "t", "handler": "anything", "payload": {}}
-    send("POST", "/v1/tasks", {**base, "id": "plain"})
-    send("POST", "/v1/tasks", {**base, "id": "daily", "schedule": {"rrule": "FREQ=DAILY", **START}})
+    send("PUT", "/v1/people/ada", {"timezone": "Europe/Paris"})
+    send("POST", "/v1/tasks", {**_TASK, "id": "plain"})
+    send("POST", "/v1/tasks", {**_TASK, "id": "daily", "schedule": {"rrule": "FREQ=DAILY", **START}})
     sim.advance(timedelta(days=2))
     stored = 0
     for _, schedule in hostile_schedules():
         if stored < 40 and isinstance(schedule, dict):
-            stored += send("POST", "/v1/tasks", {**base, "schedule": schedule}).status_code == 201
+            stored += send("POST", "/v1/tasks", {**_TASK, "schedule": schedule}).status_code == 201
     assert stored
     sim.advance(timedelta(minutes=5))  # some run every second
     feed = send("POST", "/v1/feeds", {"owner": "ada"}).get_json()
@@ -474,16 +497,20 @@ def prepare(sim: Simulation, send: Callable[..., TestResponse]) -> dict[str, str
     }
 
 
-def fill(send: Callable[..., TestResponse]) -> None:
-    """Create as many large tasks as a page has, for the same user, that are dear to read in different ways."""
+def fill(send: Callable[..., TestResponse]) -> list[str]:
+    """Create as many large tasks as a page has, for the same user; return their ids.
+
+    They are dear to read in different ways.
+    """
+    ids: list[str] = []
     stored = dict(accepted_values())
     payloads = [stored[name] for name in ("stored numbers", "stored names", "a stored text")]
     for number in range(MAX_PAGE):
-        schedule: Json = {"rrule": "FREQ=DAILY", **START}
+        schedule: Json = _date(number) if number % 4 == len(payloads) else {"rrule": "FREQ=DAILY", **START}
         payload = payloads[number % 4] if number % 4 < len(payloads) else {}
-        if number % 4 == len(payloads):
-            days = (f"{2027 + day // 300}-{1 + day // 25 % 12:02}-{1 + day % 25:02}" for day in range(1000))
-            schedule["exdates"] = [f"{day}T09:{number // 60:02}:{number % 60:02}" for day in days]
         payload = payload if isinstance(payload, dict) else {"a": payload}
-        task = {"owner": "ada", "handler": "anything", "payload": payload, "schedule": schedule}
-        assert send("POST", "/v1/tasks", {**task, "title": str(number)}).status_code == 201
+        task = {**_TASK, "payload": payload, "schedule": schedule, "title": str(number)}
+        answer = send("POST", "/v1/tasks", task)
+        assert answer.status_code == 201
+        ids.append(answer.get_json()["id"])
+    return ids

@@ -57,6 +57,7 @@ class Allowance:
         if self._within is not None:
             self._within.spend(steps)
         if self.remaining < 0:
+            self.remaining = -1  # what is refused is not done
             raise SearchLimitReached(self.steps)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -21,7 +22,7 @@ from cloudsched.local.runner import STORE_FILE_NAME
 from cloudsched.local.service import run_service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from cloudsched.adapters.sqlite.store import SqliteStore
@@ -118,3 +119,22 @@ def test_it_says_so_and_goes_on(
     assert create("after", 3600) == 201
     for task_id in created:
         wait_until(lambda task_id=task_id: list_statuses(service, task_id) == ["SUCCEEDED"], "one record")  # type: ignore[misc]
+
+
+def test_what_ran_while_the_disk_was_full_is_tried_again_at_once(tmp_path: Path, service: Service) -> None:
+    """Its result could not be stored; the process knows that it no longer runs, and waits for no lease."""
+    disk = list[Callable[[], object]]()
+    app = service.app
+
+    @app.handler("fill")
+    def fill() -> None:
+        if not disk:
+            disk.append(fill_disk(service, tmp_path))
+
+    app.create(id="a", owner="ada", title="Fill", handler="fill", retry=3)
+    wait_until(lambda: disk and request(service.url, "GET", "/readyz").status == 503, "its result cannot be stored")
+    assert list_statuses(service, "a") == ["RUNNING"]
+    disk[0]()
+    wait_until(lambda: list_statuses(service, "a") == ["SUCCEEDED"], "it has run again")
+    (record,) = request(service.url, "GET", "/v1/tasks/a/executions").body["executions"]
+    assert [each.get("error", {}).get("type") for each in record["attempts"]] == ["ResultLost", None]

@@ -4,6 +4,7 @@ With it dies everything that it ran, and its queue. Workers and clients are proc
 
 H1  What its attempts held when it died is over: the next start dispatches each, however long its lease is.
 H2  Nobody else's lease ends by it: a worker's is renewed and ended by its holder alone (W5).
+H3  An attempt that its process no longer runs, such as one whose result could not be stored, may be closed by it.
 """
 
 from __future__ import annotations
@@ -68,9 +69,15 @@ class Restarts:
 
     def _name(self) -> None:
         self._lives += 1
+        deliveries = dict[tuple[str, str], int]()
         for app in self._world.apps[:3]:
             app.container.executor._holder = app.container.sweeper._holder = f"life {self._lives}"  # noqa: SLF001 - a new life of it
+            app.container.executor._deliveries = deliveries  # noqa: SLF001 - they are one process
 
     def has_ended(self, lease: Lease) -> bool:
         """Return whether the life of the server that held a lease has ended."""
         return lease.holder not in {None, f"life {self._lives}"}
+
+    def is_lost(self, lease: Lease) -> bool:
+        """Return whether an attempt of a server is run by nobody any more."""
+        return lease.holder is not None and not any(lease.token_hash in each.tokens for each in self._world.processes)

@@ -219,7 +219,9 @@ class PullInvariants:
             attempts = (new or next(each for each in executions if each.id == old.execution_id)).attempts
             if len(attempts) > len(old.attempts) and attempts[-1].status is not ExecutionStatus.TIMED_OUT:
                 self._counted[old.lease.token_hash] = task.created_at
-        elif old.lease.until > self._world.latest_time(process) and not self._world.restarts.has_ended(old.lease):
+        elif old.lease.until > self._world.latest_time(process) and not (
+            self._world.restarts.has_ended(old.lease) or self._world.restarts.is_lost(old.lease)
+        ):
             self._fail(f"W5: the lease of {where} lasts until {old.lease.until}, and is ended by another")
         if old.lock_key is not None and not (new and new.lease):
             holders = self._world.real_store.load_lock(old.lock_key).lock.holders

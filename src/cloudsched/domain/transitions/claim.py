@@ -26,7 +26,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Le
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.transitions.backlog import MAX_RECORDS_PER_COMMIT, take_left_out
-from cloudsched.domain.transitions.finish import on_lease_expired, on_process_ended
+from cloudsched.domain.transitions.finish import PROCESS_ENDED, RESULT_LOST, on_lease_expired, on_lost_attempt
 from cloudsched.domain.transitions.lifecycle import (
     Transition,
     complete_if_idle,
@@ -102,15 +102,31 @@ class Claimant:
     holder: str | None = None
 
 
-def on_orphaned_lease(task: Task, dispatch: Dispatch, now: datetime, holder: str, random: Random) -> Claim | None:
-    """Close an attempt whose process has ended; None if there is no such attempt.
+def on_orphaned_lease(
+    task: Task, dispatch: Dispatch, now: datetime, holder: str, random: Random, *, runs_here: bool
+) -> Claim | None:
+    """Close an attempt that nobody runs any more; None if there is no such attempt.
 
     Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may be next.
+
+    Args:
+        task: The task.
+        dispatch: A dispatch of its execution.
+        now: The current time.
+        holder: The name of this process.
+        random: Spreads the retries of attempts that are lost again and again.
+        runs_here: Whether this process may be running an attempt of the execution.
     """
     run = task.find_run(dispatch.execution_id)
-    if task.deleted_at is not None or run is None or run.lease is None or not is_orphaned(run.lease, holder):
+    if task.deleted_at is not None or run is None or run.lease is None:
         return None
-    return Claim(on_process_ended(task, run, now, random), None, f"the process of attempt {run.attempt} had ended")
+    if is_orphaned(run.lease, holder):
+        ended = on_lost_attempt(task, run, PROCESS_ENDED, now, random)
+        return Claim(ended, None, f"the process of attempt {run.attempt} had ended")
+    if run.lease.holder == holder and not runs_here:
+        ended = on_lost_attempt(task, run, RESULT_LOST, now, random)
+        return Claim(ended, None, f"the result of attempt {run.attempt} could not be stored")
+    return None
 
 
 def on_dispatch(

@@ -260,23 +260,27 @@ def on_lease_expired(task: Task, run: Run, now: datetime) -> Transition:
     return _retry_or_finish(task, lost, timedelta(0), now, ExecutionStatus.TIMED_OUT)
 
 
-PROCESS_ENDED = "ProcessEnded"
+PROCESS_ENDED = ExecutionError(
+    type="ProcessEnded", message="Its process ended before there was a result: it crashed, or was stopped."
+)
 """The error of an attempt that ended with its process."""
+RESULT_LOST = ExecutionError(
+    type="ResultLost",
+    message="Its process could not store the result, as when the disk is full, or failed before there was one.",
+)
+"""The error of an attempt that its process no longer runs, and has stored no result of."""
 
 
-def on_process_ended(task: Task, run: Run, now: datetime, random: Random) -> Transition:
-    """Close the leased attempt of a run, whose process has ended, as TIMED_OUT; the run goes on as its policy says.
+def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime, random: Random) -> Transition:
+    """Close the leased attempt of a run, which nobody runs any more, as TIMED_OUT; the run goes on as its policy says.
 
-    At first it goes on at once. If its attempts end their processes one after the other, it waits longer and longer:
-    otherwise a handler that crashes its process would do so as fast as that is started again.
+    At first it goes on at once. If its attempts are lost in the same way one after the other, it waits longer and
+    longer: otherwise a handler that crashes its process would do so as fast as that is started again.
     """
-    error = ExecutionError(
-        type=PROCESS_ENDED, message="Its process ended before there was a result: it crashed, or was stopped."
-    )
     lost = _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, error, now)
     losses = 0
     for attempt in reversed(lost.attempts):
-        if attempt.error is None or attempt.error.type != PROCESS_ENDED:
+        if attempt.error is None or attempt.error.type != error.type:
             break
         losses += 1
     wait = timedelta(0) if losses == 1 else task.retry.delay(losses, random)

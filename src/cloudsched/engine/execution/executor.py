@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -106,6 +107,9 @@ class Executor:
         self._tracer = tracer
         self._checks_clock = checks_clock
         self._holder = holder
+        self._deliveries: dict[tuple[str, str], int] = {}
+        """How many deliveries of an execution this process works on, by its task and itself."""
+        self._deliveries_lock = threading.Lock()
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; return once its result is stored.
@@ -124,14 +128,23 @@ class Executor:
             "executionId": dispatch.execution_id,
             "attempt": dispatch.attempt,
         }
-        with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
-            with limit_search(DISPATCH_STEPS):
-                claimed = self._claim(dispatch)
-            result = self._attempt_runner.run(claimed) if isinstance(claimed, ClaimedRun) else claimed
-            level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has its line
-            if log.isEnabledFor(level):
-                log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
-            return result
+        key = dispatch.task_id, dispatch.execution_id
+        with self._deliveries_lock:
+            self._deliveries[key] = self._deliveries.get(key, 0) + 1
+        try:
+            with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
+                with limit_search(DISPATCH_STEPS):
+                    claimed = self._claim(dispatch)
+                result = self._attempt_runner.run(claimed) if isinstance(claimed, ClaimedRun) else claimed
+                level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has it
+                if log.isEnabledFor(level):
+                    log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
+                return result
+        finally:
+            with self._deliveries_lock:
+                self._deliveries[key] -= 1
+                if not self._deliveries[key]:
+                    del self._deliveries[key]
 
     def decide_claims(
         self, messages: Sequence[QueueMessage], changing: Collection[str] = ()
@@ -216,7 +229,8 @@ class Executor:
 
     def _decide_on(self, task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
         if self._holder is not None:
-            orphaned = on_orphaned_lease(task, dispatch, now, self._holder, self._engine.random)
+            runs_here = self._deliveries.get((dispatch.task_id, dispatch.execution_id), 0) > 1
+            orphaned = on_orphaned_lease(task, dispatch, now, self._holder, self._engine.random, runs_here=runs_here)
             if orphaned is not None:
                 return orphaned
         return on_dispatch(task, dispatch, now, token_hash, holder=self._holder)

@@ -54,9 +54,9 @@ class Shop(Protocol):
 class SqlalchemyShop:
     """A caller with a session."""
 
-    def __init__(self, engine: Engine, app: App) -> None:
+    def __init__(self, engine: Engine, app: App, *, notify: bool = False) -> None:
         self._engine = engine
-        self.outbox = SqlalchemyOutbox(engine, app)
+        self.outbox = SqlalchemyOutbox(engine, app, notify=notify)
 
     @contextmanager
     def begin(self) -> Iterator[Caller]:

@@ -25,6 +25,7 @@ from cloudsched.outbox.target import AppTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from sqlalchemy import Engine
@@ -77,6 +78,9 @@ class MortalDatabase:
             yield execute_alive
             self._life.step()
         self._life.step()
+
+    def connect(self) -> AbstractContextManager[Any]:
+        return self._inner.connect()
 
 
 class MortalTarget(AppTarget):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.outbox.entry import Action, Entry, State, new_row
 from cloudsched.outbox.handover import Handover
+from cloudsched.outbox.listener import Listener
 from cloudsched.outbox.relay import POLL, Relay
 from cloudsched.outbox.rows import Database, Rows
 from cloudsched.outbox.target import AppTarget, ClientTarget, Target, to_content
@@ -35,12 +36,15 @@ class Outbox:
         app: Checks tasks with its handlers before they are written, and takes them, unless there is a client.
         client: Takes the tasks through an API. Without an app, only their form is checked before.
         keep: How long rows are kept that were handed over.
+        notify: Whether a commit wakes the relays of all processes, in PostgreSQL.
 
     Raises:
         Misconfigured: There is neither an app nor a client.
     """
 
-    def __init__(self, database: Database, app: App | None, client: Client | None, keep: timedelta) -> None:
+    def __init__(
+        self, database: Database, app: App | None, client: Client | None, keep: timedelta, *, notify: bool
+    ) -> None:
         through_app = None if app is None else AppTarget(app)
         target: Target | None = through_app if client is None else ClientTarget(client, app)
         if target is None:
@@ -49,19 +53,23 @@ class Outbox:
         self._rows = Rows(database)
         self._handover = Handover(self._rows, target, keep)
         self._relays: set[Relay] = set()
+        self._database = database
+        self._notify = notify
 
     @contextmanager
     def relay(self, *, poll: timedelta = POLL) -> Iterator[Relay]:
         """Hand rows over in a thread of this process until the block ends; see `Relay`.
 
-        What this process commits is handed over at once, and what others commit within `poll`.
+        What this process commits is handed over at once, and what others commit within `poll`; with `notify`, that at
+        once, too.
         """
-        with Relay(self._handover, poll, self._give_back) as relay:
+        with ExitStack() as parts:
+            relay = parts.enter_context(Relay(self._handover, poll, self._give_back))
             self._relays.add(relay)
-            try:
-                yield relay
-            finally:
-                self._relays.discard(relay)
+            parts.callback(self._relays.discard, relay)
+            if self._notify and self._database.locks_rows:
+                parts.enter_context(Listener(self._database.connect, relay.wake))
+            yield relay
 
     def hand_over(self) -> int:
         """Hand over what is due now, here, and return how many rows were: for tests, and for a cron job."""

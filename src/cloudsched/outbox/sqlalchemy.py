@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.config.imports import require_extra
 from cloudsched.errors import Misconfigured
 from cloudsched.outbox.entry import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH
+from cloudsched.outbox.listener import NOTIFY
 from cloudsched.outbox.outbox import KEEP, Outbox
 from cloudsched.outbox.rows import can_lock_rows
 
@@ -80,12 +81,25 @@ _IS_WRITTEN: Final = "cloudsched.outbox"
 class OutboxRow:
     """A row, as a session writes it."""
 
+    notifies = False
+
     def __init__(self, **columns: object) -> None:
         for name, value in columns.items():
             setattr(self, name, value)
 
 
 registry(metadata=metadata).map_imperatively(OutboxRow, table)
+
+
+@event.listens_for(OutboxRow, "after_insert")
+def _notify_of_row(_mapper: object, connection: Connection, row: OutboxRow) -> None:
+    if row.notifies:
+        _notify(connection)
+
+
+def _notify(connection: Connection) -> None:
+    if can_lock_rows(connection.dialect.name):
+        connection.execute(text(NOTIFY))
 
 
 class SqlalchemyOutbox(Outbox):
@@ -96,6 +110,7 @@ class SqlalchemyOutbox(Outbox):
         app: As for `Outbox`.
         client: As for `Outbox`.
         keep: As for `Outbox`.
+        notify: As for `Outbox`.
 
     Attributes:
         metadata: Has the outbox's table.
@@ -107,13 +122,19 @@ class SqlalchemyOutbox(Outbox):
     metadata: Final = metadata
 
     def __init__(
-        self, engine: Engine, app: App | None = None, *, client: Client | None = None, keep: timedelta = KEEP
+        self,
+        engine: Engine,
+        app: App | None = None,
+        *,
+        client: Client | None = None,
+        keep: timedelta = KEEP,
+        notify: bool = False,
     ) -> None:
         if not isinstance(engine, Engine):
             raise Misconfigured(
                 "The outbox's relay is a thread: give it an engine of create_engine, beside your asynchronous one."
             )
-        super().__init__(_Database(engine), app, client, keep)
+        super().__init__(_Database(engine), app, client, keep, notify=notify)
         self._engine = engine
 
     def create_table(self) -> None:
@@ -149,9 +170,11 @@ class SqlalchemyOutbox(Outbox):
     def _write(self, session: Writer, row: dict[str, Any]) -> None:
         if isinstance(session, Connection):
             session.execute(insert(table).values(**row))
+            if self._notify:
+                _notify(session)
             return
         found = _unwrap(session)
-        found.add(OutboxRow(**row))
+        found.add(OutboxRow(**row, notifies=self._notify))
         found.info[_IS_WRITTEN] = True
         if not event.contains(found, "after_transaction_end", self._on_end):
             event.listen(found, "after_transaction_end", self._on_end)
@@ -191,3 +214,12 @@ class _Database:
                 return list(result) if result.returns_rows else []
 
             yield execute
+
+    @contextmanager
+    def connect(self) -> Iterator[Any]:
+        connection = self._engine.raw_connection()
+        connection.detach()
+        try:
+            yield connection.dbapi_connection
+        finally:
+            connection.close()

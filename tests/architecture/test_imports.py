@@ -39,7 +39,6 @@ EXCEPTIONS = {
     ("adapters/google/id_tokens", "cloudsched.config.settings.is_firebase_emulated"),
     ("local/examples", "cloudsched.App"),
     ("local/examples", "cloudsched.Context"),
-    ("local/import_errors", "cloudsched.errors"),
     *(
         ("emulator/http/listener", f"cloudsched.domain.local_requests.{name}")
         for name in ("find_detour", "find_foreign_name", "find_foreign_page", "is_loopback", "read_host_name")

@@ -18,8 +18,8 @@ LOCAL_TOOLS = {"aiohttp", "cheroot", "pygments", "pyyaml", "quickjs-ng", "rich",
 PYTEST_PLUGINS = {"emulator/pytest_plugin", "testing/pytest_plugin"}
 """Only pytest imports them."""
 FOR_WORKERS = re.compile(
-    r"client|worker|config/extras$|(__main__|cli/(__init__|apply|groups|instants|keys|log_output|main|outbox|reachability|signals|worker)"
-    r"|local/(__init__|app_loader|environment_file|import_errors|untrusted_text))$"
+    r"client|worker|config/imports$|(__main__|cli/(__init__|apply|instants|keys|log_output|main|outbox|signals|worker)"
+    r"|local/(__init__|app_loader|environment_file|untrusted_text))$"
 )
 FOR_AGENTS = re.compile(r"cli/(mcp$|agents/)")
 FOR_DEVELOPMENT = re.compile(r"cli/|dashboard/|local/|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")

@@ -18,6 +18,7 @@ ROOMS: Final = (
     "drafts",
     "engine",
     "local",
+    "outbox",
     "runtime",
     "worker",
 )

@@ -95,6 +95,8 @@ def test_a_user_has_all_tasks_planned_again_some_times_an_hour(world: World) -> 
     """By another zone or another calendar: each request made a task of the system that went through all of theirs."""
     ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": "UTC"})
     ask(world, "ada", "PUT", "/v1/calendars/mine", {"weekdays": ["MO"]})
+    follows = {"title": "T", "handler": "open", "schedule": "every day at 9", "timezone": "owner"}
+    assert ask(world, "ada", "POST", "/v1/tasks", follows)[0] == 201
 
     def change(who: str, number: int) -> int:
         if number % 2:
@@ -108,7 +110,12 @@ def test_a_user_has_all_tasks_planned_again_some_times_an_hour(world: World) -> 
     assert change("admin", 0) == 200
     zone = ask(world, "ada", "GET", "/v1/people/ada")[1]["timezone"]
     assert ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": zone, "name": "Ada"})[0] == 200
+    assert ask(world, "ada", "DELETE", "/v1/people/ada")[0] == 204
+    assert ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": "UTC"})[0] == 429, (
+        "who is new again is followed, too"
+    )
     world.sim.advance(timedelta(hours=1))
+    assert ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": "UTC"})[0] == 201
     assert [change("ada", number) for number in range(4)] == [200] * 4
 
 

@@ -181,13 +181,15 @@ class People:
 
         Tasks may also follow somebody who was deleted and is written again.
         """
-        revision = 0 if current is None else current.zone_revision
-        if current is not None and current.timezone != person.timezone:
+        if current is None:
+            revision = 0
+            is_followed = bool(self._records.list(CalendarLink, zone_key(person.id), limit=1))
+        else:
+            is_followed = current.timezone != person.timezone
+            revision = current.zone_revision + is_followed
+        if is_followed:
             if by.is_user:
                 count_replan(self._records, self._clock, person.id)
-            self._follow(person.id, revision + 1)
-            return person.model_copy(update={"zone_revision": revision + 1})
-        if current is None and self._records.list(CalendarLink, zone_key(person.id), limit=1):
             self._follow(person.id, revision)
         return person.model_copy(update={"zone_revision": revision})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 
 from cloudsched.adapters.firestore.values import decode, encode
+from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.json_limits import (
     MAX_CONTENT,
     MAX_DEPTH,
@@ -144,3 +146,18 @@ def test_the_size_of_a_result_is_counted_as_firestore_does(value: object, *, is_
     else:
         with pytest.raises(InvalidInput, match="as Firestore counts them"):
             require_content("content", value)
+
+
+@try_each(
+    "value, size",
+    [
+        *((None, 1), (True, 1), (7, 8), (1.5, 8), (datetime(2027, 1, 1, tzinfo=UTC), 8)),
+        *(("abc", 4), ("é", 3), ("\ud800", 4), (ExecutionStatus.SUCCEEDED, 10)),
+        *(({}, 0), ({"ab": 1}, 3 + 8), ({"a": {"é": None}}, 2 + 3 + 1)),
+        *(([], 0), ([1, "a", None], 8 + 2 + 1), ((1, False), 8 + 1), ([{"a": (1,)}], 2 + 8)),
+        *(([[1, 2], 3, "a"], len("[1,2]") + 8 + 2), ([(1, None), {}, True], len("[1,null]") + 1)),
+    ],
+)
+def test_a_value_has_the_size_that_firestore_counts(value: object, size: int) -> None:
+    """A text has its bytes and one more, a number or an instant 8, a list within a list the bytes of its JSON."""
+    assert stored_size(value) == size

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
@@ -136,6 +137,11 @@ def max_size(value: object) -> int:
     return max(json_size(value), stored_size(value))
 
 
+_NUMBERS: Final = frozenset({int, float})
+_LISTS: Final = (list, tuple)
+_NO_LISTS: Final = _NUMBERS | {str, bool, NoneType, dict}
+
+
 def stored_size(value: object) -> int:
     """Return how many bytes Firestore counts for a value (cloud.google.com/firestore/native/docs/storage-size).
 
@@ -143,22 +149,25 @@ def stored_size(value: object) -> int:
     """
     size, parts = 0, [value]
     while parts:
-        match parts.pop():
-            case None | bool():
-                size += 1
-            case str() as text:
-                size += 1 + (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))
-            case dict() as fields:
-                parts += fields
-                parts += fields.values()
-            case list() | tuple() as items:
-                for item in items:
-                    if isinstance(item, list | tuple):
-                        size += len(json.dumps(item, separators=(",", ":")))
-                    else:
-                        parts.append(item)
-            case _:  # a number, or an instant
-                size += 8
+        part = parts.pop()
+        if isinstance(part, str):
+            size += 1 + (len(part) if part.isascii() else len(part.encode("utf-8", "surrogatepass")))
+        elif type(part) in _NUMBERS:
+            size += 8
+        elif isinstance(part, dict):
+            parts += part
+            parts += part.values()
+        elif isinstance(part, _LISTS):
+            if _NO_LISTS.issuperset(map(type, part)):
+                parts += part
+                continue
+            for item in part:
+                if isinstance(item, _LISTS):
+                    size += len(json.dumps(item, separators=(",", ":")))
+                else:
+                    parts.append(item)
+        else:
+            size += 1 if part is None or isinstance(part, bool) else 8  # an instant
     return size
 
 

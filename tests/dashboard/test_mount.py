@@ -55,6 +55,7 @@ def test_no_page_leads_out_of_its_mount(api: Client, prefix: str) -> None:
     """Every link, file and form of every page stays below the prefix, and answers there."""
     page = Dashboard(api, place="a deployment", hosts=None)
     browser = Browser(DispatcherMiddleware(Response("elsewhere", status=418), {prefix: page}) if prefix else page)
+    asked = set[str]()
     for path in PAGES:
         url = f"{BASE}{prefix}/{path}"
         answer = browser.get(f"{prefix}/{path}", base_url=BASE)
@@ -62,7 +63,8 @@ def test_no_page_leads_out_of_its_mount(api: Client, prefix: str) -> None:
         for link in re.findall(r'(?:href|src|action|data-root)="([^"#]+)"', answer.text):
             target = urljoin(url, link.replace("&amp;", "&"))
             assert target.startswith(f"{BASE}{prefix}/"), (url, link)
-            if "/verbs/" not in target and not target.endswith("/bulk"):  # forms
+            if "/verbs/" not in target and not target.endswith("/bulk") and target not in asked:  # no forms
+                asked.add(target)
                 assert browser.get(target.removeprefix(BASE), base_url=BASE).status_code in {200, 404}
 
 

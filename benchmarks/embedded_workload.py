@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-RATE = 100
-"""Tasks per second in the part that measures lateness."""
+RATE, HIGH_RATE = 100, 1000
+"""Tasks per second in the parts that measure lateness."""
+WAIT_SECONDS, WAITING_FROM = 0.02, 1_000_000
+"""How long the handler of each task from that number on waits, as for an answer from elsewhere."""
 
 TRIAL_TASKS = 100
 """How many tasks, which never come due, are created first to estimate how long a creation takes."""
@@ -54,6 +56,8 @@ class BenchmarkRun:
         """Record that a task's handler was called; only the first call counts."""
         with self._lock:
             self._ran_at.setdefault(number, time.time())
+        if number >= WAITING_FROM:
+            time.sleep(WAIT_SECONDS)
 
     def run(self, contestant: Contestant) -> None:
         """Run a part, print its figures as JSON, and end the process as a kill would."""
@@ -78,20 +82,37 @@ class BenchmarkRun:
             os._exit(TOO_LATE)
         self._wait_for_runs(self.tasks)
         run = self.tasks / (max(self._ran_at.values()) - due_at)
-        self._ran_at.clear()
-        count = 10 * RATE
-        due_at = time.time() + max(5.0, LEAD_FACTOR * count * per_task)
-        for number in range(count):
-            contestant.create(self.tasks + number, due_at + number / RATE)
-        self._wait_for_runs(count)
-        lateness = sorted(at - due_at - (number - self.tasks) / RATE for number, at in self._ran_at.items())
+        lateness = self._measure_lateness(contestant, self.tasks, RATE, 10 * RATE, per_task)
+        high = self._measure_lateness(contestant, 2 * self.tasks, HIGH_RATE, 2 * HIGH_RATE, per_task)
         return {
             "created": created,
             "run": run,
             "late_p50": statistics.median(lateness),
             "late_p99": lateness[int(0.99 * len(lateness))],
             "late_max": lateness[-1],
+            "high_p99": high[int(0.99 * len(high))],
+            "waiting": self._measure_waiting(contestant, per_task),
         }
+
+    def _measure_lateness(
+        self, contestant: Contestant, first: int, rate: int, count: int, per_task: float
+    ) -> list[float]:
+        """Run tasks that come due one by one; return by how much each was late, in order."""
+        self._ran_at.clear()
+        due_at = time.time() + max(5.0, LEAD_FACTOR * count * per_task)
+        for number in range(count):
+            contestant.create(first + number, due_at + number / rate)
+        self._wait_for_runs(count)
+        return sorted(at - due_at - (number - first) / rate for number, at in self._ran_at.items())
+
+    def _measure_waiting(self, contestant: Contestant, per_task: float) -> float:
+        """Run tasks that are due at once, and whose handlers wait; return how many a second."""
+        self._ran_at.clear()
+        due_at = time.time() + max(5.0, LEAD_FACTOR * self.tasks * per_task)
+        for number in range(self.tasks):
+            contestant.create(WAITING_FROM + number, due_at)
+        self._wait_for_runs(self.tasks)
+        return self.tasks / (max(self._ran_at.values()) + WAIT_SECONDS - due_at)
 
     def _leave(self, contestant: Contestant) -> dict[str, float]:
         """Create the tasks, due when all of them exist, in a process that ends before that."""

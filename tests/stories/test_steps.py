@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.steps import CREATE, RUN, RUN_WITH_CONTEXT, count_all
 
-LIMITS = {CREATE: (148, 35), RUN: (249, 43), RUN_WITH_CONTEXT: (250, 43)}
+LIMITS = {CREATE: (150, 34), RUN: (258, 42), RUN_WITH_CONTEXT: (259, 42)}
 """The most calls, and the most files. Whoever needs more says why in the commit; whoever needs fewer lowers them."""
 
 

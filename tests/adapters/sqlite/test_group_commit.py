@@ -88,7 +88,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def run(group: GroupCommit, work: Callable[[sqlite3.Connection], int]) -> int:
     """Return what the work returned, or raise what it raised."""
-    unit = group.run(work)
+    (unit,) = group.run(work)
     if unit.error is not None:
         raise unit.error
     return unit.result or 0
@@ -99,7 +99,7 @@ def start_writers(group: GroupCommit, *works: Callable[[sqlite3.Connection], int
     answers: list[Any] = [None] * len(works)
 
     def write(place: int) -> None:
-        unit = group.run(works[place])
+        (unit,) = group.run(works[place])
         answers[place] = unit.failure or (unit.result if unit.error is None else type(unit.error))
 
     for place in range(len(works)):
@@ -276,7 +276,7 @@ def test_one_that_is_interrupted_while_it_commits_for_others_tells_them() -> Non
     wait_for(lambda: group.waiting == 1)
     answers: list[str | None] = []
     for number in (1, 2):
-        threading.Thread(target=lambda n=number: answers.append(group.run(insert(n)).failure), daemon=True).start()
+        threading.Thread(target=lambda n=number: answers.append(group.run(insert(n))[0].failure), daemon=True).start()
         wait_for(lambda expected=number + 1: group.waiting == expected)  # type: ignore[misc]  # its default
     blocked.release()
     assert interrupted.wait(PATIENCE)
@@ -331,7 +331,7 @@ def test_a_full_disk_fails_all_of_a_group_and_is_named() -> None:
     blocked, failures = Blocked(group), list[str | None]()
 
     def write(*numbers: int) -> None:
-        failures.append(group.run(insert(*numbers)).failure)
+        failures.append(group.run(insert(*numbers))[0].failure)
 
     threads = [threading.Thread(target=write, args=numbers) for numbers in ((1,), tuple(range(2, 5_000)))]
     for thread in threads:
@@ -350,14 +350,14 @@ def test_parts_of_one_writer_share_a_transaction_and_fail_alone() -> None:
     """It waits once for all of them. One that fails leaves nothing behind and the others as they are."""
     connection = Connection()
     group = open_group(connection)
-    units = group.run_all([insert(1), insert(2, 3, 1), insert(4)])
+    units = group.run(insert(1), insert(2, 3, 1), insert(4))
     assert [unit.result if unit.error is None else type(unit.error) for unit in units] == [
         *(1, sqlite3.IntegrityError, 4)
     ]
     assert all(unit.done and unit.failure is None for unit in units)
     assert connection.numbers() == {1, 4}
     assert connection.statements.count("COMMIT") == 1
-    assert group.run_all([]) == []
+    assert group.run() == []
 
 
 @pytest.mark.parametrize("most", [1, 3, 64])
@@ -370,7 +370,7 @@ def test_parts_of_one_writer_are_answered_with_those_of_others(most: int, monkey
 
     def write(first: int) -> None:
         for number in range(first, first + 100, 5):
-            units = group.run_all([insert(each) for each in range(number, number + 5)])
+            units = group.run(*[insert(each) for each in range(number, number + 5)])
             assert [unit.result for unit in units] == [*range(number, number + 5)]
             results.extend(unit.result for unit in units)
             results.append(run(group, insert(number + 5000)))
@@ -397,14 +397,14 @@ def test_a_writer_of_many_parts_that_is_interrupted_holds_up_nobody(monkeypatch:
 
     def write() -> None:
         with pytest.raises(KeyboardInterrupt):
-            group.run_all([interrupt, insert(1), insert(2), insert(3)])
+            group.run(interrupt, insert(1), insert(2), insert(3))
         is_over.set()
 
     is_over = threading.Event()
     threading.Thread(target=write, daemon=True).start()
     wait_for(lambda: group.waiting == 4)
     answers = list[int | None]()
-    threading.Thread(target=lambda: answers.append(group.run(insert(4)).result), daemon=True).start()
+    threading.Thread(target=lambda: answers.append(group.run(insert(4))[0].result), daemon=True).start()
     wait_for(lambda: group.waiting == 5)
     blocked.release()
     assert is_over.wait(PATIENCE)

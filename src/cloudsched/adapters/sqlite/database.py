@@ -102,12 +102,11 @@ class GroupCommit:
         """Count the writers that wait for a transaction, apart from those whose transaction is under way."""
         return len(self._waiting)
 
-    def run(self, work: Callable[[sqlite3.Connection], T]) -> WriteUnit[T]:
-        """Run `work` inside a transaction, perhaps in another thread; return it once that is on disk, or has failed."""
-        return self.run_all([work])[0]
+    def run(self, *works: Callable[[sqlite3.Connection], T]) -> list[WriteUnit[T]]:
+        """Run each of `works` inside a transaction, perhaps in another thread; return them once that has ended.
 
-    def run_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[WriteUnit[T]]:
-        """Run each of `works` as `run` does, which wait together. One that fails leaves the others as they are."""
+        What succeeded is on disk then. One that fails leaves the others as they are.
+        """
         units, leads = [WriteUnit(work) for work in works], False
         for unit in units:
             unit.turn.acquire()
@@ -254,9 +253,8 @@ class Database:
         Raises:
             StoreUnavailable: Another process kept the file locked for too long, or the disk failed.
         """
-        unit = self._commits.run(work)
-        error = self._find_error(unit)
-        if error is not None:
+        (unit,) = self._commits.run(work)
+        if (unit.error is not None or unit.failure is not None) and (error := self._find_error(unit)) is not None:
             raise error
         return cast("T", unit.result)
 
@@ -265,7 +263,7 @@ class Database:
 
         They are independent of each other, and wait for the disk together.
         """
-        units = self._commits.run_all(works)
+        units = self._commits.run(*works)
         return [self._find_error(unit) or cast("T", unit.result) for unit in units]
 
     def _find_error(self, unit: WriteUnit[Any]) -> Exception | None:

@@ -26,7 +26,6 @@ MODULES = {"threading", "asyncio", "futures", "loop", "_loop", "get_running_loop
 
 ONE_THING = {
     "adapters/delivery/smtp.py": "a timer, which ends a connection that takes too long, and only that",
-    "adapters/firestore/listener.py": "the stream of a worker, which polls as well where it ends",
     "adapters/firestore/shards.py": "queries, whose results are awaited",
     "adapters/language_model/transport.py": "calls of a model, whose results are awaited",
     "adapters/safe_http/session.py": "a timer, which ends a connection that takes too long, and only that",
@@ -47,8 +46,6 @@ ONE_THING = {
     "web/api/task_operations.py": "the creations of a batch, whose results are awaited",
     "web/async_app.py": "one method of the app, which is awaited",
     "worker/slot.py": "the call of a handler, and the wish to release it, which are awaited",
-    "worker/threads.py": "threads of a worker, which hand what a call raises to its caller",
-    "worker/worker.py": "the thread of a worker's calls, which hands what a call raises to its caller",
 }
 
 

@@ -7,6 +7,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.engine.durable.event_loop import LoopThread, Request
+from cloudsched.engine.ports.service_threads import ServiceThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,15 +52,17 @@ class ThreadPool:
             name = f"{self._name}-{self._threads}"
         self._requests.put(request)
         if is_short:
-            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            ServiceThread(name, self._serve_next).start()
 
-    def _serve(self) -> None:
-        while (request := self._requests.get()) is not None:
-            outcome = request.call()
-            with self._lock:  # before the answer, which may lead to the next request: this thread can serve that
-                self._unfinished -= 1
-            request.give(outcome)
-            del request, outcome
+    def _serve_next(self) -> float | None:
+        request = self._requests.get()
+        if request is None:
+            return None
+        outcome = request.call()
+        with self._lock:  # before the answer, which may lead to the next request: this thread can serve that
+            self._unfinished -= 1
+        request.give(outcome)
+        return 0.0
 
     def close(self) -> None:
         """End the threads, once what was submitted has been served."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
+from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import (
     Forbidden,
     InvalidInput,
@@ -51,7 +51,7 @@ class BackgroundCalls(Generic[T]):
             SimpleQueue()
         )  # its `put` is safe to call from a signal handler
         self._stops = 0
-        threading.Thread(target=self._run, name="worker-calls", daemon=True).start()
+        ServiceThread("worker-calls", self._run_next).start()
 
     def stop(self) -> None:
         """Wait at most `SHUTDOWN_WAIT_SECONDS` longer for a result; after a second call, not at all. Thread-safe."""
@@ -72,21 +72,21 @@ class BackgroundCalls(Generic[T]):
             deadline = time.monotonic() + SHUTDOWN_WAIT_SECONDS
         return None
 
-    def _run(self) -> None:
-        while True:
-            self._results.put(_capture(self._requests.get()))
+    def _run_next(self) -> float:
+        self._results.put(_capture(self._requests.get()))
+        return 0.0
 
 
 def _capture(function: Callable[[], T]) -> Callable[[], T]:
     """Run a function; return a function that returns its result, or raises its exception."""
     try:
         result = function()
-    except Exception as error:  # noqa: BLE001 - raised again where the result is read
+    except BaseException as error:  # noqa: BLE001 - raised again where the result is read, which would wait for ever
         return _make_raiser(error)
     return lambda: result
 
 
-def _make_raiser(error: Exception) -> Callable[[], NoReturn]:
+def _make_raiser(error: BaseException) -> Callable[[], NoReturn]:
     def raise_error() -> NoReturn:
         raise error
 

@@ -25,6 +25,7 @@ from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.queries import build_arrival_listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.shards import Shards
+from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class _ListenThread(AbstractContextManager[None]):
         notify: Callable[[], None],
         join_timeout: timedelta,
     ) -> None:
-        self._thread = threading.Thread(target=self._run, name="cloudsched-listener", daemon=True)
+        self._thread = ServiceThread("cloudsched-listener", self._run)
         self._rpc = calls
         self._make_request = make_request
         self._request = messages.ListenRequest()
@@ -176,6 +177,7 @@ class _ListenThread(AbstractContextManager[None]):
             self._has_ended.set()
             if self._stream is not None:
                 self._stream.cancel()
+        self._thread.stop()
         self._thread.join(self._join_timeout.total_seconds())
         self._rpc.close()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.steps import CREATE, RUN, RUN_WITH_CONTEXT, count_all
 
-LIMITS = {CREATE: (150, 34), RUN: (258, 42), RUN_WITH_CONTEXT: (259, 42)}
+LIMITS = {CREATE: (149, 34), RUN: (252, 42), RUN_WITH_CONTEXT: (253, 42)}
 """The most calls, and the most files. Whoever needs more says why in the commit; whoever needs fewer lowers them."""
 
 

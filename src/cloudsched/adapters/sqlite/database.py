@@ -284,7 +284,12 @@ class Database:
             if self._path is None:
                 with self._write_lock:
                     return self._writer.execute(statement, values).fetchall()
-            connection = self._take_reader()
+            if self._closed:
+                raise StoreUnavailable(self._name, "it was closed")
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._connect()
             try:
                 rows = connection.execute(statement, values).fetchall()
             except BaseException:
@@ -321,14 +326,6 @@ class Database:
             self._writer.close()
             while self._idle:
                 self._idle.pop().close()
-
-    def _take_reader(self) -> sqlite3.Connection:
-        if self._closed:
-            raise StoreUnavailable(self._name, "it was closed")
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(

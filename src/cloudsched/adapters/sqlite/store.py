@@ -131,24 +131,23 @@ class SqliteStore:
     def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
         prepared = _prepare(commit)
-        return self._keep(prepared, self._database.write(prepared.write))
+        committed = self._database.write(prepared.write)
+        for each in prepared.tasks:
+            body = each.body.encode()
+            self._known.keep(each.write.task, body, len(body))
+        return committed
 
     def commit_many(self, commits: Sequence[Commit]) -> Sequence[VersionedTask | Exception]:
         """Make commits that are independent of each other, and wait for the disk once."""
         prepared = [_try_to_prepare(each) for each in commits]
         written = iter(self._database.write_all([each.write for each in prepared if isinstance(each, _Prepared)]))
-        return [each if isinstance(each, Exception) else self._keep_written(each, next(written)) for each in prepared]
-
-    def _keep_written(self, prepared: _Prepared, written: int | Exception) -> VersionedTask | Exception:
-        return written if isinstance(written, Exception) else self._keep(prepared, written)
-
-    def _keep(self, prepared: _Prepared, version: int) -> VersionedTask:
-        """Return the task of a commit that took effect, and keep what it has written."""
-        for each in prepared.tasks:
-            body = each.body.encode()
-            self._known.keep(each.write.task, body, len(body))
-        task = prepared.commit.task
-        return VersionedTask(task, TaskVersion(version, prepared.tasks[0].offer, task))
+        results = [each if isinstance(each, Exception) else next(written) for each in prepared]
+        for each, result in zip(prepared, results, strict=True):
+            if isinstance(each, _Prepared) and not isinstance(result, Exception):
+                for row in each.tasks:
+                    body = row.body.encode()
+                    self._known.keep(row.write.task, body, len(body))
+        return results
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key; an empty one if there is none."""
@@ -335,8 +334,8 @@ class _Prepared:
     records: Mapping[str, Sequence[Row]]
     """The rows of each statement."""
 
-    def write(self, connection: sqlite3.Connection) -> int:
-        """Write it, and return the new version of its task."""
+    def write(self, connection: sqlite3.Connection) -> VersionedTask:
+        """Write it, and return its task with the new version."""
         version, *_ = [write_task(connection, each) for each in self.tasks]
         if self.commit.lock is not None:
             write_lock(connection, self.commit.lock)
@@ -345,7 +344,8 @@ class _Prepared:
         for statement, rows in self.records.items():
             if rows:
                 connection.executemany(statement, rows)
-        return version
+        task = self.commit.task
+        return VersionedTask(task, TaskVersion(version, self.tasks[0].offer, task))
 
 
 def _prepare(commit: Commit) -> _Prepared:

@@ -68,23 +68,18 @@ class AttemptEnd:
     ) -> None:
         self._services = services
         self._run = run
-        self._report = report
+        self.report = report
         self._journal = journal
         self._follow_ups: FollowUps | None = None
         self._has_decided = False
 
     @property
-    def report(self) -> AttemptReport:
-        """The handler's report."""
-        return self._report
-
-    @property
     def is_plain(self) -> bool:
         """Return whether nothing comes with it but the end of a run that succeeded, and that has no journal."""
-        outcome, run = self._report.outcome, self._run
+        outcome, run = self.report.outcome, self._run
         if not isinstance(outcome, Done) or outcome.then or run.lock_key is not None:
             return False
-        return not (run.steps or self._report.entries or self._journal)
+        return not (run.steps or self.report.entries or self._journal)
 
     def decide(self, task: Task, base: VersionedTask) -> Commit | None:
         """Return what to commit; None if the lease is no longer held.
@@ -94,7 +89,7 @@ class AttemptEnd:
         Raises:
             InvalidInput: A follow-up is refused.
         """
-        engine, report, run = self._services.engine, self._report, task.find_run(self._run.execution_id)
+        engine, report, run = self._services.engine, self.report, task.find_run(self._run.execution_id)
         is_repeat, self._has_decided = self._has_decided, True
         if run is None or self._run.lease is None:
             return None
@@ -137,7 +132,7 @@ class AttemptEnd:
 
         None if that is unknown: their parent checks when it runs.
         """
-        outcome = self._report.outcome
+        outcome = self.report.outcome
         if isinstance(outcome, Suspend) and outcome.calls:
             with suppress(StoreUnavailable):
                 return self._services.child_tasks.calls_in_progress(task.id, run.execution_id, outcome.calls)
@@ -150,18 +145,18 @@ class AttemptEnd:
         """
         ids = {"taskId": task_id, "executionId": self._run.execution_id}
         log.error("The result was rejected", exc_info=error, extra={"action": "result_rejected", **ids})
-        outcome = self._report.outcome
+        outcome = self.report.outcome
         is_refused = isinstance(outcome, Done) and outcome.then != () and error.field.startswith("then.")
         what = (
             "Its follow-ups are refused" if is_refused else f"The store rejected the outcome {type(outcome).__name__}"
         )
         failure = Fail(truncate_text(f"{what}: {error}"))
-        return self._with_report(replace(self._report, outcome=failure, error=None, notices=(), progress=()))
+        return self._with_report(replace(self.report, outcome=failure, error=None, notices=(), progress=()))
 
     def to_suspension(self, error: BlobsUnavailable) -> AttemptEnd:
         """Return the end as a suspension until later, since the blob store has no room for the steps now."""
         outcome = Suspend(str(error), self._services.engine.clock.now() + OUTAGE_PAUSE)
-        return self._with_report(replace(self._report, outcome=outcome, error=None))
+        return self._with_report(replace(self.report, outcome=outcome, error=None))
 
     def _with_report(self, report: AttemptReport) -> AttemptEnd:
         return AttemptEnd(self._services, self._run, report, self._journal)

@@ -211,17 +211,11 @@ def log_commit(commit: Commit) -> None:
 
 
 def _count(commit: Commit, before: Task) -> Commit:
-    """Return the commit with what it costs counted in its task, whose runs fit."""
-    task = fit_runs(commit.task) if commit.task.runs else commit.task
-    counted = _count_usage(task, commit, before)
-    return commit if counted is commit.task else commit.having(task=counted)
-
-
-def _count_usage(task: Task, commit: Commit, before: Task) -> Task:
-    """Return the task with what its commit costs counted; new tasks count for themselves.
+    """Return the commit with what it costs counted in its task, whose runs fit; new tasks count for themselves.
 
     A claim by a dispatch is counted by the commit that ends its lease, so that a claim alone need not write the sums.
     """
+    task = fit_runs(commit.task) if commit.task.runs else commit.task
     writes, deletes = commit.count_writes(new_tasks=False)
     was_leased, is_leased = (
         sum([run.lease is not None and run.lease.worker is None for run in each.runs]) for each in (before, task)
@@ -236,6 +230,6 @@ def _count_usage(task: Task, commit: Commit, before: Task) -> Task:
     if ended := sum([each.status.is_final and each.started_at is not None for each in commit.executions]):
         estimated = {"queries": before.query_per_execution, "tokens": before.tokens_per_execution}
         used |= {"executions": ended, **{f"estimated_{name}": ended * each for name, each in estimated.items()}}
-    if not any(used.values()):
-        return task
-    return task.model_copy(update={"usage": add_usage(task.usage, task.handler, task.updated_at, used)})
+    if any(used.values()):
+        task = task.model_copy(update={"usage": add_usage(task.usage, task.handler, task.updated_at, used)})
+    return commit if task is commit.task else commit.having(task=task)

@@ -31,8 +31,12 @@ def find_binaries() -> Path | None:
 
 
 @contextmanager
-def run_server() -> Iterator[str]:
-    """Run a server, and yield its address as ``host:port``; skip where there is none, but fail in CI."""
+def run_server(*, synced: bool = False) -> Iterator[str]:
+    """Run a server, and yield its address as ``host:port``; skip where there is none, but fail in CI.
+
+    Args:
+        synced: Whether each commit is on the disk before it is answered, which tests do without.
+    """
     binaries = find_binaries()
     if binaries is None:
         missing = "No PostgreSQL: on Debian, apt install postgresql."
@@ -47,7 +51,8 @@ def run_server() -> Iterator[str]:
         make = [str(binaries / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
         subprocess.run(make, user=user, cwd=folder, check=True, capture_output=True)  # noqa: S603 - ours
         port = _find_port()
-        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": folder, "fsync": "off", "port": port}
+        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": folder, "port": port}
+        options |= {"fsync": "on" if synced else "off"}
         command = [str(binaries / "postgres"), "-D", str(data)]
         command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         with (

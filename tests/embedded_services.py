@@ -41,7 +41,7 @@ SETTINGS = """
 from pathlib import Path
 
 BASE_DIR = Path(__file__).parents[1]
-INSTALLED_APPS = []
+INSTALLED_APPS, MIDDLEWARE = [], ["django.middleware.common.CommonMiddleware"]
 ROOT_URLCONF, ALLOWED_HOSTS, SECRET_KEY, DEBUG = "project.urls", ["127.0.0.1"], "of a test", True
 WSGI_APPLICATION = "service.service"
 CLOUDSCHED_PAGE = True

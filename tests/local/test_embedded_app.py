@@ -16,7 +16,7 @@ from tests.harness import wait_until
 from werkzeug.test import Client
 
 import cloudsched
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context, Settings, TaskStatus
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
 
@@ -194,6 +194,8 @@ def test_another_process_takes_over_when_the_one_that_runs_dies(app: App, ran: l
             assert not scheduler.is_running
             app.create(id="b", handler="note")
             assert other.stdout.readline() == "runs\n"
+            ended = [TaskStatus.COMPLETED] * 2
+            wait_until(lambda: [app.get(each).status for each in "ab"] == ended, "the results of both are stored")
             app.create(id="c", handler="note", schedule="in 3 seconds")
             other.kill()
             wait_until(lambda: scheduler.is_running, "it has taken over")

@@ -32,6 +32,8 @@ MAX_TEXT: Final = 2_000_000
 """How many characters of iCalendar are read."""
 YEARS_AHEAD: Final = 10
 """How far ahead an event that recurs is followed."""
+_RECURRING: Final = frozenset({"RRULE", "RDATE", "EXRULE", "EXDATE"})
+"""What an event has that may take place more than once, or not at all."""
 
 
 def read_ics_days(text: str, today: date) -> list[tuple[date, date, str]]:
@@ -78,9 +80,12 @@ class _Series(NamedTuple):
     """What some occurrences are instead."""
 
     def iter_days(self, first: int, last: int) -> Iterator[_Days]:
-        """Yield the days of its occurrences: of those that recur, from the first day to the last."""
+        """Yield the days of its occurrences: of what recurs, those from the first day to the last."""
         for event in self.events:
-            yield from self._iter_recurring(event, first, last)
+            if self.changes or not _RECURRING.isdisjoint(event.properties):
+                yield from self._iter_recurring(event, first, last)
+            elif not event.is_cancelled:
+                yield self._take(event, event.start.instant_on(event.clock), event.clock)
         for change in self.changes:
             if not change.is_cancelled:
                 yield self._take(change, change.start.instant_on(change.clock), change.clock)
@@ -171,6 +176,9 @@ def _group(events: Iterable[Event]) -> Iterator[_Series]:
         if "DTSTART" in event.properties or "RECURRENCE-ID" in event.properties:
             by_uid[event.text("UID") or f" {number}"].append(event)
     for some in by_uid.values():
+        if len(some) == 1 and "RECURRENCE-ID" not in some[0].properties:
+            yield _Series(some, ())
+            continue
         changes: dict[Time, Event] = {}
         whole = list[Event]()
         for event in sorted(some, key=lambda each: each.sequence):

@@ -27,8 +27,6 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from icalendar.parser import Contentline
-
 MAX_EVENTS: Final = 5_000
 """How many events and rules a file may have."""
 MAX_DATES: Final = 10_000
@@ -53,6 +51,9 @@ _MAX_PARAMETERS: Final = 100
 """How many parameters a line may have; those that RFC 5545 names for a date are two."""
 _MAX_UNUSUAL: Final = 200_000
 """How many characters of lines with unusual parameters are read: the package looks at each of them several times."""
+_FOLD: Final = re.compile(r"(?<![\r\n])\r*\n(?:\r?\n)*[ \t]")
+"""What makes one line of two; of several ends of lines in a row, the search begins at the first alone."""
+_NEW_LINE: Final = re.compile(r"\r?\n")
 _PARAMETER = r';([A-Za-z-]+)=(?:([\w./+-]+)|"([\w ./+-]+)")'
 _USUAL: Final = re.compile(rf"[A-Za-z-]+((?:{_PARAMETER})*):(.*)", re.DOTALL)
 """A line that needs no package to be read: each parameter has one value, and nothing in it is escaped."""
@@ -145,9 +146,12 @@ class Event:
 
     def times(self, name: str) -> list[tuple[Time, Length | None]]:
         """Return the times of a property; of periods, with their lengths."""
+        found = self.properties.get(name)
+        if not found:
+            return []
         return [
             self._parse_time(value.strip(), each.parameters.get("TZID"))
-            for each in self.properties.get(name, ())
+            for each in found
             for value in each.value.split(",")
             if value.strip()
         ]
@@ -200,12 +204,8 @@ def iter_files(text: str) -> Iterator[list[Event]]:
     Raises:
         InvalidInput: A line or a value cannot be read, there are too many events, or the text is cut off.
     """
-    from icalendar.parser import Contentlines  # noqa: PLC0415 - slow to import, and few processes read calendars
-
-    text = text.removeprefix(_BYTE_ORDER_MARK)
-    lines: list[Contentline] = Contentlines.from_ical(text)  # type: ignore[no-untyped-call]  # as most of it
     file, has_calendar = _File(), False
-    for line in lines:
+    for line in _NEW_LINE.split(_FOLD.sub("", text.removeprefix(_BYTE_ORDER_MARK))):
         name = line.partition(":")[0].partition(";")[0].strip().upper()
         if name in {"BEGIN", "END"}:
             component = line.partition(":")[2].strip().upper()
@@ -247,7 +247,7 @@ class _File:
                 return not self.path
         return False
 
-    def add(self, name: str, line: Contentline) -> None:
+    def add(self, name: str, line: str) -> None:
         """Add a line to the component that it is in."""
         if self.path == _ZONE and name == "TZID":
             self._tzid = self._parse(line).value.strip()
@@ -258,7 +258,7 @@ class _File:
             elif name in {"RDATE", "EXDATE"}:
                 self._count_dates(line.count(",") + 1)
 
-    def _parse(self, line: Contentline) -> Property:
+    def _parse(self, line: str) -> Property:
         if line.count(";", 0, line.find(":")) > _MAX_PARAMETERS:  # each is searched for in all of the line
             raise InvalidInput("ics", f"has more than {_MAX_PARAMETERS} parameters in {line[:40]!r}", "Give fewer.")
         found = parse_usual(line)
@@ -313,9 +313,11 @@ def parse_usual(line: str) -> Property | None:
     )
 
 
-def _parse_line(line: Contentline) -> Property:
+def _parse_line(line: str) -> Property:
+    from icalendar.parser import Contentline  # noqa: PLC0415 - slow to import, and few lines need it
+
     try:
-        _, parameters, value = line.parts()
+        _, parameters, value = Contentline(line).parts()  # type: ignore[no-untyped-call]  # as most of it
     except ValueError as error:
         raise InvalidInput("ics", f"has the line {line[:40]!r}, which cannot be read", "Write NAME:value.") from error
     return Property(

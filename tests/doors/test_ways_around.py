@@ -122,6 +122,7 @@ def test_a_user_has_all_tasks_planned_again_some_times_an_hour(world: World) -> 
 REFUSED: dict[str, dict[str, Any]] = {
     "nobody's zone is known": {"timezone": "owner"},
     "one of two calendars is unknown": {"schedule": {**DAILY, "calendars": [{"id": "mine"}, {"id": "none"}]}},
+    "no day is left": {"schedule": {"rrule": "FREQ=WEEKLY;BYDAY=MO", "timezone": "UTC", "calendars": [{"id": "mine"}]}},
     "there is no room for a task that follows": {"timezone": "owner"},
     "there is no room for a task with a calendar": {"schedule": {**DAILY, "calendars": [{"id": "mine"}]}},
 }

@@ -111,7 +111,7 @@ class Scheduler:
         draft = self._validate(draft, by)
         depends = draft.schedule is not None and (draft.schedule.calendars or draft.schedule.follows_owner)
         started = self._engine.clock.now() if depends else None
-        draft = self._resolve_new(draft, refusal, by) if depends else draft
+        draft = self._resolve_new(draft, refusal, by, lead) if depends else draft
         is_limited = by.has_quotas and refusal is None
         origin = {"request_fingerprint": request_fingerprint, "defined_by": by.author}
         origin |= {} if mark is None else mark.fields(None)
@@ -152,17 +152,28 @@ class Scheduler:
         task, is_new = compare_and_set(f"task {draft.id} or another of its owner's", make, store)
         return task if started is None else self._follow_changes(task, started), is_new
 
-    def _resolve_new(self, draft: TaskDraft, refusal: QuotaExceeded | None, by: Authority) -> TaskDraft:
-        """Resolve the draft of a creation, if there is room: the links that are written for it count in no quota.
+    def _resolve_new(
+        self, draft: TaskDraft, refusal: QuotaExceeded | None, by: Authority, lead: timedelta | None
+    ) -> TaskDraft:
+        """Resolve the draft of a creation that will not be refused: the links written for it count in no quota.
 
         Raises:
-            InvalidSchedule: It names what there is not.
+            InvalidInput: It names what there is not, or never runs on the days that are left.
             QuotaExceeded: The user has reached a limit, and no task has the draft's id.
         """
-        quota = self._engine.quotas.check(draft.owner) if by.has_quotas and refusal is None else None
-        full = refusal if quota is None else quota.refusal
-        if full is not None and (draft.id is None or self._engine.store.load(draft.id) is None):
-            raise full
+        try:
+            quota = self._engine.quotas.check(draft.owner) if by.has_quotas and refusal is None else None
+            if full := refusal if quota is None else quota.refusal:
+                raise full
+            if by.has_quotas and draft.schedule is not None:
+                from cloudsched.engine.tasks.owner_zones import resolve_for_owner  # noqa: PLC0415 - few schedules do
+
+                schedule = resolve_for_owner(self._engine.store.records, draft.schedule, draft.owner)
+                least = self._engine.settings.minimum_lead if lead is None else lead
+                new_task(draft.model_copy(update={"schedule": schedule}), self._engine.clock.now(), least)
+        except (InvalidInput, QuotaExceeded):
+            if draft.id is None or self._engine.store.load(draft.id) is None:
+                raise
         return self._resolve(draft, None)
 
     def find_repeated(

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.invariants_runs import InvariantViolated
 
+from cloudsched.engine.execution.executor import WorkInProgress
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -69,10 +71,10 @@ class Restarts:
 
     def _name(self) -> None:
         self._lives += 1
-        deliveries = dict[tuple[str, str], int]()
+        in_progress = WorkInProgress()
         for app in self._world.apps[:3]:
             app.container.executor._holder = app.container.sweeper._holder = f"life {self._lives}"  # noqa: SLF001 - a new life of it
-            app.container.executor._deliveries = deliveries  # noqa: SLF001 - they are one process
+            app.container.executor.in_progress = in_progress  # they are one process
 
     def has_ended(self, lease: Lease) -> bool:
         """Return whether the life of the server that held a lease has ended."""

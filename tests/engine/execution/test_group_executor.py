@@ -221,6 +221,62 @@ def test_an_end_that_meets_a_change_is_stored_all_the_same(machine: Machine) -> 
     assert sorted(machine.called) == ["a", "a", "b", "b"]
 
 
+@pytest.mark.parametrize("handler", ["work", "blink"])
+def test_another_dispatch_of_a_run_leaves_it_alone(machine: Machine, handler: str) -> None:
+    """Claimed, called, or ended and not stored yet: the process works on it, so its lease is not one that was lost."""
+    executor = machine.app.container.executor
+    executor._holder = "this life"  # noqa: SLF001 - as serve's
+    machine.add("a", handler=handler, retry=RetryPolicy(max_retries=3))
+    machine.clock.move_to(NOW + HOUR)
+    (due,) = machine.take_due()
+
+    def deliver_again(_: object = None) -> None:
+        machine.app.deliver(due.body, due.token)
+
+    machine.during = deliver_again if handler == "work" else lambda _: None  # a quick one is claimed with its result
+    (call,), _ = machine.executor.commit([due], [])
+    if handler == "work":
+        deliver_again()
+    end = call()
+    assert end is not None
+    if handler == "work":
+        deliver_again()
+    assert machine.executor.commit([], [end])[1] == [None]
+    deliver_again()
+    assert machine.called == ["a"]
+    assert machine.records("a") == ["SUCCEEDED"]
+    assert not executor.in_progress.is_busy
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("The store", "it is down"), MemoryError()], ids=["down", "memory"])
+def test_work_that_was_given_up_is_no_longer_in_progress(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Whichever commit fails: its dispatches are delivered again, and what they claimed is not taken to be running."""
+    machine.add("a")
+    machine.clock.move_to(NOW + HOUR)
+    due = machine.take_due()
+    executor = machine.app.container.executor
+
+    def fail(_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as broken:
+        broken.setattr(machine.store, "commit_many", fail)
+        with pytest.raises(type(error)):
+            machine.executor.commit(due, [])
+    assert not executor.in_progress.is_busy
+    (call,), _ = machine.executor.commit(due, [])
+    end = call()
+    assert end is not None
+    assert executor.in_progress.is_busy
+    with monkeypatch.context() as broken:
+        broken.setattr(machine.store, "commit_many", fail)
+        with pytest.raises(type(error)):
+            machine.executor.commit([], [end])
+    assert not executor.in_progress.is_busy
+
+
 def test_what_the_store_does_not_take_is_delivered_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler is not called before its claim is stored; the others do not notice."""
     for each in ("a", "b"):

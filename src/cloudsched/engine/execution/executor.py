@@ -88,8 +88,46 @@ MAX_QUICK_LATENESS = timedelta(minutes=1)
 only attempts that were claimed are counted."""
 
 
+class WorkInProgress:
+    """The executions that a process works on: from before it looks at a dispatch until it is done with it.
+
+    An attempt that this process claimed, and that nobody here works on, has lost its result: it is over.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], int] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether the process works on anything."""
+        return bool(self._counts)
+
+    def begin(self, dispatch: Dispatch) -> None:
+        """Note that a dispatch is worked on."""
+        key = dispatch.task_id, dispatch.execution_id
+        with self._lock:
+            self._counts[key] = self._counts.get(key, 0) + 1
+
+    def end(self, dispatch: Dispatch) -> None:
+        """Note that this work on a dispatch is done, or given up."""
+        key = dispatch.task_id, dispatch.execution_id
+        with self._lock:
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                del self._counts[key]
+
+    def is_shared(self, dispatch: Dispatch) -> bool:
+        """Return whether the execution is worked on elsewhere in this process, beside the work that asks."""
+        return self._counts.get((dispatch.task_id, dispatch.execution_id), 0) > 1
+
+
 class Executor:
-    """Runs each attempt that is dispatched once, however often its dispatch is delivered."""
+    """Runs each attempt that is dispatched once, however often its dispatch is delivered.
+
+    Attributes:
+        in_progress: What this process works on.
+    """
 
     def __init__(
         self,
@@ -107,9 +145,7 @@ class Executor:
         self._tracer = tracer
         self._checks_clock = checks_clock
         self._holder = holder
-        self._deliveries: dict[tuple[str, str], int] = {}
-        """How many deliveries of an execution this process works on, by its task and itself."""
-        self._deliveries_lock = threading.Lock()
+        self.in_progress = WorkInProgress()
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; return once its result is stored.
@@ -128,9 +164,7 @@ class Executor:
             "executionId": dispatch.execution_id,
             "attempt": dispatch.attempt,
         }
-        key = dispatch.task_id, dispatch.execution_id
-        with self._deliveries_lock:
-            self._deliveries[key] = self._deliveries.get(key, 0) + 1
+        self.in_progress.begin(dispatch)
         try:
             with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
                 with limit_search(DISPATCH_STEPS):
@@ -141,15 +175,12 @@ class Executor:
                     log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
                 return result
         finally:
-            with self._deliveries_lock:
-                self._deliveries[key] -= 1
-                if not self._deliveries[key]:
-                    del self._deliveries[key]
+            self.in_progress.end(dispatch)
 
     def decide_claims(
         self, messages: Sequence[QueueMessage], changing: Collection[str] = ()
     ) -> list[PlannedRun | None]:
-        """Return the runs that some dispatches begin, decided on one read of their tasks.
+        """Return the runs that some dispatches begin, decided on one read of their tasks: they are `in_progress` then.
 
         None is for a dispatch that is to be delivered alone: nothing is to be called for it now, its claim needs more
         than a plain commit (`Committer.is_plain`), it is no dispatch of a task, or its task is among those that are
@@ -173,10 +204,16 @@ class Executor:
             return None
 
     def _try_to_plan(self, dispatch: Dispatch, stored: VersionedTask | None) -> PlannedRun | None:
+        planned = None
+        self.in_progress.begin(dispatch)
         try:
-            return None if stored is None else self._plan(dispatch, stored)
+            planned = None if stored is None else self._plan(dispatch, stored)
         except Exception:  # noqa: BLE001 - raised again where it is delivered alone, and keeps no other from running
-            return None
+            planned = None
+        finally:
+            if planned is None:
+                self.in_progress.end(dispatch)
+        return planned
 
     def _plan(self, dispatch: Dispatch, stored: VersionedTask) -> PlannedRun | None:
         now = self._engine.clock.now()
@@ -229,7 +266,7 @@ class Executor:
 
     def _decide_on(self, task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
         if self._holder is not None:
-            runs_here = self._deliveries.get((dispatch.task_id, dispatch.execution_id), 0) > 1
+            runs_here = self.in_progress.is_shared(dispatch)
             orphaned = on_orphaned_lease(task, dispatch, now, self._holder, self._engine.random, runs_here=runs_here)
             if orphaned is not None:
                 return orphaned

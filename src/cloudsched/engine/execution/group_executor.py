@@ -69,6 +69,7 @@ class GroupExecutor:
     ) -> None:
         self._engine = engine
         self._executor = executor
+        self._in_progress = executor.in_progress
         self._attempt_runner = attempt_runner
         self._tracer = tracer
         self._deliver = deliver
@@ -85,9 +86,15 @@ class GroupExecutor:
         Raises:
             StoreUnavailable: The tasks could not be read. Nothing was committed.
         """
-        planned = self._executor.decide_claims(messages, {each.dispatch.task_id for each in ends})
-        claims = [each.claim for each in planned if each is not None and each.claim is not None]
-        results = iter(self._engine.committer.commit_many([*claims, *(each.commit for each in ends)]))
+        planned: Sequence[PlannedRun | None] = ()
+        try:
+            planned = self._executor.decide_claims(messages, {each.dispatch.task_id for each in ends})
+            claims = [each.claim for each in planned if each is not None and each.claim is not None]
+            results = iter(self._engine.committer.commit_many([*claims, *(each.commit for each in ends)]))
+        except BaseException:  # all of them are delivered again
+            for each in (*filter(None, planned), *ends):
+                self._in_progress.end(each.dispatch)
+            raise
         calls = [
             self._to_call(message, each, None if each is None or each.claim is None else next(results))
             for message, each in zip(messages, planned, strict=True)
@@ -100,6 +107,8 @@ class GroupExecutor:
         if planned is not None and isinstance(result, Committed) and result.commit.run is not None:
             claimed = ClaimedRun(self._engine, result.stored, result.commit.run)
             return partial(self._run, planned.dispatch, claimed, result.commit)
+        if planned is not None:
+            self._in_progress.end(planned.dispatch)
         if isinstance(result, Unavailable):
             return partial(_raise, result)
         return partial(self._deliver_alone, message)
@@ -108,7 +117,16 @@ class GroupExecutor:
         self._deliver(message.body, message.token)
 
     def _run(self, dispatch: Dispatch, claimed_run: ClaimedRun, claim: Commit | None) -> EndedRun | None:
-        """Run a claimed attempt; return its end if others can be committed with it."""
+        """Run a claimed attempt; return its end if others can be committed with it: then it is still in progress."""
+        ended = None
+        try:
+            ended = self._try_to_run(dispatch, claimed_run, claim)
+        finally:
+            if ended is None:
+                self._in_progress.end(dispatch)
+        return ended
+
+    def _try_to_run(self, dispatch: Dispatch, claimed_run: ClaimedRun, claim: Commit | None) -> EndedRun | None:
         ids: dict[str, str | int] = {
             "taskId": dispatch.task_id,
             "executionId": dispatch.execution_id,
@@ -147,15 +165,23 @@ class GroupExecutor:
 
     def _follow(self, ended: EndedRun, result: Committed | Exception) -> Call | None:
         """Do what follows from an end that is committed, and return what is left to do."""
-        if isinstance(result, Unavailable):
-            return partial(_raise, result)
-        if isinstance(result, Exception):
-            return partial(ended.context.run, self._finish_alone, ended.dispatch, ended.run, ended.end)
+        if isinstance(result, Exception) and not isinstance(result, Unavailable):
+            return partial(ended.context.run, self._finish_conflicting, ended)
         try:
+            if isinstance(result, Exception):
+                return partial(_raise, result)
             ended.context.run(self._accept, ended, result)
         except Exception as error:  # noqa: BLE001 - one must not keep the others from what follows
             return partial(_raise, error)
+        finally:
+            self._in_progress.end(ended.dispatch)
         return None
+
+    def _finish_conflicting(self, ended: EndedRun) -> None:
+        try:
+            self._finish_alone(ended.dispatch, ended.run, ended.end)
+        finally:
+            self._in_progress.end(ended.dispatch)
 
     def _accept(self, ended: EndedRun, committed: Committed) -> None:
         log_commit(committed.commit)

@@ -193,6 +193,8 @@ class PullInvariants:
             is_known = other is not taken and other.since <= self._came[name]
             if not is_known or not _matches(wanted, other.task) or _has_expired(other.task, other.run, now):
                 continue
+            if self._is_lock_taken(other.task):  # the same poll makes it wait for the lock, after its claims
+                continue
             ranks = (other.task.priority.rank, taken.task.priority.rank)
             is_before = ranks[0] < ranks[1] if name in self._in_a_crowd else other.offer.order < taken.offer.order
             if is_before:
@@ -330,11 +332,13 @@ class PullInvariants:
                     self._check_lock_wait(task, where)
 
     def _check_lock_wait(self, task: Task, where: str) -> None:
+        if not self._is_lock_taken(task) and self.lock_free_since(task.lock_key) < self._world.now - LATE:
+            self._fail(f"W8: {where} waits for {task.lock_key!r}, which is free")
+
+    def _is_lock_taken(self, task: Task) -> bool:
         lock = self._world.real_store.load_lock(task.lock_key).lock if task.lock_key else None
         holders = [one for one in lock.holders if one.until > self._world.now] if lock else []
-        is_free = len(holders) < task.lock_limit
-        if is_free and self.lock_free_since(task.lock_key) < self._world.now - LATE:
-            self._fail(f"W8: {where} waits for a lock that is free: {lock}")
+        return len(holders) >= task.lock_limit
 
 
 def _matches(wanted: WorkerFilter, task: Task) -> bool:

@@ -61,6 +61,8 @@ class Groups:
         mine = _Waiting(world.current, task_id, what)
         self._add(app, [mine])
         while not mine.is_over:
+            if mine in self._waiting.get(app, []):
+                self._begin_group(app)  # if the one that was to commit this has crashed before it began
             world.yield_control()
         if mine.failure is not None:
             raise mine.failure
@@ -68,6 +70,10 @@ class Groups:
 
     def _add(self, app: App, waiting: list[_Waiting]) -> None:
         self._waiting.setdefault(app, []).extend(waiting)
+        self._begin_group(app)
+
+    def _begin_group(self, app: App) -> None:
+        """Let a process commit for those that wait, unless there is one."""
         if self._next.get(app) not in self._world.processes:
             self._next[app] = self._world.create_process("group", app, partial(self._commit, app))
 

@@ -39,7 +39,7 @@ from tests.simulation.invariants_follow_ups import FollowUpInvariants
 from tests.simulation.invariants_journals import JournalInvariants
 from tests.simulation.invariants_journeys import JourneyInvariants
 from tests.simulation.invariants_pull import PullInvariants
-from tests.simulation.invariants_runs import RunInvariants
+from tests.simulation.invariants_runs import InvariantViolated, RunInvariants
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -65,6 +65,8 @@ START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
 SECRET = "the-secret-of-this-world-0123456789"  # noqa: S105 - it guards nothing but this test
 _MINUTE = timedelta(minutes=1)
 _TICK = timedelta(microseconds=1)
+_MAX_STEPS = 1_000_000
+"""A hundred times as many as a history takes."""
 _NAMES_STAY_TAKEN = (timedelta(hours=1), timedelta(days=1), timedelta(days=9))
 """How long a dispatch's name stays taken after it: Google's pages have said all of these."""
 _PACES: tuple[dict[str, Any], ...] = ({}, {}, {"replays_each_step": True}, {"time_limit": _MINUTE})
@@ -106,6 +108,8 @@ class Process:
 
 class World:
     """One history: generated from a seed, run once, and checked against the invariants throughout and at its end."""
+
+    _steps = 0
 
     def __init__(self, seed: int, fault_profile: FaultProfile) -> None:
         self.seed = seed
@@ -288,6 +292,9 @@ class World:
         return any(task.pending_records and task.deleted_at is None for task in self.tasks())
 
     def _step(self, end: datetime) -> None:
+        self._steps += 1
+        if self._steps > _MAX_STEPS:
+            raise InvariantViolated(f"the history stands still: {[each.name for each in self.processes]}")
         waiting = self.model.wake_at()
         awake = self._runnable_processes()
         choices: list[tuple[float, Callable[[], None]]] = []

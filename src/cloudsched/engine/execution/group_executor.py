@@ -92,8 +92,9 @@ class GroupExecutor:
             claims = [each.claim for each in planned if each is not None and each.claim is not None]
             results = iter(self._engine.committer.commit_many([*claims, *(each.commit for each in ends)]))
         except BaseException:  # all of them are delivered again
-            for each in (*filter(None, planned), *ends):
-                self._in_progress.end(each.dispatch)
+            given_up = [each.dispatch for each in planned if each is not None] + [each.dispatch for each in ends]
+            for dispatch in given_up:
+                self._in_progress.end(dispatch)
             raise
         calls = [
             self._to_call(message, each, None if each is None or each.claim is None else next(results))

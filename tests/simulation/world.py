@@ -274,6 +274,8 @@ class World:
                 self.workers.notify()
             settled = self.faults_end_at + timedelta(hours=3)
             if self.fault_profile.has_channels:
+                while any(each.name.startswith("client") for each in self.processes):
+                    self._step(settled)  # they may still create a task
                 cancel_all(self)  # so that nothing new is delivered while the rest is
                 settled += timedelta(days=3)
             last = settled + timedelta(minutes=5)

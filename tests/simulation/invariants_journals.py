@@ -166,6 +166,7 @@ class JournalInvariants:
                 self._check_suspension(known, after, run)
             elif not (old and old.lease and old.lease.token_hash == run.lease.token_hash):
                 known.holder = self._world.current
+                known.told = (0, set())  # a worker elsewhere that ends this attempt has been told nothing
 
     def _check_entries(
         self, before: Task | None, after: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]

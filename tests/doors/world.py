@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -270,7 +271,8 @@ class World:
         self.sim.advance(timedelta(0))
         tasks = self.app.tasks(TaskQuery(), limit=100).items
         shown = [self._show(each) for each in tasks if each.handler != BATCH_CHANGE_HANDLER]
-        return (*sorted(json.dumps(each, sort_keys=True, default=str) for each in shown), *self._look_at_records())
+        told = sorted(_CHANGE_ID.sub("", json.dumps(each, sort_keys=True, default=str)) for each in shown)
+        return (*told, *self._look_at_records())
 
     def read(self) -> tuple[Any, ...]:
         """Return all that is stored, as it is, once nothing is due."""
@@ -300,6 +302,8 @@ class World:
         return tuple(sorted(found))
 
 
+_CHANGE_ID = re.compile(r'-[0-9a-f]{16}(?=")')
+"""What a change of a calendar is called by, which is drawn."""
 _VOLATILE: Final = frozenset({"id", "createdAt", "updatedAt", "fetchedAt", "webhookSecrets", "verification", "sentAt"})
 _SHOWN: Final = (
     *("owner", "title", "handler", "payload", "status", "priority", "pull", "lockKey", "lockScope", "children"),

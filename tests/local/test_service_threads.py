@@ -73,6 +73,16 @@ def killer(monkeypatch: pytest.MonkeyPatch) -> Killer:
     return found
 
 
+@pytest.fixture(autouse=True)
+def others() -> set[threading.Thread]:
+    """The threads of other services, which other tests have in this process."""
+    return {*threading.enumerate()}
+
+
+def find_threads(others: set[threading.Thread], name: str) -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.startswith(name) and each not in others]
+
+
 @pytest.fixture
 def ran() -> list[str]:
     return []
@@ -98,12 +108,11 @@ def run_task(url: str, task_id: str) -> None:
     assert request(url, "POST", f"/v1/tasks/{task_id}/trigger").status == 200
 
 
-def test_a_new_thread_of_a_service_has_its_test_here(tmp_path: Path) -> None:
+def test_a_new_thread_of_a_service_has_its_test_here(tmp_path: Path, others: set[threading.Thread]) -> None:
     """Who adds a thread to a service adds it to what is killed in this file."""
-    before = {*threading.enumerate()}
     with run_service(App(), Settings(access=Access(open=True)), data=tmp_path, threads=1) as service:
         assert request(service.url, "GET", "/healthz").status == 200
-        found = {*threading.enumerate()} - before
+        found = {*threading.enumerate()} - others
     assert {re.sub(r"(Thread)-\d+( \(_worker\))?", r"\1", each.name) for each in found} == {
         *READ_THE_CLOCK,
         WORKER,
@@ -119,12 +128,12 @@ def test_a_new_thread_of_a_service_has_its_test_here(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("name", READ_THE_CLOCK)
 def test_a_thread_goes_on_and_tells_while_it_does_not(
-    url: str, ran: list[str], killer: Killer, name: str, error: BaseException
+    url: str, ran: list[str], killer: Killer, name: str, error: BaseException, others: set[threading.Thread]
 ) -> None:
     """While a thread fails, /readyz and /healthz name it and its error; afterwards it works, and nothing is named."""
     run_task(url, "before")
     wait_until(lambda: ran == ["before"], "the service works")
-    (thread,) = [each for each in threading.enumerate() if each.name == name]
+    (thread,) = find_threads(others, name)
     killer.error, killer.victims = error, frozenset({name})
     wait_until(lambda: request(url, "GET", "/readyz").status == 503, "it is told")
     told = request(url, "GET", "/readyz").body["detail"]
@@ -156,18 +165,20 @@ def test_the_web_server_outlives_its_threads(url: str, monkeypatch: pytest.Monke
         assert request(url, "GET", "/healthz").status == 200
 
 
-def test_the_web_server_outlives_the_thread_that_accepts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_web_server_outlives_the_thread_that_accepts(
+    url: str, monkeypatch: pytest.MonkeyPatch, others: set[threading.Thread]
+) -> None:
     """What makes cheroot's loop end, which it survives by itself unless it is an exit, begins it again."""
     left, run = [SystemExit(1)], ConnectionManager._run  # type: ignore[attr-defined]  # noqa: SLF001 - from inside
+    (selector,) = find_threads(others, "cloudsched-web-server")
+    server = selector.turn.__self__._server  # type: ignore[attr-defined]  # noqa: SLF001 - the same
 
     def fail(manager: ConnectionManager, seconds: float) -> None:
-        if left:
+        if left and manager is server._connections:  # noqa: SLF001 - the same
             raise left.pop()
         run(manager, seconds)
 
     monkeypatch.setattr(ConnectionManager, "_run", fail)
-    (selector,) = [each for each in threading.enumerate() if each.name == "cloudsched-web-server"]
-    server = selector.turn.__self__._server  # type: ignore[attr-defined]  # noqa: SLF001 - the same
     server._connections.stop()  # noqa: SLF001 - the same
     wait_until(lambda: not left, "its loop has ended")
     server._connections._stop_requested = False  # noqa: SLF001 - the same
@@ -184,14 +195,16 @@ def test_a_request_that_exits_ends_no_thread(monkeypatch: pytest.MonkeyPatch, ur
     assert not service_threads.find_faults()
 
 
-def test_whichever_worker_of_a_queue_fails_all_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whichever_worker_of_a_queue_fails_all_is_delivered(
+    monkeypatch: pytest.MonkeyPatch, others: set[threading.Thread]
+) -> None:
     """Also if it was the one that watches the time for the others, which wait for it."""
     monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 0.01)
     monkeypatch.setattr(service_threads, "MAX_PAUSE", 0.01)
     killer, delivered = Killer(), set[bytes]()
     monkeypatch.setattr(SystemClock, "now", killer.now)
     with InProcessDispatcher(SystemClock(), lambda body, _: delivered.add(body), workers=4) as queue:
-        threads = [each for each in threading.enumerate() if each.name.startswith("cloudsched-worker-")]
+        threads = find_threads(others, "cloudsched-worker-")
         killer.victims = frozenset(each.name for each in threads)
         for number in range(20):
             at = datetime.now(UTC)

@@ -245,7 +245,7 @@ def test_another_dispatch_of_a_run_leaves_it_alone(machine: Machine, handler: st
     deliver_again()
     assert machine.called == ["a"]
     assert machine.records("a") == ["SUCCEEDED"]
-    assert not executor.in_progress.is_busy
+    assert not executor.in_progress._counts  # noqa: SLF001 - from inside
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("The store", "it is down"), MemoryError()], ids=["down", "memory"])
@@ -265,16 +265,16 @@ def test_work_that_was_given_up_is_no_longer_in_progress(
         broken.setattr(machine.store, "commit_many", fail)
         with pytest.raises(type(error)):
             machine.executor.commit(due, [])
-    assert not executor.in_progress.is_busy
+    assert not executor.in_progress._counts  # noqa: SLF001 - from inside
     (call,), _ = machine.executor.commit(due, [])
     end = call()
     assert end is not None
-    assert executor.in_progress.is_busy
+    assert executor.in_progress._counts  # noqa: SLF001 - from inside
     with monkeypatch.context() as broken:
         broken.setattr(machine.store, "commit_many", fail)
         with pytest.raises(type(error)):
             machine.executor.commit([], [end])
-    assert not executor.in_progress.is_busy
+    assert not executor.in_progress._counts  # noqa: SLF001 - from inside
 
 
 def test_what_the_store_does_not_take_is_delivered_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,11 +98,6 @@ class WorkInProgress:
         self._counts: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()
 
-    @property
-    def is_busy(self) -> bool:
-        """Return whether the process works on anything."""
-        return bool(self._counts)
-
     def begin(self, dispatch: Dispatch) -> None:
         """Note that a dispatch is worked on."""
         key = dispatch.task_id, dispatch.execution_id

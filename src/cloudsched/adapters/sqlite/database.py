@@ -10,6 +10,7 @@ has one connection for everything.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
 import time
@@ -200,6 +201,9 @@ _FREE_SHARE = 4
 _RETURNED_PAGES = 500
 """How many pages it gives back at once, so that no writer waits long."""
 _PAGE_COUNTS = ("page_count", "freelist_count")
+_SIZES = ("page_count", "page_size")
+_ROOM_FOR_COPIES = 3
+"""A file is copied only where there is room for so many of it: the copy, the log of it, and what comes meanwhile."""
 _INCREMENTAL = 2
 """SQLite's mode in which a file gives pages back when it is told to."""
 
@@ -377,10 +381,12 @@ class Database:
         if self._writer.execute("PRAGMA auto_vacuum").fetchone() == (_INCREMENTAL,):
             return
         self._writer.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
-        if self._writer.execute("PRAGMA page_count").fetchone() == (0,):
+        (pages,), (page_size,) = (self._writer.execute(f"PRAGMA {each}").fetchone() for each in _SIZES)
+        free = shutil.disk_usage(self._path.parent).free if self._path else 0
+        if not pages or free < _ROOM_FOR_COPIES * pages * page_size:
             return
         self._writer.execute("PRAGMA busy_timeout = 0")
-        with suppress(sqlite3.Error):  # the disk has no room for a copy, or another process is using the file
+        with suppress(sqlite3.Error):  # another process is writing
             self._writer.execute("VACUUM")
         self._writer.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000:.0f}")
 

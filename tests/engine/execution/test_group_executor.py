@@ -113,8 +113,10 @@ class Machine:
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
+    """A machine that has given up or finished, at the end of the test, all that it has begun."""
     made = Machine()
     yield made
+    assert not made.app.container.executor.in_progress._counts  # noqa: SLF001 - from inside
     made.store.close()
 
 

@@ -22,6 +22,7 @@ from collections import Counter, deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import QueueMessage
 
 PACKAGE = str(Path(cloudsched.__file__).parent)
-_START = datetime(2027, 1, 1, tzinfo=UTC)
+_STARTS = (datetime(2027, 1, 1, tzinfo=UTC) + number * timedelta(days=100) for number in count())
+"""Each count has its own dates: a process keeps names of those that it has met, and a real run meets new ones."""
 _WARM_UP = 5
 CREATE, RUN, RUN_WITH_CONTEXT = "a creation", "a dispatch", "a dispatch, with the context"
 
@@ -117,7 +119,7 @@ def count_all(folder: Path) -> dict[str, Steps]:
 
 
 def _count_all(folder: Path) -> dict[str, Steps]:
-    clock, queue = ManualClock(_START), Queue()
+    clock, queue = ManualClock(next(_STARTS)), Queue()
     app = App(
         Settings(secret="a secret of this benchmark"),
         store=SqliteStore(folder / "tasks.db"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.steps import CREATE, RUN, RUN_WITH_CONTEXT, count_all
 
-LIMITS = {CREATE: (149, 34), RUN: (252, 42), RUN_WITH_CONTEXT: (253, 42)}
+LIMITS = {CREATE: (149, 34), RUN: (254, 42), RUN_WITH_CONTEXT: (255, 42)}
 """The most calls, and the most files. Whoever needs more says why in the commit; whoever needs fewer lowers them."""
 
 
@@ -28,9 +28,9 @@ def test_the_page_of_benchmarks_says_the_same() -> None:
 
 
 def test_steps_are_counted_alike_each_time(tmp_path: Path) -> None:
-    """The same code takes the same steps, in another folder; only the first time it fills what a process keeps."""
-    _first, second, third = (count_all(_make(tmp_path / name)) for name in ("first", "second", "third"))
-    assert second == third
+    """The same code takes the same steps, in another folder too, whether or not its process has counted before."""
+    counts = [count_all(_make(tmp_path / name)) for name in ("first", "second", "third")]
+    assert counts[0] == counts[1] == counts[2]
 
 
 def _make(folder: Path) -> Path:

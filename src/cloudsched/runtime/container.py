@@ -438,6 +438,7 @@ class Container:
     def executor(self) -> Executor:
         """Runs due tasks when their dispatches are delivered."""
         checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
+        seconds = self._monotonic or (None if isinstance(self.clock, ManualClock) else time.monotonic)
         return Executor(
             self.engine,
             self.attempt_runner,
@@ -445,6 +446,7 @@ class Container:
             self.tracer,
             checks_clock=checks_clock,
             holder=self._holder,
+            seconds=None if self._holder is None else seconds,
         )
 
     @lazy_property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
+from cloudsched.adapters.clocks import ManualClock
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
@@ -33,6 +34,8 @@ class Server:
         self.runs: list[str] = []
         self.crashes = 1
         """How many more attempts end their process."""
+        self.seconds = 0.0
+        """What the clock shows that nobody sets."""
         self.app.handler("work", expected_duration=HOUR, retry=RetryPolicy.build(jitter=0.0))(self.work)
         self.app.handler("steps", expected_duration=HOUR)(self.take_steps)
         self.app.handler("remind")(lambda: "plants")
@@ -46,7 +49,7 @@ class Server:
         before = self.app.container
         self.app.container = type(before)(
             before.registry, before.settings, store=before.store, dispatcher=before.dispatcher, clock=before.clock,
-            holder=name,
+            holder=name, monotonic=lambda: self.seconds,
         )  # fmt: skip
         recipients = before.recipients
         self.app.container.replace(senders={"EMAIL": self}, recipients=recipients)
@@ -198,3 +201,29 @@ def test_a_paused_or_ended_tasks_attempt_is_closed_and_not_repeated(server: Serv
     server.app.resume("paused")
     server.sim.advance(timedelta(0))
     assert server.statuses("paused") == [ExecutionStatus.SUCCEEDED]
+
+
+@pytest.mark.parametrize(("passed", "runs"), [(timedelta(0), ["t 1"]), (HOUR * 3, ["t 1", "t 2"])])
+def test_a_handlers_time_is_not_over_because_the_clock_was_set_forward(
+    server: Server, passed: timedelta, runs: list[str]
+) -> None:
+    """A dispatch that finds its lease lapsed asks the clock that nobody sets; a handler that hangs is given up."""
+    server.crashes = 0
+    server.create()
+    [message] = server.sim.queue.pending()
+    clock = server.app.container.clock
+
+    def end() -> str:
+        if server.runs == ["t 1"]:
+            assert isinstance(clock, ManualClock)
+            clock.move_to(clock.now() + 3 * HOUR)
+            server.seconds += passed.total_seconds()
+            server.app.deliver(message.body, message.token)
+        return "done"
+
+    server.end = end  # type: ignore[method-assign]
+    server.sim.advance(timedelta(0))
+    assert server.runs == runs
+    assert server.statuses() == [ExecutionStatus.SUCCEEDED]
+    (record,) = server.app.executions("t").items
+    assert len(record.attempts) == len(runs)

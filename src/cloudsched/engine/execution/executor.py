@@ -40,9 +40,10 @@ from cloudsched.engine.ports.store import Commit, Committed
 from cloudsched.errors import ClockSkewed, InvalidInput, NotAllowed, Unauthenticated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
+    from cloudsched.domain.documents.execution import Lease
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.dispatch.signing_keys import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
@@ -92,10 +93,16 @@ class WorkInProgress:
     """The executions that a process works on: from before it looks at a dispatch until it is done with it.
 
     An attempt that this process claimed, and that nobody here works on, has lost its result: it is over.
+
+    Args:
+        seconds: Returns the seconds of a clock that nobody sets, for `time_left`; None where a lease is not judged by
+            it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: Callable[[], float] | None = None) -> None:
         self._counts: dict[tuple[str, str], int] = {}
+        self._begun: dict[tuple[str, str], float] = {}
+        self._seconds = seconds
         self._lock = threading.Lock()
 
     def begin(self, dispatch: Dispatch) -> None:
@@ -103,6 +110,8 @@ class WorkInProgress:
         key = dispatch.task_id, dispatch.execution_id
         with self._lock:
             self._counts[key] = self._counts.get(key, 0) + 1
+            if self._seconds is not None:
+                self._begun.setdefault(key, self._seconds())
 
     def end(self, dispatch: Dispatch) -> None:
         """Note that this work on a dispatch is done, or given up."""
@@ -111,10 +120,21 @@ class WorkInProgress:
             self._counts[key] -= 1
             if not self._counts[key]:
                 del self._counts[key]
+                self._begun.pop(key, None)
 
     def is_shared(self, dispatch: Dispatch) -> bool:
         """Return whether the execution is worked on elsewhere in this process, beside the work that asks."""
         return self._counts.get((dispatch.task_id, dispatch.execution_id), 0) > 1
+
+    def time_left(self, dispatch: Dispatch, lease: Lease) -> timedelta:
+        """Return how long a lease of this process still lasts, however its machine's clock was set meanwhile.
+
+        A clock that was set forward, or a machine that slept, has taken none of its time from the handler.
+        """
+        begun = self._begun.get((dispatch.task_id, dispatch.execution_id))
+        if begun is None or self._seconds is None:
+            return timedelta(0)
+        return lease.until - lease.started_at - timedelta(seconds=self._seconds() - begun)
 
 
 class Executor:
@@ -133,6 +153,7 @@ class Executor:
         *,
         checks_clock: bool = False,
         holder: str | None = None,
+        seconds: Callable[[], float] | None = None,
     ) -> None:
         self._engine = engine
         self._attempt_runner = attempt_runner
@@ -140,7 +161,7 @@ class Executor:
         self._tracer = tracer
         self._checks_clock = checks_clock
         self._holder = holder
-        self.in_progress = WorkInProgress()
+        self.in_progress = WorkInProgress(seconds)
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; return once its result is stored.
@@ -265,7 +286,16 @@ class Executor:
             orphaned = on_orphaned_lease(task, dispatch, now, self._holder, self._engine.random, runs_here=runs_here)
             if orphaned is not None:
                 return orphaned
+            if runs_here and (left := self._left_of_lapsed(task, dispatch, now)) > timedelta(0):
+                return Hop(now + left, "its handler runs here, and has time left: the clock was set forward")
         return on_dispatch(task, dispatch, now, token_hash, holder=self._holder)
+
+    def _left_of_lapsed(self, task: Task, dispatch: Dispatch, now: datetime) -> timedelta:
+        """Return how long an attempt that runs here still has, though its lease has lapsed by the clock."""
+        run = task.find_run(dispatch.execution_id)
+        if run is None or run.lease is None or run.lease.holder != self._holder or run.lease.until > now:
+            return timedelta(0)
+        return self.in_progress.time_left(dispatch, run.lease)
 
     def _to_commit(
         self, dispatch: Dispatch, stored: VersionedTask, decision: Claim, now: datetime

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from cloudsched.engine.durable.calls import wait_for_results
+from cloudsched.engine.durable.not_a_value import NotAValue
 from cloudsched.errors import CallFailed
 
 if TYPE_CHECKING:
@@ -13,10 +14,9 @@ if TYPE_CHECKING:
 
 R_co = TypeVar("R_co", covariant=True)
 X = TypeVar("X")
-_HINT = "Use call.result() to get the result."
 
 
-class CallHandle(Generic[R_co]):
+class CallHandle(NotAValue, Generic[R_co]):
     """A call that a durable handler started: a separate task, which runs while the handler does other things.
 
     Pass it to `Context.gather`, get its `result`, or return it in place of its result. It can be stored in lists, sets
@@ -46,25 +46,14 @@ class CallHandle(Generic[R_co]):
     def __repr__(self) -> str:
         return f"<Call {self.number} of {self.handler!r}>"
 
+    def tell_misuse(self) -> str:
+        """Return what is wrong with using the handle as the result."""
+        return "A Call is not the result of the call. Use call.result() to get the result."
+
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"A Call has no attribute {name!r}. {_HINT}")
+        raise AttributeError(f"A Call has no attribute {name!r}. {self.tell_misuse()}")
 
     def __eq__(self, other: object) -> bool:
-        return self is other if isinstance(other, CallHandle) else self._raise_not_a_value()
+        return self is other if isinstance(other, CallHandle) else super().__eq__(other)
 
     __hash__ = object.__hash__
-
-    def _raise_not_a_value(self, *_: object) -> NoReturn:
-        raise TypeError(f"A Call is not the result of the call. {_HINT}")
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(f"A Call has no truth value: it is not the result of the call. {_HINT}")
-
-    def __str__(self) -> NoReturn:
-        raise TypeError(f"A Call cannot be converted to text: it is not the result of the call. {_HINT}")
-
-    def __format__(self, spec: str) -> NoReturn:
-        raise TypeError(f"A Call cannot be converted to text: it is not the result of the call. {_HINT}")
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise_not_a_value
-    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = __contains__ = __len__ = _raise_not_a_value

@@ -35,11 +35,13 @@ async def _run(handler: Handler, context: Context, payload: object, values: dict
         result = handler.function(*handler.build_arguments(async_context, payload), **values)
         while inspect.isawaitable(result):
             result = await result
+        async_context.check_complete()  # here, before an operation that is still in progress can end
     except BaseExceptionGroup as group:  # a TaskGroup wraps what is raised in it
         suspension = context.durable_run.suspension
         if suspension is not None and group.subgroup(Suspended) is not None:
             raise suspension from None
         async_context.check_refused(group)
         raise
-    async_context.check_complete()  # here, before an operation that is still in progress can end
+    finally:
+        async_context.close()
     return result

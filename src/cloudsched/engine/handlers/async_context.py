@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, overload
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, cast, overload
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.engine.durable.arguments import deadline, parse_wait
@@ -13,6 +13,7 @@ from cloudsched.engine.durable.call_handle import CallHandle, R_co, X
 from cloudsched.engine.durable.step_attempt import in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.timers import sleep_until
+from cloudsched.engine.handlers.operation import Operation
 from cloudsched.engine.handlers.typed_calls import AnyContext, C, R
 from cloudsched.errors import WorkflowError
 
@@ -34,6 +35,18 @@ if TYPE_CHECKING:
     from cloudsched.errors import CallFailed
 
 T = TypeVar("T")
+Method = TypeVar("Method", bound="Callable[..., Coroutine[Any, Any, Any]]")
+
+
+def _awaited(method: Method) -> Method:
+    """Let a method of the context return an `Operation`, which notices if nobody awaits it."""
+
+    @wraps(method)
+    def begin(self: AsyncContext, *args: Any, **kwargs: Any) -> Operation[Any]:
+        name = repr(args[0]) if args and isinstance(args[0], str) else "…" if args or kwargs else ""
+        return self._expect(f"ctx.{method.__name__}({name})", method(self, *args, **kwargs))
+
+    return cast("Method", begin)
 
 
 class AsyncContext(AnyContext):
@@ -56,6 +69,7 @@ class AsyncContext(AnyContext):
         self._blocking = blocking
         self._current: str | None = None
         self._refused: WorkflowError | None = None
+        self._expected: dict[int, Operation[Any]] = {}
         self.task: Task = context.task
         self.execution_id: str = context.execution_id
         self.scheduled_for: datetime = context.scheduled_for
@@ -85,6 +99,7 @@ class AsyncContext(AnyContext):
         timeout: timedelta | None = None,
         **kwargs: Any,
     ) -> T: ...
+    @_awaited
     async def step(
         self,
         name: str,
@@ -107,18 +122,21 @@ class AsyncContext(AnyContext):
     async def gather(self, *calls: AsyncCallHandle[T], return_failures: Literal[False] = False) -> list[T]: ...
     @overload
     async def gather(self, *calls: AsyncCallHandle[T], return_failures: bool) -> list[T | CallFailed]: ...
+    @_awaited
     async def gather(self, *calls: AsyncCallHandle[Any], return_failures: bool = False) -> list[Any]:
         """Wait until all calls have ended, and return their results in the order of the arguments; see `Context`."""
         return await self._durable(  # type: ignore[no-any-return] # what `Context.gather` returns
             "ctx.gather", partial(self._context.gather, *calls, return_failures=return_failures)
         )
 
+    @_awaited
     async def race(self, *calls: AsyncCallHandle[T], cancel_losers: bool = True) -> RaceResult[T, AsyncCallHandle[T]]:
         """Wait until the first of the calls has ended; return its result and which of them it was; see `Context`."""
         return await self._durable(  # type: ignore[no-any-return] # what `Context.race` returns
             "ctx.race", partial(self._context.race, *calls, cancel_losers=cancel_losers)
         )
 
+    @_awaited
     async def sleep(self, until: timedelta | datetime) -> None:
         """Wait for a duration, or until an aware instant, while no function runs; see `Context`."""
         instant = partial(deadline, parse_wait("until", until))
@@ -143,6 +161,7 @@ class AsyncContext(AnyContext):
         by: Sequence[str] = DEFAULT_SENDERS,
         with_sender: Literal[True],
     ) -> tuple[Any, EventSender]: ...
+    @_awaited
     async def wait_for(
         self,
         event: str,
@@ -156,10 +175,12 @@ class AsyncContext(AnyContext):
         request = partial(function, event, timeout, by=by, with_sender=with_sender)
         return await self._durable(f"ctx.wait_for({event!r})", request)
 
+    @_awaited
     async def progress(self, text: str) -> None:
         """Record how far the work is, and renew the lease; see `Context.progress`."""
         await self._request(partial(self._context.progress, text))
 
+    @_awaited
     async def heartbeat(self) -> bool:
         """Renew the lease; return False if the task was cancelled or the lease is lost; see `Context.heartbeat`."""
         return bool(await self._request(self._context.heartbeat))
@@ -240,14 +261,23 @@ class AsyncContext(AnyContext):
     # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
 
     def check_complete(self) -> None:
-        """Check that the handler, which has returned, left no operation unfinished, and ignored no refusal.
+        """Check that the handler, which has returned, awaited all it asked for, and ignored no refusal.
 
         Raises:
-            WorkflowError: It did.
+            WorkflowError: It did not.
         """
         self.check_refused()
+        for operation in self._expected.values():
+            raise WorkflowError(
+                f"The handler never awaited {operation.what}, so it did nothing. Write: await {operation.what}"
+            )
         if self._current is not None:
             raise WorkflowError(f"The handler returned while {self._current} was in progress: await it.")
+
+    def close(self) -> None:
+        """Give up what was never awaited: the handler has ended."""
+        for operation in self._expected.values():
+            operation.close()
 
     def check_refused(self, cause: BaseException | None = None) -> None:
         """Raise the refusal of an operation, if there was one, with what came of it as its cause."""
@@ -255,6 +285,15 @@ class AsyncContext(AnyContext):
             raise self._refused from cause
 
     # ── Internals ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _expect(self, what: str, coroutine: Coroutine[Any, Any, Any]) -> Operation[Any]:
+        """Return an operation that the handler is to await."""
+        operation = Operation(what, coroutine, self._begin)
+        self._expected[id(operation)] = operation
+        return operation
+
+    def _begin(self, operation: Operation[Any]) -> None:
+        self._expected.pop(id(operation), None)
 
     def _require_turn(self, what: str) -> None:
         """Check that no other durable operation is in progress: their order is the key of the journal."""

@@ -23,9 +23,9 @@ from coverage import Coverage, CoverageData
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
-MAP_VARIABLE = "CLOUDSCHED_MUTATION_MAP"
+MAP_VARIABLE = "CLOUDSCHED_TEST_MUTATION_MAP"
 """The folder to which a run that draws the map writes it."""
-TESTS_VARIABLE = "CLOUDSCHED_MUTATION_TESTS"
+TESTS_VARIABLE = "CLOUDSCHED_TEST_MUTATION_TESTS"
 """The file with the ids of the tests to run, as a JSON list; the others of the same files are left out."""
 _NO_TEST = ""
 

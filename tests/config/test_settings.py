@@ -61,6 +61,31 @@ def test_an_invalid_setting_is_refused(variable: str, value: str, says: str) -> 
     assert str(refused.value).startswith(f"{variable} {says}")
 
 
+@pytest.mark.parametrize(
+    ("variable", "says"),
+    [
+        ("CLOUDSCHED_RETENTION_DAY", "did you mean CLOUDSCHED_RETENTION_DAYS?"),
+        ("CLOUDSCHED_SMTPURL", "did you mean CLOUDSCHED_SMTP_URL?"),
+        ("CLOUDSCHED_STOER", "did you mean CLOUDSCHED_STORE?"),
+        ("CLOUDSCHED_COLOUR_OF_PAGE", "docs/reference/configuration.md lists them."),
+    ],
+)
+def test_a_misspelt_setting_is_refused(variable: str, says: str) -> None:
+    """It would be ignored, and nobody would notice before it matters. Its value may be a secret, and is not shown."""
+    with pytest.raises(Misconfigured) as raised:
+        Settings.from_environment({variable: "hunter2"})
+    assert f"{variable} is no setting of cloudsched: {says}" in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_variables_that_are_no_settings_are_left_alone() -> None:
+    """Those of commands and of tests, and what Kubernetes gives each pod beside a service of our name."""
+    commands, kubernetes = "URL KEY TOKEN COMPLETE TEST_RUN", "PORT PORT_8080_TCP PORT_8080_TCP_ADDR API_SERVICE_HOST"
+    others = f"{commands} {kubernetes} SERVICE_PORT_HTTP API_PORT_80_TCP_PROTO".split()
+    environment = {f"CLOUDSCHED_{name}": "x" for name in others} | {"CLOUDS": "x", "cloudsched_store": "x"}
+    assert Settings.from_environment(environment) == Settings()
+
+
 def test_networks_that_may_be_reached_are_kept() -> None:
     """In both families."""
     settings = Settings.from_environment({"CLOUDSCHED_REACHABLE": "10.1.0.0/16 fd00::/8"})

@@ -191,7 +191,7 @@ def test_a_persons_credential_opens_no_store(name: str, tmp_path: Path, monkeypa
     jobs = tmp_path / "jobs"
     jobs.write_text("0 9 * * * echo\n" if "crontab" in name else json.dumps([]))
     monkeypatch.chdir(tmp_path)
-    for variable in ("CLOUDSCHED_STORE", "CLOUDSCHED_DATA", "GOOGLE_CLOUD_PROJECT", "CLOUDSCHED_PROJECT"):
+    for variable in ("CLOUDSCHED_STORE", "CLOUDSCHED_DATA", "GOOGLE_CLOUD_PROJECT"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("CLOUDSCHED_URL", URL)
     monkeypatch.setenv("CLOUDSCHED_KEY", key_of("ada"))

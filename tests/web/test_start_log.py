@@ -33,7 +33,6 @@ def test_a_function_logs_its_time_zone_data_once(function: str) -> None:
         [sys.executable, "-c", PROGRAM, function],
         env={
             "K_SERVICE": "function",
-            "CLOUDSCHED_PROJECT": "demo",
             "CLOUDSCHED_SECRET": "s" * 16,
             "CLOUDSCHED_EXECUTOR_URL": "https://executor.example",
             "PYTHONPATH": ":".join(sys.path),

@@ -37,7 +37,7 @@ from cloudsched.config.variables import (
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 
@@ -76,6 +76,15 @@ EXECUTE_PATH = "/v1/tasks/execute"
 """The executor's path below its function's address."""
 
 
+_PREFIX = "CLOUDSCHED_"
+_OF_TESTS = "CLOUDSCHED_TEST_"
+_OF_COMMANDS = frozenset(
+    _PREFIX + name
+    for name in "COMMIT COMPLETE EMULATOR_KEY KEY MCP_BEARER PLATFORM_TOKEN REPOSITORY TOKEN URL".split()  # noqa: SIM905 - a word each
+)
+"""Variables that clients, commands and pipelines read: they are no settings of an app."""
+_OF_KUBERNETES = re.compile(r".*_(SERVICE_(HOST|PORT.*)|PORT(_[0-9]+_(TCP|UDP|SCTP).*)?)")
+"""What every pod beside a service finds, here of one that is called ``cloudsched`` or ``cloudsched-api``."""
 _DEMO_PROJECT = "demo-cloudsched"
 StoreKind = Literal["firestore", "sqlite"]
 _NO_STORE = (
@@ -346,10 +355,11 @@ class Settings:
         """Read the settings from environment variables.
 
         Raises:
-            Misconfigured: A variable cannot be understood. The message names it.
+            Misconfigured: A variable cannot be understood, or its name begins like one of ours and is none. The message
+                names it.
         """
         env = os.environ if environment is None else environment
-        return cls(
+        settings = cls(
             **read_settings(cls, env),
             access=Access.from_environment(env),
             sandbox=Sandbox.from_environment(env),
@@ -362,6 +372,8 @@ class Settings:
             service=env.get("K_SERVICE") or "cloudsched",
             service_version=env.get("K_REVISION", ""),
         )
+        _require_known(env, settings._to_variables())
+        return settings
 
     @property
     def allows_http(self) -> bool:
@@ -423,3 +435,16 @@ class Settings:
 def is_firebase_emulated() -> bool:
     """Return whether Google's library, which reads this variable itself, accepts unsigned tokens in this process."""
     return bool(os.environ.get("FIREBASE_AUTH_EMULATOR_HOST"))
+
+
+def _require_known(env: Mapping[str, str], known: Collection[str]) -> None:
+    """Check that no variable is a misspelt setting, which would be ignored for as long as nobody looks."""
+    ours = [name for name in env if name.startswith(_PREFIX) and name not in known]
+    for name in ours:
+        if name in _OF_COMMANDS or name.startswith(_OF_TESTS) or _OF_KUBERNETES.fullmatch(name):
+            continue
+        from difflib import get_close_matches  # noqa: PLC0415 - only where something is wrong
+
+        near = get_close_matches(name, known, n=1, cutoff=0.8)
+        hint = f"did you mean {near[0]}?" if near else "docs/reference/configuration.md lists them."
+        raise Misconfigured(f"{name} is no setting of cloudsched: {hint} Names that begin with {_PREFIX} are its own.")

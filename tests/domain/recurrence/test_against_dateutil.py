@@ -3,7 +3,7 @@
 dateutil is not compared where it is wrong: BYWEEKNO without BYDAY, from the end or beyond 51, weekdays with and
 without a number together, BYSETPOS in a week that DTSTART divides, and what is finer than a day near clock changes.
 
-``CLOUDSCHED_RECURRENCE_CASES`` sets how many random rules are compared.
+``CLOUDSCHED_TEST_RECURRENCE_CASES`` sets how many random rules are compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
-CASES = int(os.environ.get("CLOUDSCHED_RECURRENCE_CASES", "3000"))
+CASES = int(os.environ.get("CLOUDSCHED_TEST_RECURRENCE_CASES", "3000"))
 BATCHES = 20
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 COMPARED = 12

@@ -4,7 +4,7 @@ Where the search jumps, the reference tries every day of a period, every time of
 and applies the definition to each. It shares only the time zone data with the search. It covers what dateutil gets
 wrong, the policies for clock changes, SKIP, and rules finer than a day.
 
-``CLOUDSCHED_RECURRENCE_CASES`` sets how many random rules are compared.
+``CLOUDSCHED_TEST_RECURRENCE_CASES`` sets how many random rules are compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cloudsched.errors import InvalidSchedule
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-CASES = int(os.environ.get("CLOUDSCHED_RECURRENCE_CASES", "1500"))
+CASES = int(os.environ.get("CLOUDSCHED_TEST_RECURRENCE_CASES", "1500"))
 BATCHES = 20
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 SUB_DAILY = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}

@@ -68,6 +68,7 @@ BUCKET=""                        # a bucket that you create, for durable handler
 # Monitoring ----------------------------------------------------------------------------------------------------------
 MONITORING="on"                  # off: create no metrics, alert policies and dashboard; those that exist stay
 NOTIFICATION_CHANNELS=""         # whom alerts tell: "projects/P/notificationChannels/1 …", separated by spaces
+ALERT_DOLLARS_A_DAY=20           # an alert comes when what runs in five minutes would cost more than this in a day
 
 # Smoke test ----------------------------------------------------------------------------------------------------------
 SMOKE_HANDLER="remind"

@@ -91,6 +91,7 @@ else
 fi
 
 revoke_smoke_access
+[[ "$MODE" == dry-run ]] || warn_of_silence
 case "$MODE" in
   apply) log "" "Done: $CHANGES changes. The API is at ${SERVICE_URLS[api]}" ;;
   check)

@@ -25,6 +25,7 @@ load_configuration() {
   require_match MONITORING 'on|off' "it must be on or off"
   require_match NOTIFICATION_CHANNELS '(projects/[a-z0-9:.-]+/notificationChannels/[0-9]+( |$))*' \
     "it must be names such as projects/P/notificationChannels/1, separated by spaces"
+  require_match ALERT_DOLLARS_A_DAY '[1-9][0-9]{0,5}' "it must be a whole number of dollars"
   require_match RULES 'deploy|keep|replace' "it must be deploy, keep or replace"
   ((EXECUTE_TIMEOUT >= 15 && EXECUTE_TIMEOUT <= 1800)) ||
     die "EXECUTE_TIMEOUT is $EXECUTE_TIMEOUT; Cloud Tasks accepts 15 to 1800 seconds."

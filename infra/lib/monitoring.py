@@ -1,11 +1,11 @@
 # ruff: noqa: INP001 - a script among shell scripts, not a package
 """Print what monitoring.sh applies: the files in infra/monitoring/ with their placeholders filled in.
 
-Usage: monitoring.py render metric NAME                        one line each: key, digest, filter, description
-       monitoring.py render policy|dashboard NAME [CHANNEL…]   one line each: key, digest, JSON
+Usage: monitoring.py render metric NAME                  one line each: key, digest, file; a LogMetric is in the file
+       monitoring.py render policy|dashboard NAME DOLLARS [CHANNEL…]   one line each: key, digest, JSON
        monitoring.py find policy|dashboard NAME < a page of the API's list   one line each: key, digest, name, etag
 
-There are tabs between the columns.
+There are tabs between the columns. An alert comes when what runs costs more than DOLLARS a day.
 
 A policy and a dashboard carry their key and the digest of their file as labels; a metric, which has no labels, carries
 the digest at the end of its description.
@@ -20,6 +20,10 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "monitoring"
+BUILT = Path(__file__).parents[2] / "build/monitoring"
+"""Where the metrics' files are written: gcloud reads them, because its options know no labels."""
+RUNS_WINDOWS_A_DAY = 24 * 12
+"""How many of the alert's windows, which are five minutes, a day has."""
 LABELS = {"policy": "userLabels", "dashboard": "labels"}
 LISTS = {"policy": "alertPolicies", "dashboard": "dashboards"}
 
@@ -33,19 +37,54 @@ def read_files(kind: str) -> dict[str, Any]:
     return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
-def render(kind: str, name: str, channels: list[str]) -> None:
-    """Print each definition of the kind for the deployment `name`."""
+def fill(text: str, name: str, dollars: float) -> str:
+    """Put the deployment's values in place of a file's placeholders."""
+    table = json.loads((FOLDER.parent / "resources.json").read_text(encoding="utf-8"))
+    runs = max(1, round(dollars * 1e6 / table["dollarsPerMillionRuns"] / RUNS_WINDOWS_A_DAY))
+    for placeholder, value in (('"${RUNS}"', str(runs)), ("${DOLLARS}", f"{dollars:g}"), ("${NAME}", name)):
+        text = text.replace(placeholder, value)
+    return text
+
+
+def digest(definition: dict[str, Any]) -> str:
+    """Return a short hash of what is applied."""
+    return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def to_log_metric(name: str, key: str, metric: dict[str, Any]) -> dict[str, Any]:
+    """Return a metric as Cloud Logging's API has it."""
+    labels = metric.get("labels", {})
+    descriptor: dict[str, Any] = {"metricKind": "DELTA", "valueType": "INT64"}
+    if labels:
+        descriptor["labels"] = [{"key": label, "valueType": "STRING"} for label in labels]
+    made = {"name": f"{name}-{key}", "filter": metric["filter"], "metricDescriptor": descriptor}
+    if labels:
+        made["labelExtractors"] = labels
+    return made
+
+
+def render_metrics(name: str) -> None:
+    """Write and print each metric of the deployment `name`."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    for key, metric in read_files("metric").items():
+        filled = json.loads(fill(json.dumps(metric), name, 1))
+        made = to_log_metric(name, key, filled)
+        shown = digest(made | filled)
+        made["description"] = f"{filled['description']} [{shown}]"
+        file = BUILT / f"{made['name']}.json"
+        file.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+        sys.stdout.write("\t".join((key, shown, str(file))) + "\n")
+
+
+def render(kind: str, name: str, dollars: float, channels: list[str]) -> None:
+    """Print each policy, or the dashboard, of the deployment `name`."""
     for key, definition in read_files(kind).items():
-        filled = json.loads(json.dumps(definition).replace("${NAME}", name))
+        filled = json.loads(fill(json.dumps(definition), name, dollars))
         if kind == "policy" and channels:
             filled["notificationChannels"] = channels
-        digest = hashlib.sha256(json.dumps(filled, sort_keys=True).encode()).hexdigest()[:12]
-        if kind in LABELS:
-            filled[LABELS[kind]] = {"cloudsched": name, "key": key, "digest": digest}
-            columns = [json.dumps(filled)]
-        else:
-            columns = [filled["filter"], filled["description"]]
-        sys.stdout.write("\t".join((key, digest, *columns)) + "\n")
+        shown = digest(filled)
+        filled[LABELS[kind]] = {"cloudsched": name, "key": key, "digest": shown}
+        sys.stdout.write("\t".join((key, shown, json.dumps(filled))) + "\n")
 
 
 def find(kind: str, name: str) -> None:
@@ -58,8 +97,10 @@ def find(kind: str, name: str) -> None:
 
 
 if __name__ == "__main__":
-    _, verb, kind, name, *channels = sys.argv
-    if verb == "render":
-        render(kind, name, channels)
-    else:
+    _, verb, kind, name, *more = sys.argv
+    if verb == "find":
         find(kind, name)
+    elif kind == "metric":
+        render_metrics(name)
+    else:
+        render(kind, name, float(more[0]), more[1:])

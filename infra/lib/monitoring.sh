@@ -1,6 +1,6 @@
 # Monitoring: log-based metrics, alert policies and a dashboard, from the files in infra/monitoring/. Policies and
 # dashboards go through the API, because gcloud's commands for policies are alpha.
-# shellcheck shell=bash disable=SC2153 # the configuration sets NOTIFICATION_CHANNELS
+# shellcheck shell=bash disable=SC2153 # the configuration sets NOTIFICATION_CHANNELS and ALERT_DOLLARS_A_DAY
 
 MONITORING_API="https://monitoring.googleapis.com"
 
@@ -12,6 +12,12 @@ create_monitoring() {
   apply_monitored dashboard
 }
 
+# Alerts that tell nobody are the same as none.
+warn_of_silence() {
+  [[ "$MONITORING" == on && -n "$NOTIFICATION_CHANNELS" ]] ||
+    log "Warning: nobody is told of an outage. Set NOTIFICATION_CHANNELS in $CONFIG; docs/how-to/alerts.md says how."
+}
+
 # Print the API's collection of policies or dashboards: get_collection KIND
 get_collection() {
   case "$1" in
@@ -21,9 +27,9 @@ get_collection() {
 }
 
 create_metrics() {
-  local key digest filter description found flags
-  while IFS=$'\t' read -r key digest filter description; do
-    flags=(--log-filter="$filter" --description="$description [$digest]" --project="$PROJECT" --quiet)
+  local key digest file found flags
+  while IFS=$'\t' read -r key digest file; do
+    flags=(--config-from-file="$file" --project="$PROJECT" --quiet)
     if ! found="$(query gcloud logging metrics describe "$NAME-$key" --format="value(description)" --project="$PROJECT" --quiet)"; then
       mark_managed monitoring
       change "create metric $NAME-$key" gcloud logging metrics create "$NAME-$key" "${flags[@]}"
@@ -87,7 +93,7 @@ apply_monitored() {
       change_monitored "update $kind $key" PATCH "$(get_collection "$kind")/${resources[$key]##*/}" "$json"
     fi
     unset "resources[$key]"
-  done < <(python3 "$INFRA/lib/monitoring.py" render "$kind" "$NAME" "${channels[@]}")
+  done < <(python3 "$INFRA/lib/monitoring.py" render "$kind" "$NAME" "$ALERT_DOLLARS_A_DAY" "${channels[@]}")
   for key in "${!resources[@]}"; do
     change_monitored "remove $kind $key" DELETE "$(get_collection "$kind")/${resources[$key]##*/}"
   done

@@ -2,9 +2,15 @@
 
 locals {
   monitoring = "${local.infra}/monitoring"
-  metrics    = var.monitoring ? jsondecode(replace(file("${local.monitoring}/metrics.json"), "$${NAME}", var.name)) : {}
+  metrics = { for key, metric in jsondecode(replace(file("${local.monitoring}/metrics.json"), "$${NAME}", var.name)) :
+    key => metric if var.monitoring
+  }
+  alerted_runs = max(1, floor(var.alert_dollars_a_day * 1000000 / local.table.dollarsPerMillionRuns / 288 + 0.5)) # in five minutes
   policies = { for file in var.monitoring ? fileset("${local.monitoring}/alerts", "*.json") : [] :
-    trimsuffix(file, ".json") => jsondecode(replace(file("${local.monitoring}/alerts/${file}"), "$${NAME}", var.name))
+    trimsuffix(file, ".json") => jsondecode(replace(replace(replace(
+      file("${local.monitoring}/alerts/${file}"),
+      "\"$${RUNS}\"", tostring(local.alerted_runs)), "$${DOLLARS}", tostring(var.alert_dollars_a_day)), "$${NAME}", var.name
+    ))
   }
 }
 
@@ -28,8 +34,16 @@ resource "google_logging_metric" "this" {
   metric_descriptor {
     metric_kind = "DELTA"
     value_type  = "INT64"
+    dynamic "labels" {
+      for_each = try(each.value.labels, {})
+      content {
+        key        = labels.key
+        value_type = "STRING"
+      }
+    }
   }
-  depends_on = [google_project_service.this]
+  label_extractors = try(each.value.labels, {})
+  depends_on       = [google_project_service.this]
 }
 
 # A metric is known everywhere only minutes after its creation. If a policy is refused because of that, apply again.
@@ -66,6 +80,7 @@ resource "google_monitoring_alert_policy" "this" {
               alignment_period     = aggregations.value.alignmentPeriod
               per_series_aligner   = aggregations.value.perSeriesAligner
               cross_series_reducer = aggregations.value.crossSeriesReducer
+              group_by_fields      = try(aggregations.value.groupByFields, [])
             }
           }
           dynamic "denominator_aggregations" {
@@ -74,6 +89,7 @@ resource "google_monitoring_alert_policy" "this" {
               alignment_period     = denominator_aggregations.value.alignmentPeriod
               per_series_aligner   = denominator_aggregations.value.perSeriesAligner
               cross_series_reducer = denominator_aggregations.value.crossSeriesReducer
+              group_by_fields      = try(denominator_aggregations.value.groupByFields, [])
             }
           }
           trigger {
@@ -92,6 +108,7 @@ resource "google_monitoring_alert_policy" "this" {
               alignment_period     = aggregations.value.alignmentPeriod
               per_series_aligner   = aggregations.value.perSeriesAligner
               cross_series_reducer = aggregations.value.crossSeriesReducer
+              group_by_fields      = try(aggregations.value.groupByFields, [])
             }
           }
           trigger {

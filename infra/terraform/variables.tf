@@ -205,6 +205,12 @@ variable "notification_channels" {
   default     = []
 }
 
+variable "alert_dollars_a_day" {
+  description = "An alert comes when what runs in five minutes would cost more than this in a day."
+  type        = number
+  default     = 20
+}
+
 variable "delete_protection" {
   description = "Whether Terraform refuses to delete the database and the functions."
   type        = bool

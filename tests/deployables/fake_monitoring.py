@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.deployables.fake_resources import NUMBER, Call, State, fail, format_resource
@@ -28,7 +29,10 @@ def run_metrics(cloud: FakeCloud, call: Call) -> None:
     elif verb == "delete":
         cloud.change(lambda: cloud.state.pop(key))
     else:
-        told = {"name": name, "filter": call.flags["log-filter"], "description": call.flags["description"]}
+        told = json.loads(Path(call.flags["config-from-file"]).read_text(encoding="utf-8"))
+        described = {each["key"] for each in told["metricDescriptor"].get("labels", ())}
+        if told["name"] != name or described != set(told.get("labelExtractors", {})):
+            fail(f"INVALID_ARGUMENT: {told}")
         cloud.change(lambda: cloud.state.update({key: told}))
 
 

@@ -65,16 +65,43 @@ def test_the_step_is_idempotent_updates_and_is_removed(tmp_path: Path) -> None:
 
     cloud.state["metric/cloudsched-late"]["description"] = "older"
     file = cloud.checkout / "infra/monitoring/dashboard.json"
-    file.write_text(file.read_text(encoding="utf-8").replace("Failures", "Final failures"), encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace("and failures", "and final failures"), encoding="utf-8")
     (cloud.checkout / "infra/monitoring/alerts/backlog.json").unlink()
     apply(cloud)
     assert cloud.changes == 3
-    assert "Final failures" in json.dumps(find(cloud, "/dashboards/"))
+    assert "and final failures" in json.dumps(find(cloud, "/dashboards/"))
     assert len(find(cloud, "alertPolicies")) == len(ALERTS)  # one less, and the foreign one
 
     cloud.ok("teardown.sh", "--yes")
     assert find(cloud, "alertPolicies") == [foreign]
     assert find(cloud, "metric/") + find(cloud, "/dashboards/") == []
+
+
+def test_a_deployment_that_tells_nobody_says_so(tmp_path: Path) -> None:
+    """Every run warns while no channel is set, whether the policies exist or not; with one, none does."""
+    cloud = new_cloud(tmp_path)
+    warning = "Warning: nobody is told of an outage. Set NOTIFICATION_CHANNELS"
+    assert warning in cloud.ok("deploy.sh", "--step=monitoring").err
+    assert warning in cloud.ok("deploy.sh", "--step=monitoring", "--check").err
+    cloud.configure(MONITORING="off", NOTIFICATION_CHANNELS=f'"{CHANNEL}"')
+    assert warning in cloud.ok("deploy.sh", "--step=monitoring").err
+    cloud.configure(MONITORING="on", NOTIFICATION_CHANNELS=f'"{CHANNEL}"')
+    assert warning not in cloud.ok("deploy.sh", "--step=monitoring").err
+
+
+def test_the_limit_of_spending_is_a_number_of_runs(tmp_path: Path) -> None:
+    """A change of the daily limit changes that policy alone; what is no number of dollars is refused."""
+    cloud = new_cloud(tmp_path)
+    apply(cloud)
+    cloud.configure(MONITORING="on", ALERT_DOLLARS_A_DAY="65")
+    apply(cloud)
+    assert cloud.changes == 1
+    (spending,) = [each for each in find(cloud, "alertPolicies") if each["userLabels"]["key"] == "spending"]
+    condition = spending["conditions"][0]["conditionThreshold"]
+    assert condition["thresholdValue"] == 34_722  # 65 dollars pay ten million runs, a 288th of them in five minutes
+    assert "65 dollars" in spending["displayName"]
+    cloud.configure(MONITORING="on", ALERT_DOLLARS_A_DAY="0")
+    assert "ALERT_DOLLARS_A_DAY" in cloud.run("deploy.sh", "--step=monitoring").err
 
 
 def test_policies_wait_until_their_metrics_are_known(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import get_env
+from tests.deployables.outages import DOLLARS, read_policies
 from tests.deployables.terraform_stand_in import MODULE, evaluate, require_terraform, run_terraform, write_stand_in
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ INFRA = ROOT / "infra"
 TABLE: dict[str, Any] = json.loads((INFRA / "resources.json").read_text(encoding="utf-8"))
 IMAGE = "us-central1-docker.pkg.dev/p/r/i@sha256:" + "0" * 64
 SHOP = {"url": "https://shop.example/scheduler", "service_account": "shop@p.iam.gserviceaccount.com"}
-MINIMAL = {"project": PROJECT, "image": IMAGE}
+MINIMAL = {"project": PROJECT, "image": IMAGE, "alert_dollars_a_day": DOLLARS}
 MODULES: dict[str, dict[str, Any]] = {
     "minimal": MINIMAL,
     "links": MINIMAL | {"public_links": True, "bucket": "results"},
@@ -180,7 +181,10 @@ def test_indexes_ttl_and_alerts_are_those_of_the_files(computed: dict[str, Any])
     ttl = json.loads((INFRA / "firestore.ttl.json").read_text(encoding="utf-8"))
     named = {f"{each['collectionGroup']} {each['fieldPath']}" for each in [*indexes["fieldOverrides"], *ttl]}
     assert set(minimal["fields"]) == named
-    assert set(minimal["policies"]) == {file.stem for file in (INFRA / "monitoring/alerts").glob("*.json")}
+    applied, _ = read_policies()
+    assert minimal["policies"] == {
+        key: {name: value for name, value in policy.items() if name != "userLabels"} for key, policy in applied.items()
+    }
     assert set(minimal["metrics"]) == set(json.loads((INFRA / "monitoring/metrics.json").read_text(encoding="utf-8")))
     assert "${" not in json.dumps([minimal["policies"], minimal["metrics"]])
 

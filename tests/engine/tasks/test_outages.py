@@ -138,3 +138,27 @@ def test_a_sweep_ends_if_the_store_is_down_but_not_for_a_single_task(
         with pytest.raises(StoreUnavailable, match="deadline"):
             app.sweep()
         assert len(asked) < len(tasks)
+
+
+def test_the_sweep_says_how_long_the_oldest_work_has_been_due(simulate: Callable[..., Simulation], app: App) -> None:
+    """What waits for a lock that another holds is no fault of the executor's; a lost attempt and a lost start are."""
+    sim = simulate()
+
+    @app.handler("hold", expected_duration=timedelta(hours=1))
+    def hold() -> None:
+        raise KeyboardInterrupt  # as if the process ended: its lease stays
+
+    app.create(owner="ada", title="Holds", handler="hold", lock_key="door", schedule=Schedule.once(START))
+    app.create(owner="ada", title="Waits", handler="tick", lock_key="door", schedule=Schedule.once(START))
+    (first, *_) = sim.pending()
+    with pytest.raises(KeyboardInterrupt):
+        sim.redeliver(first)
+    sim.clock.advance(timedelta(minutes=30))
+    assert app.sweep().overdue_seconds == 0
+    app.create(owner="ada", title="Far", handler="tick", schedule=Schedule.once(sim.now + timedelta(hours=9)))
+    app.create(owner="ada", title="Lost", handler="tick", schedule=Schedule.once(sim.now + timedelta(minutes=1)))
+    sim.queue.purge()
+    sim.clock.advance(timedelta(minutes=6))
+    assert app.sweep().overdue_seconds == 300
+    sim.clock.advance(timedelta(hours=20))
+    assert app.sweep().overdue_seconds == 20 * 3600 + 300

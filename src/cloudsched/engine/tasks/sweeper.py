@@ -49,6 +49,16 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
+def _measure_overdue(task: Task, now: datetime) -> float:
+    """Return for how many seconds the executor has owed a task something: a start, or the end of a lost attempt.
+
+    Tasks with a lock key may wait for a start as long as others hold the lock, which is no fault of the executor's.
+    """
+    starts = executor_wakeups(task) if task.lock_key is None else ()
+    owed = ((now - wake.due_at).total_seconds() for wake in (*starts, *lease_expiries(task)))
+    return max((0.0, *owed))
+
+
 def map_in_threads(work: Callable[[S], T], items: Sequence[S], threads: int) -> Iterator[T]:
     """Yield the results in the order of the items; one after the other with one thread.
 
@@ -107,11 +117,15 @@ class Sweep:
     """Executions and messages removed: older than their task's executionRetention. Firestore does this itself."""
     purged: int = 0
     """Tasks removed: ended longer ago than their retention, or deleted by a process that died."""
+    overdue_seconds: float = 0.0
+    """How long the oldest work that was found has been due. What may wait for a lock is not in it."""
 
     def add(self, other: Sweep) -> None:
         """Add the counts of another one."""
+        oldest = max(self.overdue_seconds, other.overdue_seconds)
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        self.overdue_seconds = oldest
 
 
 class Sweeper:
@@ -178,7 +192,8 @@ class Sweeper:
     def _log(self, result: Sweep) -> None:
         shard = {} if self._shard is None else {"shard": self._shard}
         counts = {"examined": result.examined, "dispatched": result.dispatched}
-        log.info("swept", extra={"action": "swept", **counts, **shard})
+        oldest = {"overdueSeconds": round(result.overdue_seconds, 1)}
+        log.info("swept", extra={"action": "swept", **counts, **oldest, **shard})
 
     def _sweep_pages(self, token: str | None, limit: int, result: Sweep) -> str | None:
         """Repair the tasks of page after page, until there is none or `limit` were examined; return the next token."""
@@ -281,6 +296,7 @@ class Sweeper:
         if task.zone_plan is not None and can_replan(task) and self._replan(task.id):
             result.replanned += 1
             return
+        result.overdue_seconds = _measure_overdue(task, now)
         for wake in (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task)):
             overdue = now - wake.due_at
             if overdue >= GRACE:

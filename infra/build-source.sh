@@ -2,7 +2,8 @@
 # Build the source folder to deploy: your functions, plus cloudsched. A requirements.txt that pins a version
 # (cloudsched==1.2.3) gets that one from the index; otherwise cloudsched is packed as a wheel built from this checkout, so
 # that you deploy exactly the code you tested. Every dependency is pinned to the version that pip resolves now, with the
-# hashes of its files here and for RUNTIME (python312); sbom.cdx.json lists them.
+# hashes of its files here and for RUNTIME (python312); sbom.cdx.json lists them. `.python-version` tells every builder that
+# Python: one that takes the newest would refuse the files that were pinned for another.
 #
 # Usage: infra/build-source.sh FUNCTIONS_DIR OUTPUT_DIR [PATTERN…]
 #
@@ -44,8 +45,12 @@ else
   grep -qF "$own" "$output/requirements.txt" || printf '%s\n' "$own" >>"$output/requirements.txt"
 fi
 
+runtime="${RUNTIME:-python312}"
+version="3.${runtime#python3}"
+printf '%s\n' "$version" >"$output/.python-version"
+
 # The files for the functions' runtime: Linux on x86-64, with the Python of RUNTIME.
-target=(--only-binary=:all: --target=. --implementation=cp --python-version="$(sed -E 's/python3/3./' <<<"${RUNTIME:-python312}")")
+target=(--only-binary=:all: --target=. --implementation=cp --python-version="$version")
 for platform in manylinux_2_{28,17,12,5}_x86_64 manylinux1_x86_64 linux_x86_64; do
   target+=(--platform="$platform")
 done

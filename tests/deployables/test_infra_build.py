@@ -12,7 +12,15 @@ from tests.deployables.fake_project import Cloud
 if TYPE_CHECKING:
     from pathlib import Path
 
-PACKED = {"main.py", "handlers.py", "requirements.txt", "sbom.cdx.json", "reports/__init__.py", "reports/monthly.py"}
+PACKED = {
+    "main.py",
+    "handlers.py",
+    "requirements.txt",
+    "sbom.cdx.json",
+    ".python-version",
+    "reports/__init__.py",
+    "reports/monthly.py",
+}
 CLUTTER = (
     ".venv/lib/python3.12/site-packages/secret.py",
     ".venv/pyvenv.cfg",
@@ -45,13 +53,13 @@ def write(folder: Path, *names: str) -> None:
         (folder / name).write_text(name, encoding="utf-8")
 
 
-def build(cloud: Cloud, functions: Path, *patterns: str) -> tuple[set[str], str]:
+def build(cloud: Cloud, functions: Path, *patterns: str, **variables: str) -> tuple[set[str], str]:
     """Build a source folder, with pip replaced; return the packed files and the messages."""
     cloud.pack_source()
     output = cloud.folder / "source"
     done = subprocess.run(  # noqa: S603 - a script of this repository
         [str(cloud.checkout / "infra/build-source.sh"), str(functions), str(output), *patterns],
-        env=os.environ | {"PYTHON": str(cloud.folder / "bin/python")},
+        env=os.environ | {"PYTHON": str(cloud.folder / "bin/python")} | variables,
         capture_output=True,
         text=True,
         timeout=200,
@@ -76,6 +84,20 @@ def test_only_source_files_are_packed(tmp_path: Path) -> None:
     for name in ("key.json", "linked.py", "reports/template.html"):
         assert f"not packed: {name}\n" in messages, messages
     assert ".venv/lib" not in messages
+
+
+@pytest.mark.parametrize(("variables", "version"), [({}, "3.12"), ({"RUNTIME": "python313"}, "3.13")])
+def test_every_builder_is_told_the_python_of_the_pins(tmp_path: Path, variables: dict[str, str], version: str) -> None:
+    """The source names the Python for which its files are pinned, whatever a user's own file says.
+
+    Google's builders take the newest one otherwise (cloud.google.com/docs/buildpacks/python), for which the hashes of
+    cffi and others are different.
+    """
+    cloud = Cloud(tmp_path)
+    functions = tmp_path / "functions"
+    write(functions, *PACKED)
+    build(cloud, functions, **variables)
+    assert (cloud.folder / "source/.python-version").read_text("utf-8") == f"{version}\n"
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
 def test_the_source_contains_what_is_needed_and_nothing_else(built: Deployed) -> None:
     """The source has the functions, this checkout's package byte for byte, every dependency pinned, and no secrets."""
     (wheel,) = built.source.glob("*.whl")
-    assert built.names == {"main.py", "handlers.py", "requirements.txt", "sbom.cdx.json", wheel.name}
+    names = {"main.py", "handlers.py", "requirements.txt", "sbom.cdx.json", ".python-version", wheel.name}
+    assert built.names == names
     with ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist() if name.startswith("cloudsched/")}
     assert "cloudsched/app.py" in packed

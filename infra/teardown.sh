@@ -7,7 +7,7 @@
 #   --with-data   also delete the Firestore database, if deploy.sh created it, with every task, execution and message
 #
 # Services stay enabled, and a database that is kept keeps its indexes and rules. Cloud Tasks does not accept the name
-# of a deleted queue for about a week: until then, deploy under another NAME.
+# of a deleted queue for three to seven days: until then, deploy under another NAME.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -72,11 +72,15 @@ done
 include_feeds_in_logs
 names=()
 for priority in "${QUEUES[@]}"; do
-  names+=("${QUEUE_NAMES[$priority]}")
+  is_further_queue "$priority" || names+=("${QUEUE_NAMES[$priority]}")
 done
-for entry in "${!LEDGER[@]}"; do # QUEUES_PER_PRIORITY may have been greater
-  queue="${entry#created.queue.}"
-  [[ "$queue" == "$entry" || " ${names[*]} " == *" $queue "* ]] || names+=("$queue")
+for priority in "${PRIORITIES[@]}"; do # QUEUES_PER_PRIORITY may have been greater
+  made="$(get_further_queues "$priority")"
+  for ((number = 2; number <= made; number++)); do
+    names+=("${QUEUE_NAMES[$priority]}-q$number")
+    # shellcheck disable=SC2034 # `is_managed` reads it
+    LEDGER["created.queue.${QUEUE_NAMES[$priority]}-q$number"]=yes
+  done
 done
 for queue in "${names[@]}"; do
   remove "queue $queue, with its waiting dispatches" "queue.$queue" \

@@ -96,7 +96,7 @@ expect_one_run() {
     request_when_allowed GET "${SERVICE_URLS[api]}/v1/tasks/$1/executions"
     state="$(get_json_field executions.0.status <<<"$RESPONSE_BODY")"
     [[ "$state" != SUCCEEDED && "$state" != FAILED ]] || break
-    sleep "$((5 * ${DELAY_FACTOR:-1}))"
+    sleep 5
   done
   [[ "$state" == SUCCEEDED ]] || die "Task $1 did not run within $2 seconds: ${state:-not started}. $RESPONSE_BODY"
   [[ -z "$(get_json_field executions.1.status <<<"$RESPONSE_BODY")" ]] || die "Task $1 ran more than once: $RESPONSE_BODY"

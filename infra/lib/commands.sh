@@ -5,18 +5,23 @@ INFRA="$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)" # each script sources this file b
 MODE="apply"
 CHANGES=0
 
-log() { printf '%s\n' "$*" >&2; }
+exec 8>&2 # where to log from a command whose errors are looked at
+log() { printf '%s\n' "$*" >&8; }
 log_step() { log "" "── $*"; }
 
 die() {
-  printf 'error: %s\n' "$*" >&2
+  printf 'error: %s\n' "$*" >&8
   exit 1
 }
 
 # Print a command as you would type it.
 quote_command() {
   local word line=""
-  [[ "$1" != retry && "$1" != retry_contention ]] || shift
+  case "$1" in
+    retry | retry_contention) shift ;;
+    retry_for) shift 2 ;;
+    create_queue) set -- gcloud tasks queues create "${@:2}" ;;
+  esac
   for word in "$@"; do
     if [[ "$word" =~ ^[A-Za-z0-9_./:@%+=,-]+$ ]]; then
       line+=" $word"
@@ -41,9 +46,35 @@ change() {
     check) printf 'differs: %s\n' "$what" ;;
     *)
       log "$what"
-      "$@" >/dev/null
+      run_when_ready "$@"
       ;;
   esac
+}
+
+# Seconds between two tries of a command that Google refuses because an API, or a role that an account needs, is not known
+# everywhere yet: twelve minutes in all.
+READY_DELAYS=(5 10 20 40 60 60 60 60 60 60 60 60 60 60 60)
+
+# Test whether an error of gcloud, or of an API, says that an API is off, or was enabled only a moment ago.
+is_service_off() { [[ "${1,,}" =~ service_disabled|has\ not\ been\ used\ in\ project ]]; }
+
+# Test whether it says that a new function's account cannot read its secret yet, or that the builder cannot build yet.
+is_role_pending() { [[ "${1,,}" =~ permission\ denied\ on\ secret|build\ service\ account ]]; }
+
+# Run a command that changes something, and repeat it while Google is not ready for it. Prints only the errors of the last.
+run_when_ready() {
+  local delay errors status
+  for delay in "${READY_DELAYS[@]}" ""; do
+    status=0
+    errors="$("$@" 2>&1 >/dev/null)" || status=$?
+    ((status)) || return 0
+    [[ -n "$delay" ]] || break
+    is_service_off "$errors" || is_role_pending "$errors" || break
+    log "  … Google does not know of an API or a role yet; retrying in $delay s"
+    sleep "$delay"
+  done
+  printf '%s\n' "$errors" >&2
+  return "$status"
 }
 
 # report_difference WHAT: report something that this script does not change.
@@ -52,31 +83,43 @@ report_difference() {
   printf 'differs: %s\n' "$1"
 }
 
-# Retry a failing command for two minutes: a change in IAM takes time to reach every server.
-retry() {
-  local wait
-  for wait in 1 2 4 8 16 32 64; do
-    if "$@"; then
-      return
-    fi
+# Retry a failing command for two minutes: a new account or queue takes time to reach every server.
+retry() { retry_for 120 "$@"; }
+
+# retry_for SECONDS COMMAND: retry a failing command for that long, with pauses that grow to half a minute.
+retry_for() {
+  local seconds="$1" waited=0 wait=1
+  shift
+  while ! "$@"; do
+    ((waited < seconds)) || return 1
     log "  … retrying in $wait s"
-    sleep "$((wait * ${DELAY_FACTOR:-1}))"
+    sleep "$wait"
+    waited=$((waited + wait)) wait=$((wait < 16 ? wait * 2 : 30))
   done
-  "$@"
 }
 
+ARE_SERVICES_ON="" # "yes" once this run has seen that all APIs are enabled
+
 # Run a read-only command and print its output; return 1 if the resource does not exist. Any other error ends the
-# script. A dry run prints the command and continues as if nothing existed yet.
+# script. A dry run prints the command and continues as if nothing existed yet. An API that was just enabled is asked again
+# until it answers: it would say of everything that it does not exist.
 query() {
   if [[ "$MODE" == dry-run ]]; then
     quote_command "$@" >&3
     return 1
   fi
-  local errors status=0
-  { errors="$("$@" 2>&1 >&4)" || status=$?; } 4>&1
-  ((status)) || return 0
+  local errors status delay
+  for delay in "${READY_DELAYS[@]}" ""; do
+    status=0
+    { errors="$("$@" 2>&1 >&4)" || status=$?; } 4>&1
+    ((status)) || return 0
+    [[ -n "$ARE_SERVICES_ON" && -n "$delay" ]] || break
+    is_service_off "$errors" || break
+    log "  … Google does not know of an API yet; retrying in $delay s"
+    sleep "$delay"
+  done
   ! is_not_found "$errors" || return 1
-  printf '%s\n' "$errors" >&2
+  printf '%s\n' "$errors" >&8
   # This runs in a command substitution, where `exit` would end only the subshell.
   kill -s TERM "$$"
   exit 1

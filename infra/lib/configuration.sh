@@ -194,11 +194,21 @@ lowered."
 
 # Set PROJECT_NUMBER, and SERVICE_URLS: Cloud Run derives the URL from a service's name, even before the service exists.
 find_project_number() {
-  local function host
-  PROJECT_NUMBER="$(query gcloud projects describe "$PROJECT" --format="value(projectNumber)" --quiet)" || {
-    [[ "$MODE" == dry-run ]] || die "Project $PROJECT does not exist, or you have no access to it (gcloud auth login)."
-    PROJECT_NUMBER="PROJECT_NUMBER"
-  }
+  local function host missing asking=(gcloud projects describe "$PROJECT" --format="value(projectNumber)" --quiet)
+  local api=cloudresourcemanager.googleapis.com
+  missing="Project $PROJECT does not exist, or you have no access to it (gcloud auth login). A service account needs \
+the project's $api (gcloud services enable $api --project=$PROJECT)."
+  PROJECT_NUMBER="$(query "${asking[@]}")" || case "$MODE" in
+    dry-run) PROJECT_NUMBER="PROJECT_NUMBER" ;;
+    apply)
+      # gcloud asks for a user through its own project, and for a service account, such as CI's, through that account's.
+      change "enable $api" gcloud services enable "$api" --project="$PROJECT" --quiet || die "$missing"
+      ARE_SERVICES_ON=yes
+      PROJECT_NUMBER="$(query "${asking[@]}")" || die "$missing"
+      ARE_SERVICES_ON=""
+      ;;
+    *) die "$missing" ;;
+  esac
   for function in execute sweep api links; do
     host="$NAME-$function-$PROJECT_NUMBER.$REGION.run.app"
     SERVICE_URLS["$function"]="https://$host" SERVICE_URLS["candidate.$function"]="https://candidate---$host"

@@ -82,7 +82,7 @@ the database's operations (gcloud firestore operations list), delete the index, 
     [[ -n "$delay" ]] || break
     [[ "$pending" == "$previous" ]] || log "waiting for $(wc -l <<<"$pending") indexes to be built"
     previous="$pending"
-    sleep "$((delay * ${DELAY_FACTOR:-1}))"
+    sleep "$delay"
   done
   die "Some indexes are still being built after an hour: $(cut -f 1,2 <<<"$pending" | tr '\t\n' '. '). Functions that need \
 them must not serve yet. Run this script again later; it continues from here."
@@ -121,7 +121,7 @@ retry_contention() {
     fi
     [[ -n "$delay" && "${errors,,}" =~ $CONTENTION ]] || break
     log "  … Firestore is busy with other indexes; retrying in $delay s"
-    sleep "$((delay * ${DELAY_FACTOR:-1}))"
+    sleep "$delay"
   done
   die "$errors"
 }

@@ -70,7 +70,7 @@ change_monitored() {
   for attempt in {1..60}; do
     request "$@"
     [[ "$RESPONSE_STATUS" == 404 && "$RESPONSE_BODY" == *"annot find metric"* ]] || break
-    ((attempt == 60)) || sleep "$((10 * ${DELAY_FACTOR:-1}))"
+    ((attempt == 60)) || sleep 10
   done
   [[ "$1" == DELETE && "$RESPONSE_STATUS" == 404 ]] || require_success "Cloud Monitoring did not $what"
 }

@@ -1,10 +1,11 @@
 # The resources that the functions depend on: services, secret, accounts, roles, database and queues. Each step is
 # idempotent: it looks at what exists and creates what is missing.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2153 # variables set here are used elsewhere, and the other way round
 
 SERVICES=(
   artifactregistry.googleapis.com     # stores the functions' images
   cloudbuild.googleapis.com           # builds them
+  cloudresourcemanager.googleapis.com # tells a service account, such as CI's, the project's number
   cloudscheduler.googleapis.com       # invokes the sweep
   cloudtasks.googleapis.com
   firebaserules.googleapis.com
@@ -24,8 +25,9 @@ enable_services() {
   for service in "${SERVICES[@]}"; do
     has_line "$service" "$enabled" || missing+=("$service")
   done
-  ((${#missing[@]})) || return 0
-  change "enable ${missing[*]}" gcloud services enable "${missing[@]}" --project="$PROJECT" --quiet
+  ((${#missing[@]} == 0)) ||
+    change "enable ${missing[*]}" gcloud services enable "${missing[@]}" --project="$PROJECT" --quiet
+  [[ "$MODE" != apply ]] || ARE_SERVICES_ON=yes
 }
 
 # The secret comes first, because its annotations are the ledger.
@@ -183,15 +185,16 @@ create_database() {
 
 create_queues() {
   log_step "Queues"
-  local priority queue rate concurrent listed found expected flags
+  local priority queue rate concurrent listed found expected flags created=()
   local -A existing=()
   local limits="rateLimits.maxDispatchesPerSecond,rateLimits.maxConcurrentDispatches"
   local retry="retryConfig.minBackoff,retryConfig.maxBackoff,retryConfig.maxDoublings,retryConfig.maxAttempts"
-  listed="$(query gcloud tasks queues list --location="$REGION" --project="$PROJECT" --quiet \
-    --format="value(name.basename(),$limits,$retry,retryConfig.maxRetryDuration)")" || listed=""
+  local listing=(gcloud tasks queues list --location="$REGION" --project="$PROJECT" --quiet)
+  listed="$(query "${listing[@]}" --format="value(name.basename(),$limits,$retry,retryConfig.maxRetryDuration)")" || listed=""
   while IFS=$'\t' read -r queue found; do
     [[ -z "$queue" ]] || existing["$queue"]="$found"
   done <<<"$listed"
+  record_further_queues "${!existing[@]}"
   for priority in "${QUEUES[@]}"; do
     queue="${QUEUE_NAMES[$priority]}"
     IFS=/ read -r rate concurrent <<<"${QUEUE_LIMITS[$priority]}"
@@ -206,12 +209,69 @@ create_queues() {
     printf -v expected '%s\t' "$rate" "$concurrent" 1s 60s 6 100 86400s
     found="${existing[$queue]-}"
     if [[ -z "$found" ]]; then
-      mark_managed "queue.$queue"
-      change "create queue $queue" gcloud tasks queues create "$queue" --location="$REGION" "${flags[@]}" \
-        --project="$PROJECT" --quiet
+      is_further_queue "$priority" || mark_managed "queue.$queue"
+      change "create queue $queue" create_queue "$queue" --location="$REGION" "${flags[@]}" --project="$PROJECT" --quiet
+      created+=("$queue")
     elif [[ "${found/.0/}" != "${expected%$'\t'}" ]]; then # gcloud prints the rate as a float: 500.0
       change "update queue $queue" gcloud tasks queues update "$queue" --location="$REGION" "${flags[@]}" \
         --project="$PROJECT" --quiet
     fi
   done
+  [[ "$MODE" != apply || ${#created[@]} == 0 ]] || require_queues "${created[@]}"
+}
+
+QUEUE_TAKEN="Cloud Tasks does not give the name of a deleted queue again for three days (formerly seven). Deploy under \
+another NAME, or wait."
+
+# create_queue NAME FLAG…: as `gcloud tasks queues create`, but say what to do about a name that is still taken.
+create_queue() {
+  local errors status=0
+  errors="$(gcloud tasks queues create "$@" 2>&1 >/dev/null)" || status=$?
+  ((status)) || return 0
+  printf '%s\n' "$errors" >&2
+  [[ "$errors" != *"existed too recently"* ]] || die "$QUEUE_TAKEN"
+  return "$status"
+}
+
+# Check that queues that were just created are there: with a name that is still taken, that may only seem to succeed. It
+# takes a minute until a new queue is known.
+require_queues() {
+  local listed="" queue delay missing
+  for delay in 10 20 30 60 ""; do
+    listed="$(query "${listing[@]}" --format="value(name.basename())")" || listed=""
+    missing=()
+    for queue in "$@"; do
+      has_line "$queue" "$listed" || missing+=("$queue")
+    done
+    ((${#missing[@]})) || return 0
+    [[ -n "$delay" ]] || die "Cloud Tasks said that it created ${missing[*]}, but there is no such queue. $QUEUE_TAKEN"
+    sleep "$delay"
+  done
+}
+
+# is_further_queue KIND: test whether a kind of queue is one of several of its priority, such as high-q2.
+is_further_queue() { [[ "$1" == *-q* ]]; }
+
+# The ledger has up to 16 KiB, too little for an entry for each of hundreds of queues. So it has a number for each
+# priority: these scripts made the queues from the second to the one with that number.
+record_further_queues() {
+  ((QUEUES_PER_PRIORITY > 1)) || return 0
+  local priority number made entries=()
+  for priority in "${PRIORITIES[@]}"; do
+    made="$(get_further_queues "$priority")"
+    for ((number = made + 1; number <= QUEUES_PER_PRIORITY; number++)); do
+      [[ " $* " != *" ${QUEUE_NAMES[$priority-q$number]} "* ]] ||
+        die "Queue ${QUEUE_NAMES[$priority-q$number]} exists, but these scripts did not create it. Choose another NAME."
+    done
+    ((made >= QUEUES_PER_PRIORITY)) || entries+=("created.queues.$priority=$QUEUES_PER_PRIORITY")
+  done
+  ((${#entries[@]} == 0)) || record "${entries[@]}"
+}
+
+# Print up to which number these scripts made the queues of a priority. Earlier versions had an entry for each.
+get_further_queues() {
+  local made="${LEDGER[created.queues.$1]:-1}" name="$NAME-$1"
+  [[ "$1" != normal ]] || name="$NAME"
+  while [[ "${LEDGER[created.queue.$name-q$((made + 1))]-}" == yes ]]; do made=$((made + 1)); done
+  printf '%s' "$made"
 }

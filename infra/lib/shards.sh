@@ -20,7 +20,7 @@ use_shards() {
   wait_for_indexes
   if [[ "${LEDGER[shards]-}" != "$SHARDS" ]]; then
     change "give every task its place in $SHARDS shards" run_cloudsched shards grow "$SHARDS"
-    [[ "$MODE" == check ]] || sleep "$((SHARD_DELAY * ${DELAY_FACTOR:-1}))"
+    [[ "$MODE" == check ]] || sleep "$SHARD_DELAY"
     record "shards=$SHARDS"
   fi
   remove_replaced_indexes

@@ -119,14 +119,14 @@ find_operator() {
   fi
 }
 
-# request_when_allowed METHOD URL [JSON]: repeat a request for seven minutes while Cloud Run answers 403, because a role
-# that was just granted takes that long to reach every server.
+# request_when_allowed METHOD URL [JSON]: repeat a request while Cloud Run answers 403, for as long as a role that was just
+# granted may take to reach every server.
 request_when_allowed() {
-  local attempt
-  for attempt in {1..84}; do
+  local waited
+  for ((waited = 0; ; waited += 5)); do
     request "$@"
-    [[ "$RESPONSE_STATUS" == 403 ]] || return 0
-    ((attempt == 84)) || sleep "$((5 * ${DELAY_FACTOR:-1}))"
+    [[ "$RESPONSE_STATUS" == 403 ]] && ((waited < IAM_PROPAGATION_SECONDS)) || return 0
+    sleep 5
   done
 }
 
@@ -174,7 +174,7 @@ run_smoke_test() {
     [[ "$MODE" != dry-run ]] || break
     state="$(get_json_field executions.0.status <<<"$RESPONSE_BODY")"
     [[ "$state" != SUCCEEDED && "$state" != FAILED ]] || break
-    ((attempt == 60)) || sleep "$((2 * ${DELAY_FACTOR:-1}))"
+    ((attempt == 60)) || sleep 2
   done
   executions="$RESPONSE_BODY"
   request DELETE "$api/v1/tasks/$id"

@@ -31,11 +31,19 @@ request() {
   if ((${#headers[@]} == 1)); then
     token="$("${token_command[@]}")"
   else
-    [[ -n "$API_TOKEN" ]] || API_TOKEN="$(retry "${token_command[@]}")"
+    # The right to make such a token was granted a moment ago.
+    [[ -n "$API_TOKEN" ]] || API_TOKEN="$(retry_for "$IAM_PROPAGATION_SECONDS" "${token_command[@]}")"
     token="$API_TOKEN"
   fi
-  send "${command[@]}" \
-    --config <(for header in "${headers[@]}"; do printf 'header = "%s: Bearer %s"\n' "$header" "$token"; done)
+  local delay
+  for delay in "${READY_DELAYS[@]}" ""; do
+    send "${command[@]}" \
+      --config <(for header in "${headers[@]}"; do printf 'header = "%s: Bearer %s"\n' "$header" "$token"; done)
+    [[ "$RESPONSE_STATUS" == 403 && -n "$delay" && -n "$ARE_SERVICES_ON" && "$2" == https://*.googleapis.com/* ]] || break
+    is_service_off "$RESPONSE_BODY" || break
+    log "  … Google does not know of an API yet; retrying in $delay s"
+    sleep "$delay"
+  done
 }
 
 # request_anonymously METHOD URL: like `request`, but without any token.

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 from tests.deployables.fake_resources import get_env
 
 if TYPE_CHECKING:
+    from tests.deployables.fake_gcloud import FakeCloud
     from tests.deployables.fake_resources import State
 
 
-def refuse(state: State, url: str, headers: dict[str, str]) -> int:
+def refuse(cloud: FakeCloud, url: str, headers: dict[str, str]) -> int:
     """Return the status with which Cloud Run or any serving revision of the API refuses a request, or 0.
 
     Cloud Run checks X-Serverless-Authorization first, and strips the signature from the token that it has checked.
     """
-    bindings = state.get("iam/service/cloudsched-api", [])
-    is_public = ["allUsers", "roles/run.invoker", ""] in bindings
+    state = cloud.state
+    is_public = cloud.is_granted("service/cloudsched-api", "allUsers", "roles/run.invoker")
     checked = "X-Serverless-Authorization" if "X-Serverless-Authorization" in headers else "Authorization"
     kind, account, audience = headers[checked].split(",")
     address = json.loads(state["service/cloudsched-api"]["metadata"]["annotations"]["run.googleapis.com/urls"])[0]
-    may_call = [f"serviceAccount:{account}", "roles/run.invoker", ""] in bindings
+    may_call = cloud.is_granted("service/cloudsched-api", f"serviceAccount:{account}", "roles/run.invoker")
     if not is_public and (kind != "an-identity-token" or audience != address or not may_call):
         return 403
     status = state["service/cloudsched-api"]["status"]
@@ -51,9 +52,10 @@ def answer_api(state: State, method: str, url: str) -> tuple[int, Any]:
     return {"GET": 200, "POST": 201, "DELETE": 204}[method], {}
 
 
-def answer_links(state: State, url: str) -> tuple[int, Any]:
+def answer_links(cloud: FakeCloud, url: str) -> tuple[int, Any]:
     """Answer 404 for a feed that there is not, unless a revision with MUTE=yes serves."""
-    if ["allUsers", "roles/run.invoker", ""] not in state.get("iam/service/cloudsched-links", []):
+    state = cloud.state
+    if not cloud.is_granted("service/cloudsched-links", "allUsers", "roles/run.invoker"):
         return 403, {}
     status = state["service/cloudsched-links"]["status"]
     names = [part["revisionName"] for part in status["traffic"]]

@@ -1,14 +1,16 @@
 """A Google Cloud project in memory, behind the commands `gcloud` and `curl`: it records calls and keeps state.
 
 It supports exactly the commands that ``infra/`` uses, and is as strict as the real services: creating a resource that
-exists fails, and so does changing one that does not. `die_at` kills the calling script at the n-th change of the run:
-before the change if n is odd, after it if n is even.
+exists fails, and so does changing one that does not. Time goes on while a script sleeps, and only then, and what was
+changed takes effect when it does at Google (`fake_delays.py`). `die_at` kills the calling script at the n-th change of
+the run: before the change if n is odd, after it if n is even.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+import time
 import zlib
 from functools import partial
 from pathlib import Path
@@ -16,11 +18,11 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any
 
 from tests.deployables.fake_acceptance import ACCEPTANCE, run_acceptance
+from tests.deployables.fake_delays import QUEUE_NEW, QUEUE_TAKEN, TAKEN_FOR, Delays
 from tests.deployables.fake_functions import answer_api, answer_links, refuse
 from tests.deployables.fake_monitoring import answer_monitoring, run_metrics
 from tests.deployables.fake_resources import (
     KINDS,
-    OPERATOR,
     Call,
     Refusal,
     State,
@@ -31,6 +33,7 @@ from tests.deployables.fake_resources import (
     fail,
     format_resource,
     list_queues,
+    member_of,
     update_resource,
 )
 
@@ -50,6 +53,7 @@ class FakeCloud(ThreadingTCPServer):
     def __init__(self, state: State) -> None:
         super().__init__(("127.0.0.1", 0), _CommandHandler)
         self.state = state
+        self.delays = Delays(int(time.time()))
         self.calls: list[list[str]] = []
         self.changes = 0
         self.die_at = 0
@@ -64,6 +68,9 @@ class FakeCloud(ThreadingTCPServer):
         """How many of the newest composite indexes a list omits: it may be older than the last request."""
         self.hop_days = 29
         """In how many days the first dispatch to a task beyond the queue's horizon is delivered."""
+        self.has_ghosts = False
+        """Whether creating a queue whose name is still taken seems to succeed: "it may appear to recreate the queue"
+        (cloud.google.com/tasks/docs/deleting-appengine-queues-and-tasks)."""
         self.unknown_metrics = 0
         """How often a policy is refused because its metric was created a moment ago."""
         self.polls = 0
@@ -85,6 +92,9 @@ class FakeCloud(ThreadingTCPServer):
     def execute(self, name: str, arguments: list[str], extra: str) -> tuple[int, str]:
         """Execute a command; return its exit status and its output."""
         with self._lock:
+            if name in {"clock", "sleep"}:
+                self.delays.time += float((arguments or ["0"])[0])
+                return 0, f"{self.delays.time:.0f}\n" if name == "clock" else ""
             self.calls.append([name, *arguments])
             self._output = []
             word, status = self.interrupt_at
@@ -117,6 +127,7 @@ class FakeCloud(ThreadingTCPServer):
         call = Call(arguments, stdin)
         if self.deny and call.starts(self.deny):
             fail("PERMISSION_DENIED: Permission denied on resource (or it may not exist).")
+        self.delays.require_service(call, self.state.setdefault("services", []))
         if call.starts("auth print-identity-token") and "impersonate-service-account" in call.flags:
             self._identity(call.flags["impersonate-service-account"], call.flags["audiences"])
         elif call.starts("auth"):
@@ -124,7 +135,7 @@ class FakeCloud(ThreadingTCPServer):
         elif call.starts("run deploy"):
             self._deploy(call)
         elif call.starts("config get account"):
-            self.say(OPERATOR)
+            self.say(self.delays.operator)
         elif run := next((run for words, run in self._groups().items() if call.starts(words)), None):
             run(call)
         else:
@@ -154,15 +165,15 @@ class FakeCloud(ThreadingTCPServer):
         """Create, describe, change or delete a named resource."""
         found = self.state.get(key)
         if verb == "create":
-            if found is not None:
-                fail(f"ALREADY_EXISTS: {key} already exists")
-            self.change(lambda: create_resource(self.state, call, key))
+            self._create(call, key)
             return
         if found is None:
             fail(f"NOT_FOUND: {key} was not found")
         if verb == "describe":
             self.say("\n".join(describe_resource(key, found, call)))
         elif verb == "delete":
+            if key.startswith("queue/"):
+                self.delays.mark(f"deleted {key}")
             self.change(lambda: self.state.pop(key))
         elif verb in {"enable", "disable"}:
             self.change(lambda: found.update(disabled=verb == "disable"))
@@ -170,6 +181,18 @@ class FakeCloud(ThreadingTCPServer):
             self.change(lambda: update_resource(found, call, key, verb))
         else:
             raise NotImplementedError(call.words)
+
+    def _create(self, call: Call, key: str) -> None:
+        """Create a named resource."""
+        if key in self.state:
+            fail(f"ALREADY_EXISTS: {key} already exists")
+        if self.delays.has_passed(f"deleted {key}", TAKEN_FOR):
+            self.delays.mark(key)
+            self.change(lambda: create_resource(self.state, call, key))
+        elif self.has_ghosts:
+            self.change(lambda: None)
+        else:
+            fail(QUEUE_TAKEN)
 
     def _deploy(self, call: Call) -> None:
         """Create or update a Cloud Run service from source."""
@@ -182,6 +205,8 @@ class FakeCloud(ThreadingTCPServer):
         """Read or change an IAM policy."""
         if key not in self.state and not key.startswith("project/"):
             fail(f"NOT_FOUND: {key} was not found")
+        if key.startswith("queue/") and not self.delays.has_passed(key, self.delays.ready_after):
+            fail(QUEUE_NEW)
         bindings = self.state.setdefault("iam/" + key, [])
         if verb == "get-iam-policy":
             has_condition = "condition" in call.flags["format"]
@@ -193,12 +218,16 @@ class FakeCloud(ThreadingTCPServer):
         binding = [call.flags["member"], call.flags["role"], call.flags.get("condition", "")]
         email = binding[0].partition(":")[2]
         is_account = binding[0].startswith("serviceAccount:")
-        if verb.startswith("add") and is_account and f"account/{email}" not in self.state:
+        is_known = f"account/{email}" in self.state and self.delays.has_passed(
+            f"account/{email}", self.delays.known_after
+        )
+        if verb.startswith("add") and is_account and not is_known:
             fail(f"INVALID_ARGUMENT: Service account {email} does not exist.")
         if key.startswith("project/") and not binding[2]:
             fail("Adding a binding without specifying a condition is prohibited in non-interactive mode.")
         if verb.startswith("remove") and binding not in bindings:
             fail("Policy binding with the specified member, role, and condition not found!")
+        self.delays.mark(f"iam/{key}: {binding}")
         self.change(lambda: bindings.append(binding) if verb.startswith("add") else bindings.remove(binding))
 
     def _services(self, call: Call) -> None:
@@ -207,6 +236,9 @@ class FakeCloud(ThreadingTCPServer):
         if call.words[1] == "list":
             self.say("\n".join(enabled))
         else:
+            for service in call.words[2:]:
+                if service not in enabled:
+                    self.delays.mark(service)
             self.change(lambda: enabled.extend(call.words[2:]))
 
     def _versions(self, call: Call) -> None:
@@ -322,9 +354,9 @@ class FakeCloud(ThreadingTCPServer):
         body = json.loads(options.get("--data-binary", "null"))
         answer: tuple[int, Any] = (401, {})
         if "-links-" in url:
-            answer = answer_links(self.state, url)
+            answer = answer_links(self, url)
         elif "googleapis" not in url:
-            refused = refuse(self.state, url, headers)
+            refused = refuse(self, url, headers)
             answer = (refused, {}) if refused else answer_api(self.state, options["--request"], url)
         elif headers == {"Authorization": "an-access-token"} and "monitoring.googleapis" in url:
             answer = answer_monitoring(self, options["--request"], url, body)
@@ -333,10 +365,15 @@ class FakeCloud(ThreadingTCPServer):
         ending = options["--write-out"].replace("\\n", "\n").replace("%{http_code}", str(answer[0]))
         self._output.append(json.dumps(answer[1]) + ending)
 
+    def is_granted(self, key: str, member: str, role: str, condition: str = "") -> bool:
+        """Return whether a member has a role on a resource, as far as the services know by now."""
+        policy = f"iam/{key}"
+        return self.delays.is_effective(policy, [member, role, condition], self.state.get(policy, []))
+
     def _identity(self, account: str, audience: str) -> None:
         """Print a token for an account, if the operator may impersonate it."""
-        if [f"user:{OPERATOR}", "roles/iam.serviceAccountTokenCreator", ""] not in self.state.get(
-            f"iam/account/{account}", []
+        if not self.is_granted(
+            f"account/{account}", member_of(self.delays.operator), "roles/iam.serviceAccountTokenCreator"
         ):
             fail("PERMISSION_DENIED: Permission 'iam.serviceAccounts.getAccessToken' denied on resource.")
         if self.state[f"account/{account}"].get("disabled"):

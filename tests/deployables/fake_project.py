@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass
@@ -29,6 +29,9 @@ EMPTY: State = {
     "sink/_Default": {"name": "_Default", "exclusions": []},
 }
 """A new project: Google gives each a log sink."""
+TABLE: State = json.loads((ROOT / "infra/resources.json").read_text(encoding="utf-8"))
+IN_USE: State = {**EMPTY, "services": TABLE["services"]}
+"""A project in which all APIs have been used for long."""
 
 _COMMANDS = """ask() {{
   local LC_ALL=C extra="" connection status size output word name="$1"
@@ -53,15 +56,17 @@ _COMMANDS = """ask() {{
 }}
 gcloud() {{ ask gcloud "$@"; }}
 curl() {{ ask curl "$@"; }}
+sleep() {{ ask sleep "$1"; }}
 date() {{
   case "$*" in
-    +*) printf "%(${{1#+}})T\\n" {now} ;;
-    '-u +'*) TZ=UTC printf "%(${{2#+}})T\\n" {now} ;;
+    +*) printf "%(${{1#+}})T\\n" "$(ask clock)" ;;
+    '-u +'*) TZ=UTC printf "%(${{2#+}})T\\n" "$(ask clock)" ;;
     *) command date "$@" ;;
   esac
 }}
 """
-"""What the scripts call as gcloud and curl: each asks the fake project; and as date, which tells the time of the tests.
+"""What the scripts call as gcloud and curl, with which each asks the fake project; and as sleep and date, which let its
+time pass and tell it.
 
 They are functions, since a script calls them up to three hundred times: a process of its own for each call, even of a
 shell, would cost more than all else that the script does. Programs of the same names are on the PATH for those who look
@@ -106,10 +111,7 @@ class Cloud:
         self.configure(**config)
         self.fake = FakeCloud(deepcopy(EMPTY if state is None else state))
         (folder / "bin").mkdir()
-        self.now = int(time.time())
-        """The time that `date` tells the scripts. It stands still, so that a slow machine makes no difference."""
-        self._command("date", f'#!/bin/sh\nexec {shutil.which("date")} --date=@{self.now} "$@"\n')
-        commands = _COMMANDS.format(port=self.fake.server_address[1], now=self.now)
+        commands = _COMMANDS.format(port=self.fake.server_address[1])
         self._command("commands.bash", commands)
         for name in ("gcloud", "curl"):
             self._command(name, f'#!/bin/bash -p\n{commands}{name} "$@"\n')
@@ -131,6 +133,11 @@ class Cloud:
         python = Path(sys.executable).resolve()
         new = f'#!/bin/sh\nexec {python} -S "$@"\n'
         self._command("python3", PYTHON3.format(python=python, port=serve_python(python)) if is_copied else new)
+
+    @property
+    def now(self) -> int:
+        """The time that `date` tells the scripts. It goes on while they sleep, however slow the machine is."""
+        return int(self.fake.delays.time)
 
     @property
     def state(self) -> State:
@@ -160,7 +167,6 @@ class Cloud:
             "BASH_ENV": str(self.folder / "bin" / "commands.bash"),
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "HOME": str(self.folder),
-            "DELAY_FACTOR": "0",
             "PYTHON": str(self.folder / "bin" / "python"),
         }
 

@@ -7,10 +7,17 @@ from hashlib import sha256
 from typing import Any, NoReturn
 
 NUMBER = "123456789012"
+MAX_ANNOTATIONS = 16_384
+"""Bytes of all annotations of a secret (cloud.google.com/secret-manager/docs/reference/rest/v1/projects.secrets)."""
 OPERATOR = "operator@example.com"
 """gcloud's active account."""
 
 State = dict[str, Any]
+
+
+def member_of(account: str) -> str:
+    """Return an account as policies name it."""
+    return f"{'serviceAccount' if account.endswith('.gserviceaccount.com') else 'user'}:{account}"
 
 
 class Refusal(Exception):
@@ -143,7 +150,10 @@ def update_resource(resource: State, call: Call, key: str, verb: str) -> None:
         resource["httpTarget"] = {"uri": flags["uri"], "oidcToken": token}
         resource |= {"schedule": flags["schedule"], "attemptDeadline": flags["attempt-deadline"]}
     elif kind == "secret":
-        resource["annotations"] |= dict(pair.split("=", 1) for pair in flags["update-annotations"].split(","))
+        told = resource["annotations"] | dict(pair.split("=", 1) for pair in flags["update-annotations"].split(","))
+        if sum(len(key) + len(value) for key, value in told.items()) > MAX_ANNOTATIONS:
+            fail("INVALID_ARGUMENT: The total size of annotations must be at most 16384 bytes.")
+        resource["annotations"] = told
     elif kind == "sink":
         update_exclusions(resource["exclusions"], flags)
     elif verb == "update":

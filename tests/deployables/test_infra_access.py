@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.fake_project import PROJECT, Cloud
+from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, find_reachable_revisions, get_env
 from tests.harness import LocalClient
 from tests.web.auth.token_issuer import PROJECT as USERS
@@ -109,7 +109,7 @@ def strip_signature(token: str) -> str:
 
 def configure_everything(folder: Path) -> Cloud:
     """Return a project whose configuration sets every access setting, before its first deployment."""
-    cloud = Cloud(folder, None, **EVERYTHING)
+    cloud = Cloud(folder, IN_USE, **EVERYTHING)
     cloud.state.update(
         {"secret/our-keys": {"name": "our-keys", "annotations": {}, "versions": {"1": "", "2": str(KEPT)}}}
     )

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from tests.deployables.fake_project import EMPTY, ROOT, Cloud
+from tests.deployables.fake_project import IN_USE, ROOT, Cloud
 from tests.deployables.fake_resources import NUMBER
 
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -29,7 +29,7 @@ def apply(cloud: Cloud, *options: str) -> str:
 
 def new_cloud(folder: Path) -> Cloud:
     """Return a project that has the ledger and nothing else."""
-    return Cloud(folder, {**EMPTY, "secret/cloudsched-dispatch": LEDGER}, MONITORING="on")
+    return Cloud(folder, {**IN_USE, "secret/cloudsched-dispatch": LEDGER}, MONITORING="on")
 
 
 def find(cloud: Cloud, part: str) -> list[dict[str, Any]]:

@@ -78,6 +78,7 @@ class Gcloud:
 SERVICES = (
     "artifactregistry",
     "cloudbuild",
+    "cloudresourcemanager",
     "cloudscheduler",
     "cloudtasks",
     "firebaserules",

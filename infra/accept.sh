@@ -21,6 +21,8 @@ source "$here/lib/configuration.sh"
 source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/database.sh
+source "$here/lib/database.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh

@@ -7,6 +7,8 @@ PROJECT=""                       # the project's ID
 REGION="us-central1"             # region of the functions, the queues and the sweep's job
 FIRESTORE_LOCATION="us-central1" # where the database is created; cannot be changed later. nam5 is a multi-region
 DATABASE="(default)"             # the database's ID
+BACKUP_RETENTION="7d"            # how long daily backups are kept, up to 98d; beside them the database has point-in-time
+                                 # recovery and delete protection. Empty: all three stay as they are
 NAME="cloudsched"                # prefix of all resource names: <NAME>-api, <NAME>-critical, … (2 to 20 characters)
 
 # API access ----------------------------------------------------------------------------------------------------------

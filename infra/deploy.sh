@@ -21,6 +21,8 @@ source "$here/lib/configuration.sh"
 source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/database.sh
+source "$here/lib/database.sh"
 # shellcheck source=lib/indexes.sh
 source "$here/lib/indexes.sh"
 # shellcheck source=lib/shards.sh
@@ -79,6 +81,7 @@ if [[ -n "$selected_step" ]]; then
   read_ledger || true
   "${step_functions[$selected_step]}"
 else
+  ! read_ledger || [[ "$MODE" == dry-run ]] || require_no_move
   for name in "${steps[@]}"; do
     # If nothing changed, an earlier run has already passed the smoke test. If functions are outdated, upgrade.sh runs
     # the smoke test; until then the deployed API may not accept the smoke test's account.

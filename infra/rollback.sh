@@ -5,8 +5,8 @@
 #
 # It refuses if documents have been written since then that the old code cannot read, or indexes removed that it needs.
 # --force overrides this; those tasks then do nothing until newer code is deployed, and lists without an index fail. It
-# also refuses if the secret has been rotated or the API has been made public since then. Both revisions can read the
-# dispatches that are waiting in the queues.
+# also refuses if the secret has been rotated, the API has been made public, or the deployment has moved to another
+# database since then. Both revisions can read the dispatches that are waiting in the queues.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -18,6 +18,8 @@ source "$here/lib/configuration.sh"
 source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/database.sh
+source "$here/lib/database.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh
@@ -35,6 +37,11 @@ parse_options "$@"
 load_configuration "$CONFIG"
 find_project_number
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed."
+
+[[ -z "${LEDGER[moving]-}" ]] || require_no_move
+[[ -z "${LEDGER[previous.database]-}" ]] || die "The last upgrade moved from database ${LEDGER[previous.database]} to \
+${LEDGER[database]-}, and the revisions before would serve the old one. To go back to its data, set \
+DATABASE=\"${LEDGER[previous.database]}\" and run infra/upgrade.sh, which moves everything at once."
 
 declare -A target=()
 for function in "${FUNCTIONS[@]}"; do
@@ -59,6 +66,8 @@ needs have been removed since the upgrade. Check out that code, run infra/deploy
 ready (infra/deploy.sh --check --step=functions), and run infra/rollback.sh --force."
 
 [[ -z "${LEDGER[trust.api]-}" ]] || record "trust.api=yes"
+# A move to another database that had only put up its fence is given up.
+[[ -z "${LEDGER[fenced]-}" ]] || lift_fence back
 # The functions that send dispatches first, the one that receives them last.
 cleared=()
 for function in "${SENDERS_FIRST[@]}"; do

@@ -21,6 +21,8 @@ source "$here/lib/configuration.sh"
 source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/database.sh
+source "$here/lib/database.sh"
 # shellcheck source=lib/access.sh
 source "$here/lib/access.sh"
 # shellcheck source=lib/source.sh
@@ -43,6 +45,7 @@ for option in "${EXTRA_OPTIONS[@]}"; do
 done
 load_configuration "$CONFIG"
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed. Run infra/deploy.sh."
+require_no_move
 current="${LEDGER[secret.current]-}"
 previous="${LEDGER[secret.previous]-}"
 next="${LEDGER[secret.next]-}"

@@ -19,6 +19,8 @@ source "$here/lib/configuration.sh"
 source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/database.sh
+source "$here/lib/database.sh"
 # shellcheck source=lib/logs.sh
 source "$here/lib/logs.sh"
 # shellcheck source=lib/monitoring.sh
@@ -109,6 +111,7 @@ revoke_role() {
   change "revoke $role on $1 from $member" "${group[@]}" remove-iam-policy-binding "$@" --member="$member" \
     --role="$role" "${condition[@]}" --format=none --project="$PROJECT" --quiet
 }
+# shellcheck disable=SC2153 # the configuration sets it
 of_database="expression=resource.name==\"projects/$PROJECT/databases/$DATABASE\",title=$NAME-database"
 for account in "${STORE_ACCOUNTS[@]}"; do
   revoke_role roles/datastore.user "$account" --condition="$of_database" -- gcloud projects -- "$PROJECT"
@@ -130,27 +133,33 @@ for account in "${STORE_ACCOUNTS[@]}" invoker builder smoke; do
     gcloud iam service-accounts describe "${ACCOUNT_EMAILS[$account]}" --format="value(email)" --project="$PROJECT" --quiet -- \
     gcloud iam service-accounts delete "${ACCOUNT_EMAILS[$account]}" --project="$PROJECT" --quiet
 done
-if [[ -n "$with_data" ]]; then
-  if is_managed rules && is_managed database && [[ "$MODE" == apply ]]; then
+# A deployment that has moved from one database to another may have made both.
+IFS=+ read -ra databases <<<"${LEDGER[created.database]-}"
+[[ "${LEDGER[created.database]-}" != yes && "$MODE" != dry-run ]] || databases=("$DATABASE")
+for database in ${with_data:+"${databases[@]}"}; do
+  LEDGER["created.database"]=yes
+  if is_managed rules && [[ "$MODE" == apply ]]; then
     release="projects/$PROJECT/releases/cloud.firestore"
-    [[ "$DATABASE" == "(default)" ]] || release+="/$DATABASE"
+    [[ "$database" == "(default)" ]] || release+="/$database"
     request DELETE "https://firebaserules.googleapis.com/v1/$release"
   fi
-  remove "the delete protection of database $DATABASE" database \
-    gcloud firestore databases describe --database="$DATABASE" --format="value(name)" --project="$PROJECT" --quiet -- \
-    gcloud firestore databases update --database="$DATABASE" --no-delete-protection --project="$PROJECT" --quiet
-  remove "database $DATABASE, with all tasks" database \
-    gcloud firestore databases describe --database="$DATABASE" --format="value(name)" --project="$PROJECT" --quiet -- \
-    gcloud firestore databases delete --database="$DATABASE" --project="$PROJECT" --quiet
-fi
+  remove "the delete protection of database $database" database \
+    gcloud firestore databases describe --database="$database" --format="value(name)" --project="$PROJECT" --quiet -- \
+    gcloud firestore databases update --database="$database" --no-delete-protection --project="$PROJECT" --quiet
+  remove "database $database, with all tasks" database \
+    gcloud firestore databases describe --database="$database" --format="value(name)" --project="$PROJECT" --quiet -- \
+    gcloud firestore databases delete --database="$database" --project="$PROJECT" --quiet
+done
+[[ -z "$with_data" || "$MODE" == dry-run || " ${databases[*]} " == *" $DATABASE "* ]] ||
+  log "Database $DATABASE is kept: these scripts did not make it."
 # The secret goes last, because its annotations are the ledger. If a database that deploy.sh created is kept, the secret
 # is kept too, so that the database can still be removed later.
-if [[ -n "$with_data" || "$MODE" == dry-run ]] || ! is_managed database; then
+if [[ -n "$with_data" || "$MODE" == dry-run || ${#databases[@]} == 0 ]]; then
   remove "secret $SECRET" secret \
     gcloud secrets describe "$SECRET" --format="value(name)" --project="$PROJECT" --quiet -- \
     gcloud secrets delete "$SECRET" --project="$PROJECT" --quiet
 else
-  log "Database $DATABASE is kept, and so is secret $SECRET, which records that deploy.sh created it." \
+  log "Database ${databases[*]} is kept, and so is secret $SECRET, which records that deploy.sh created it." \
     "--with-data removes both."
 fi
 [[ "$MODE" != check ]] || log "" "Nothing was removed. Run infra/teardown.sh --yes to remove all this."

@@ -9,6 +9,9 @@
 # during an upgrade are safe on either revision: a dispatch names its task, revision and occurrence, and the stored
 # document decides what runs.
 #
+# With another DATABASE than the one in use, such as a restored backup, nothing is moved step by step: once the new
+# revisions have answered from it, no function may use the old one any more, and then all move at once.
+#
 # --force deploys code whose schema version is older than that of the stored documents; it will refuse to read them.
 set -euo pipefail
 
@@ -21,6 +24,8 @@ source "$here/lib/configuration.sh"
 source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/database.sh
+source "$here/lib/database.sh"
 # shellcheck source=lib/indexes.sh
 source "$here/lib/indexes.sh"
 # shellcheck source=lib/web.sh
@@ -40,6 +45,17 @@ parse_options "$@"
 load_configuration "$CONFIG"
 find_project_number
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed. Run infra/deploy.sh."
+
+deployed_database="$(get_deployed_database)"
+is_moving=""
+[[ -z "$deployed_database" || "$deployed_database" == "$DATABASE" ]] || is_moving=yes
+if [[ -n "${LEDGER[moving]-}" ]]; then
+  [[ "${LEDGER[moving]}" == "$DATABASE" ]] || require_no_move
+elif [[ -n "${LEDGER[fenced]-}" && "${LEDGER[fenced]}" != "$deployed_database" ]]; then
+  lift_fence # a completed move was interrupted before its queues went on
+elif [[ -n "${LEDGER[fenced]-}" && -z "$is_moving" ]]; then
+  lift_fence back # a move is given up before anything has moved
+fi
 
 require_shards
 find_api_keys_version
@@ -61,6 +77,10 @@ elif ((new_schema > old_schema)); then
   shares=(100)
 fi
 
+if [[ -n "$is_moving" ]]; then
+  shares=(100)
+  prepare_database "$deployed_database"
+fi
 create_indexes
 
 log_step "Candidates"
@@ -76,16 +96,19 @@ for function in "${FUNCTIONS[@]}"; do
   serving+=("serving.$function=${old[$function]}")
   ended+=("serving.$function=none")
 done
-record "${serving[@]}"
+record "${serving[@]}" ${deployed_database:+"database=$deployed_database"}
 
 is_shifting=""
 roll_back() {
   trap - ERR
+  [[ -z "${LEDGER[moving]-}" ]] || die "The upgrade failed after functions had begun to move to database $DATABASE. Nothing \
+uses the old one, and the queues are paused. Fix the problem and run infra/upgrade.sh again."
   if [[ -n "$is_shifting" ]] && ((new_schema > old_schema)); then
     die "The upgrade failed, and documents may have been written with schema version $new_schema, which the old code \
 cannot read. Fix the problem and run infra/upgrade.sh again, or go back anyway with infra/rollback.sh --force."
   fi
   log "The upgrade failed. Going back to the previous revisions."
+  [[ -z "${LEDGER[fenced]-}" ]] || lift_fence back
   for function in "${SENDERS_FIRST[@]}"; do
     shift_traffic "$function" "${old[$function]}=100"
   done
@@ -96,8 +119,8 @@ set -E
 
 build_source
 for function in "${FUNCTIONS[@]}"; do
-  # Pin the traffic first, so that deploying a new revision does not move any of it.
-  shift_traffic "$function" "${old[$function]}=100"
+  # Pin the traffic first, so that deploying a new revision does not move any of it. In a move that goes on, it is pinned.
+  [[ -n "${LEDGER[moving]-}" ]] || shift_traffic "$function" "${old[$function]}=100"
   deploy_function "$function"
   candidate[$function]="$(get_latest_revision "$function")"
   if [[ "${candidate[$function]}" == "${old[$function]}" ]]; then
@@ -113,18 +136,25 @@ done
 test_links candidate || roll_back
 grant_smoke_access
 request_when_allowed GET "${SERVICE_URLS[candidate.api]}/v1/tasks?pageSize=1"
+# The roles on another database were granted a moment ago.
+for ((waited = 0; waited < IAM_PROPAGATION_SECONDS; waited += 15)); do
+  [[ -n "$is_moving" && "$MODE" == apply && "$RESPONSE_STATUS" == 5?? ]] || break
+  sleep 15
+  request GET "${SERVICE_URLS[candidate.api]}/v1/tasks?pageSize=1"
+done
 [[ "$MODE" == dry-run || "$RESPONSE_STATUS" == 200 ]] || {
   log "The new API answered $RESPONSE_STATUS: $RESPONSE_BODY"
   roll_back
 }
 
-if ! is_smoke_account_accepted; then
+if [[ -z "$is_moving" ]] && ! is_smoke_account_accepted; then
   log "The serving API does not accept $SMOKE_ACCOUNT, so requests cannot be moved step by step: all move at once."
   shares=(100)
 fi
 
+[[ -z "$is_moving" ]] || fence_database "$deployed_database"
 is_shifting=yes
-record "schema=$new_schema" "previous.schema=$old_schema"
+record "schema=$new_schema" "previous.schema=$old_schema" ${is_moving:+"moving=$DATABASE"}
 for share in "${shares[@]}"; do
   log_step "Traffic: $share %"
   for function in "${FUNCTIONS[@]}"; do
@@ -135,6 +165,18 @@ for share in "${shares[@]}"; do
       shift_traffic "$function" "${candidate[$function]}=$share,${old[$function]}=$((100 - share))"
     fi
   done
+  if [[ -n "$is_moving" ]]; then
+    trap - ERR
+    moved=("database=$DATABASE" "moving=none" "previous.database=$deployed_database")
+    for function in "${FUNCTIONS[@]}"; do
+      moved+=("serving.$function=${candidate[$function]}" "previous.$function=none")
+    done
+    record "${moved[@]}"
+    lift_fence
+    { test_links && (run_smoke_test); } || die "Everything serves database $DATABASE now, but its smoke test failed. Fix the \
+problem and run infra/upgrade.sh again, or go back to the old data: set DATABASE=\"$deployed_database\" and run it."
+    break
+  fi
   # In a subshell, so that `die` ends only the smoke test and the upgrade can be rolled back.
   { test_links && (run_smoke_test); } || roll_back
 done
@@ -144,12 +186,19 @@ for function in "${FUNCTIONS[@]}"; do
   change "send $NAME-$function to its latest revision" gcloud run services update-traffic "$NAME-$function" \
     --region="$REGION" --to-latest --project="$PROJECT" --quiet
   set_digest "$function"
+  [[ -z "$is_moving" ]] || old[$function]=none
   record "digest.$function=$DIGEST" "previous.$function=${old[$function]}" \
     "image.$function=$(get_image "${candidate[$function]}")"
 done
 set_trust_after_upgrade
-record "${ended[@]}" "retired=none" "trust.api=$TRUST_AFTER_UPGRADE"
+[[ -n "$is_moving" ]] || record "previous.database=none"
+record "${ended[@]}" "retired=none" "trust.api=$TRUST_AFTER_UPGRADE" "database=$DATABASE"
 revoke_smoke_access
-log "" "Upgraded. Run infra/rollback.sh to go back."
+if [[ -n "$is_moving" ]]; then
+  log "" "Moved to database $DATABASE. Run infra/deploy.sh, which looks at everything else. Database $deployed_database is" \
+    "still there; nothing uses it."
+else
+  log "" "Upgraded. Run infra/rollback.sh to go back."
+fi
 [[ "$API_ACCESS" == private || "${LEDGER[open.api]-}" == yes ]] ||
   log "The API is still private. Run infra/deploy.sh to make it public."

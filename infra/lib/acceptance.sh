@@ -181,7 +181,7 @@ accept_purge() {
 
 # A backup is imported into another database, and the deployment moves there. A task that waits in the backup runs there.
 accept_restore() {
-  local account other="$DATABASE"
+  local other="$DATABASE"
   BACKUP="gs://$PROJECT-acceptance"
   open_access
   create_reminder accept-restore 2400
@@ -204,11 +204,6 @@ accept_restore() {
   close_access
   change "unprotect database $other" gcloud firestore databases update --database="$other" --no-delete-protection \
     --project="$PROJECT" --quiet
-  for account in "${STORE_ACCOUNTS[@]}"; do
-    change "revoke roles/datastore.user on database $other from $NAME-$account" gcloud projects remove-iam-policy-binding \
-      "$PROJECT" --member="serviceAccount:${ACCOUNT_EMAILS[$account]}" --role=roles/datastore.user --format=none --quiet \
-      --condition="expression=resource.name==\"projects/$PROJECT/databases/$other\",title=$NAME-database"
-  done
   change "delete database $other" gcloud firestore databases delete --database="$other" --project="$PROJECT" --quiet
   change "delete bucket $BACKUP" gcloud storage rm --recursive "$BACKUP" --quiet
 }

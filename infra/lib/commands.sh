@@ -86,13 +86,20 @@ report_difference() {
 # Retry a failing command for two minutes: a new account or queue takes time to reach every server.
 retry() { retry_for 120 "$@"; }
 
-# retry_for SECONDS COMMAND: retry a failing command for that long, with pauses that grow to half a minute.
+# retry_for SECONDS COMMAND: retry a failing command for that long, with pauses that grow to half a minute. Prints only the
+# errors of the last try.
 retry_for() {
-  local seconds="$1" waited=0 wait=1
+  local seconds="$1" waited=0 wait=1 errors status
   shift
-  while ! "$@"; do
-    ((waited < seconds)) || return 1
-    log "  … retrying in $wait s"
+  while true; do
+    status=0
+    { errors="$("$@" 2>&1 >&4)" || status=$?; } 4>&1
+    ((status)) || return 0
+    ((waited < seconds)) || {
+      printf '%s\n' "$errors" >&2
+      return "$status"
+    }
+    log "  … Google does not know of a role, an account or a queue yet; retrying in $wait s"
     sleep "$wait"
     waited=$((waited + wait)) wait=$((wait < 16 ? wait * 2 : 30))
   done

@@ -22,6 +22,7 @@ load_configuration() {
   source "$file"
   require_match PROJECT '[a-z][a-z0-9-]{4,28}[a-z0-9]' "set it to your project's ID in $file"
   require_match NAME '[a-z][a-z0-9-]{0,18}[a-z0-9]' "it must be 2 to 20 lowercase letters, digits and hyphens"
+  require_match BACKUP_RETENTION '([1-9]|[1-8][0-9]|9[0-8])d|' "it must be 1d to 98d, or empty"
   require_match RUNTIME 'python3(1[1-9]|[2-9][0-9])' "it must be one of Cloud Run's Python runtimes, python311 or newer"
   require_match MONITORING 'on|off' "it must be on or off"
   require_match NOTIFICATION_CHANNELS '(projects/[a-z0-9:.-]+/notificationChannels/[0-9]+( |$))*' \

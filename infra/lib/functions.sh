@@ -186,15 +186,25 @@ deploy_functions() {
       is_built=yes
     fi
     [[ "$function" != api ]] || require_closed_api
+    require_same_database "$function"
     [[ -n "$exists" ]] || record "created.function.$function=yes"
     deploy_function "$function"
     revision="$(get_latest_revision "$function")"
-    record "digest.$function=$DIGEST" "image.$function=$(get_image "$revision")" "schema=$(get_schema_version)"
+    record "digest.$function=$DIGEST" "image.$function=$(get_image "$revision")" "schema=$(get_schema_version)" \
+      "database=$DATABASE"
     verify_address "$function"
   done
   ((${#OUTDATED[@]})) || return 0
   CHANGES=$((CHANGES + ${#OUTDATED[@]}))
   printf 'differs: %s; run infra/upgrade.sh\n' "${OUTDATED[*]/#/function $NAME-}"
+}
+
+# Refuse to add a function that would use another database than those that serve.
+require_same_database() {
+  local deployed
+  deployed="$(get_deployed_database)"
+  [[ -z "$deployed" || "$deployed" == "$DATABASE" ]] || die "$NAME-$1 would use database $DATABASE, but the other functions \
+use $deployed. Set DATABASE=\"$deployed\" and run this again; then move with infra/upgrade.sh."
 }
 
 # Check that a function has the URL that the settings already contain: Cloud Run derives it from name, project and

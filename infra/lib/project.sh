@@ -1,4 +1,4 @@
-# The resources that the functions depend on: services, secret, accounts, roles, database and queues. Each step is
+# The resources that the functions depend on: services, secret, accounts, roles and queues. Each step is
 # idempotent: it looks at what exists and creates what is missing.
 # shellcheck shell=bash disable=SC2034,SC2153 # variables set here are used elsewhere, and the other way round
 
@@ -119,8 +119,7 @@ grant_project_roles() {
   log_step "Roles on the project"
   local account found expression="resource.name==\"projects/$PROJECT/databases/$DATABASE\""
   # The condition counts: after a restore, DATABASE may be another one than that which the account may use.
-  found="$(query gcloud projects get-iam-policy "$PROJECT" --flatten="bindings[].members" --quiet \
-    --format="value(bindings.role,bindings.members,bindings.condition.expression)")" || found=""
+  found="$(list_project_roles)"
   for account in "${STORE_ACCOUNTS[@]}"; do
     ! has_line "roles/datastore.user"$'\t'"serviceAccount:${ACCOUNT_EMAILS[$account]}"$'\t'"$expression" "$found" || continue
     change "grant roles/datastore.user on database $DATABASE to serviceAccount:${ACCOUNT_EMAILS[$account]}" retry \
@@ -167,20 +166,6 @@ grant_resource_roles() {
   for member in "$api" "$executor"; do
     grant_role "bucket $BUCKET" "$member" roles/storage.objectUser -- gcloud storage buckets -- "gs://$BUCKET"
   done
-}
-
-create_database() {
-  log_step "Firestore"
-  local kind
-  kind="$(query gcloud firestore databases describe --database="$DATABASE" --format="value(type)" --project="$PROJECT" --quiet)" || kind=""
-  if [[ -z "$kind" ]]; then
-    mark_managed "database"
-    change "create Firestore database $DATABASE in $FIRESTORE_LOCATION" gcloud firestore databases create \
-      --database="$DATABASE" --location="$FIRESTORE_LOCATION" --type=firestore-native --delete-protection \
-      --project="$PROJECT" --quiet
-  elif [[ "$kind" != FIRESTORE_NATIVE ]]; then
-    die "Database $DATABASE is $kind. cloudsched needs Firestore in native mode: set DATABASE to another ID."
-  fi
 }
 
 create_queues() {

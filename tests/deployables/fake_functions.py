@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.deployables.fake_databases import find_served, may_use
 from tests.deployables.fake_resources import get_env
 
 if TYPE_CHECKING:
     from tests.deployables.fake_gcloud import FakeCloud
-    from tests.deployables.fake_resources import State
 
 
 def refuse(cloud: FakeCloud, url: str, headers: dict[str, str]) -> int:
@@ -37,13 +37,24 @@ def refuse(cloud: FakeCloud, url: str, headers: dict[str, str]) -> int:
     return 0
 
 
-def answer_api(state: State, method: str, url: str) -> tuple[int, Any]:
-    """Accept tasks. They fail if an executor with BROKEN=yes serves; a new API with DEAF=yes answers 500."""
+def answer_api(cloud: FakeCloud, method: str, url: str) -> tuple[int, Any]:
+    """Accept tasks. They fail if an executor with BROKEN=yes serves; a new API with DEAF=yes answers 500.
+
+    A revision that cannot use its database answers 503, and a task is not found by an executor that uses another one.
+    """
+    state = cloud.state
+    status = state["service/cloudsched-api"]["status"]
+    names = [part["revisionName"] for part in status["traffic"]]
     if url.startswith("https://candidate---"):
-        status = state["service/cloudsched-api"]["status"]
-        latest = status["revisions"][status["latestReadyRevisionName"]]
-        return (500 if "DEAF=yes" in latest["set-env-vars"] else 200), {"tasks": []}
+        names = [status["latestReadyRevisionName"]]
+    answering = [status["revisions"][name] for name in names]
+    if not all(may_use(cloud, each) for each in answering):
+        return 503, {"type": "unavailable"}
+    if url.startswith("https://candidate---"):
+        return (500 if "DEAF=yes" in answering[0]["set-env-vars"] else 200), {"tasks": []}
     if url.endswith("/executions"):
+        if len(find_served(cloud)) != 1 or state["queue/cloudsched"].get("state", "RUNNING") != "RUNNING":
+            return 200, {"executions": []}
         status = state["service/cloudsched-execute"]["status"]
         serving = [status["revisions"][part["revisionName"]]["set-env-vars"] for part in status["traffic"]]
         is_broken = any("BROKEN=yes" in settings for settings in serving)

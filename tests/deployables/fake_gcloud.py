@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-import zlib
 from functools import partial
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any
 
 from tests.deployables.fake_acceptance import ACCEPTANCE, run_acceptance
+from tests.deployables.fake_databases import run_firestore
 from tests.deployables.fake_delays import QUEUE_NEW, QUEUE_TAKEN, TAKEN_FOR, Delays
 from tests.deployables.fake_functions import answer_api, answer_links, refuse
 from tests.deployables.fake_monitoring import answer_monitoring, run_metrics
@@ -31,7 +31,6 @@ from tests.deployables.fake_resources import (
     describe_resource,
     describe_revision,
     fail,
-    format_resource,
     list_queues,
     member_of,
     update_resource,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KILLED = 137
+RUNNING = {"tasks": "RUNNING", "scheduler": "ENABLED"}
 _NEVER = 3600.0
 """Seconds between the server's checks for shutdown. Nobody shuts it down, so the checks need not cost anything."""
 
@@ -75,6 +75,8 @@ class FakeCloud(ThreadingTCPServer):
         """How often a policy is refused because its metric was created a moment ago."""
         self.polls = 0
         """How often they were listed since then."""
+        self.look: Callable[[FakeCloud], None] = lambda _: None
+        """What a test looks at after each command, and each time that a script has slept."""
         self._history: list[str] = []
         self._lock = threading.Lock()
         self._output: list[str] = []
@@ -94,6 +96,7 @@ class FakeCloud(ThreadingTCPServer):
         with self._lock:
             if name in {"clock", "sleep"}:
                 self.delays.time += float((arguments or ["0"])[0])
+                self.look(self)
                 return 0, f"{self.delays.time:.0f}\n" if name == "clock" else ""
             self.calls.append([name, *arguments])
             self._output = []
@@ -103,6 +106,7 @@ class FakeCloud(ThreadingTCPServer):
                 return status, ""
             try:
                 (self._curl if name == "curl" else self._gcloud)(arguments, extra)
+                self.look(self)
             except Refusal as refusal:
                 return 1, f"{refusal}\n"
             except _Kill:
@@ -154,7 +158,7 @@ class FakeCloud(ThreadingTCPServer):
         return {
             **{words: partial(run_acceptance, self) for words in ACCEPTANCE},
             "services": self._services,
-            "firestore": self._firestore,
+            "firestore": partial(run_firestore, self),
             "secrets versions": self._versions,
             "tasks queues list": lambda call: self.say(list_queues(self.state, call)),
             "logging metrics": partial(run_metrics, self),
@@ -177,6 +181,8 @@ class FakeCloud(ThreadingTCPServer):
             self.change(lambda: self.state.pop(key))
         elif verb in {"enable", "disable"}:
             self.change(lambda: found.update(disabled=verb == "disable"))
+        elif verb in {"pause", "resume"}:
+            self.change(lambda: found.update(state="PAUSED" if verb == "pause" else RUNNING[call.words[0]]))
         elif verb in {"update", "update-traffic"}:
             self.change(lambda: update_resource(found, call, key, verb))
         else:
@@ -263,89 +269,6 @@ class FakeCloud(ThreadingTCPServer):
         else:
             self.change(lambda: versions.update({call.words[3]: "DISABLED"}))
 
-    def _firestore(self, call: Call) -> None:
-        database = f"database/{call.flags['database']}"
-        if call.words[2] == "create" and call.words[1] == "databases":
-            if database in self.state:
-                fail("ALREADY_EXISTS")
-            new = {"name": database, "type": "FIRESTORE_NATIVE", "protected": "delete-protection" in call.flags}
-            self.change(lambda: self.state.update({database: new, "indexes": [], "fields": {}}))
-        elif database not in self.state:
-            fail("NOT_FOUND: The database does not exist.")
-        elif call.words[1] == "databases":
-            self._database(call, database)
-        elif call.words[1:4] == ["indexes", "composite", "delete"]:
-            kept = [each for each in self.state["indexes"] if each["name"] != call.words[4]]
-            if len(kept) == len(self.state["indexes"]):
-                fail("NOT_FOUND: no such index")
-            self.change(lambda: self.state.update({"indexes": kept}))
-        elif call.words[-1] == "list":
-            listed = self._list_composites() if call.words[2] == "composite" else list(self.state["fields"].values())
-            self.say(json.dumps(listed))
-            self._poll()
-        else:
-            self._index(call, f"projects/p/databases/d/collectionGroups/{call.flags['collection-group']}")
-
-    def _database(self, call: Call, database: str) -> None:
-        if call.words[2] == "describe":
-            self.say(format_resource(self.state[database], call.flags["format"]))
-        elif call.words[2] == "update":
-            self.change(lambda: self.state[database].update(protected="no-delete-protection" not in call.flags))
-        elif self.state[database]["protected"]:
-            fail("FAILED_PRECONDITION: Delete protection is enabled.")
-        else:
-            self.change(lambda: [self.state.pop(key, None) for key in (database, "indexes", "fields")])
-
-    def _list_composites(self) -> list[State]:
-        found: list[State] = self.state["indexes"]
-        return found[: len(found) - self.hidden_indexes]
-
-    def _poll(self) -> None:
-        """Let every index become ready once the indexes have been listed often enough."""
-        self.polls += 1
-        if self.polls < self.build_polls:
-            return
-        overrides = (field.get("indexConfig", {}).get("indexes", ()) for field in self.state["fields"].values())
-        for index in [*self.state["indexes"], *(index for indexes in overrides for index in indexes)]:
-            if index["state"] == "CREATING":
-                index["state"] = "READY"
-
-    def _index(self, call: Call, group: str) -> None:
-        if self.contended:
-            self.contended -= 1
-            fail("ABORTED: Aborted due to cross-transaction contention. Please retry.")
-        self.polls = 0
-        if call.words[2] == "composite":
-            shapes = [dict(part.split("=") for part in field.split(",")) for field in call.fields]
-            fields = [
-                {"fieldPath": shape["field-path"], "order": shape["order"].upper()}
-                if "order" in shape
-                else {"fieldPath": shape["field-path"], "arrayConfig": shape["array-config"].upper()}
-                for shape in shapes
-            ]
-            last = {"fieldPath": "__name__", "order": fields[-1]["order"]}
-            scope = call.flags.get("query-scope", "collection").upper().replace("-", "_")
-            shape = {"queryScope": scope, "fields": [*fields, last]}
-            index = {"name": f"{group}/indexes/{zlib.crc32(json.dumps(shape).encode())}", **shape}
-            if any(other | {"state": ""} == index | {"state": ""} for other in self.state["indexes"]):
-                fail("ALREADY_EXISTS: index already exists")
-            index["state"] = "CREATING"
-            self.change(lambda: self.state["indexes"].append(index))
-            return
-        path = call.words[-1]
-        name = f"{group}/fields/{path}"
-        field = self.state["fields"].get(name, {}) | {"name": name}
-        if call.words[1] == "fields":
-            field["ttlConfig"] = {"state": "CREATING"}
-        else:
-            shapes = [{"fieldPath": path, "order": order.removeprefix("order=").upper()} for order in call.indexes]
-            kept = {index["fields"][0]["order"]: index for index in field.get("indexConfig", {}).get("indexes", ())}
-            new = {"queryScope": "COLLECTION", "state": "CREATING"}
-            field["indexConfig"] = {
-                "indexes": [kept.get(shape["order"], new | {"fields": [shape]}) for shape in shapes]
-            }
-        self.change(lambda: self.state["fields"].update({name: field}))
-
     def _curl(self, arguments: list[str], header: str) -> None:
         """Respond as the Firebase Rules API and the deployed API function do."""
         options = {name: arguments[at + 1] for at, name in enumerate(arguments) if name.startswith("--")}
@@ -357,7 +280,7 @@ class FakeCloud(ThreadingTCPServer):
             answer = answer_links(self, url)
         elif "googleapis" not in url:
             refused = refuse(self, url, headers)
-            answer = (refused, {}) if refused else answer_api(self.state, options["--request"], url)
+            answer = (refused, {}) if refused else answer_api(self, options["--request"], url)
         elif headers == {"Authorization": "an-access-token"} and "monitoring.googleapis" in url:
             answer = answer_monitoring(self, options["--request"], url, body)
         elif headers == {"Authorization": "an-access-token"}:

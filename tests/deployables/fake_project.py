@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.deployables import fake_resources
 from tests.deployables.fake_gcloud import FakeCloud
 from tests.deployables.fake_resources import NUMBER, State
 from tests.deployables.python_server import CLIENT as PYTHON3
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 AT_END = ExitStack()
 """What ends with the session, or at the latest with this process."""
 atexit.register(AT_END.close)
-PROJECT = "demo-project"
+PROJECT = fake_resources.PROJECT
 EMPTY: State = {
     f"project/{PROJECT}": {"projectNumber": NUMBER},
     "sink/_Default": {"name": "_Default", "exclusions": []},

@@ -6,6 +6,7 @@ import json
 from hashlib import sha256
 from typing import Any, NoReturn
 
+PROJECT = "demo-project"
 NUMBER = "123456789012"
 MAX_ANNOTATIONS = 16_384
 """Bytes of all annotations of a secret (cloud.google.com/secret-manager/docs/reference/rest/v1/projects.secrets)."""
@@ -94,7 +95,7 @@ def create_resource(state: State, call: Call, key: str) -> None:
     """Create the resource."""
     kind, _, name = key.partition("/")
     if kind in {"queue", "job"}:
-        state[key] = {"name": name}
+        state[key] = {"name": name, "state": "RUNNING" if kind == "queue" else "ENABLED"}
         update_resource(state[key], call, key, "update")
     elif kind == "secret":
         pairs = (pair.split("=") for pair in call.flags["set-annotations"].split(","))

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.deployables.fake_databases import make_database
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import OPERATOR
 from tests.deployables.fake_schedules import Schedules
@@ -74,6 +75,13 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     run("deploy.sh")
     run("rotate-secret.sh")
     run("rotate-secret.sh", "--compromised")
+    make_database(cloud.state, "restored")
+    public |= {"DATABASE": "restored", "BACKUP_RETENTION": "14d", "API_ACCESS": "private", "PUBLIC_LINKS": "yes"}
+    cloud.configure(SMOKE_ACCOUNT=smoke, **public)
+    cloud.fake.delays.time += 3600  # the API was made private a moment ago
+    run("upgrade.sh")
+    cloud.configure(SMOKE_ACCOUNT=smoke, **public | {"BACKUP_RETENTION": "7d"})
+    run("deploy.sh")
     run("teardown.sh", "--yes", "--with-data")
     advice = ["gcloud", "secrets", "versions", "destroy", "1", "--secret=cloudsched-dispatch", f"--project={PROJECT}"]
     printed = cloud.ok("accept.sh", PROJECT, "--dry-run").out.splitlines()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
+from tests.deployables.fake_databases import make_database
 from tests.deployables.fake_project import PROJECT, Cloud
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def test_teardown_removes_only_what_was_created(tmp_path: Path) -> None:
     cloud = Cloud(tmp_path, MONITORING="on")
     account = f"account/cloudsched-builder@{PROJECT}.iam.gserviceaccount.com"
     cloud.state.update({"queue/other": {"name": "other"}, account: {"email": account.partition("/")[2]}})
-    cloud.state.update({"database/(default)": {"name": "d", "type": "FIRESTORE_NATIVE", "protected": True}})
-    cloud.state.update({"indexes": [], "fields": {}})
+    make_database(cloud.state, "(default)")
     before = set(cloud.state)
     cloud.ok("deploy.sh")
     cloud.ok("teardown.sh", "--yes", "--with-data")

@@ -1,0 +1,212 @@
+# The database: how it is made and protected, and how a deployment moves to another one, such as a restored backup.
+#
+# Two databases must never be served at once: what one half of the requests writes would be missing in the other. So a
+# move first fences the old database: the sweep's job and the queues are paused, and no account of this deployment may use
+# it any more. Then all functions move, and only then the queues and the job go on. These entries of the ledger make sure
+# that an interrupted move is completed or given up, and never left in between:
+#
+#   database           the database that the serving functions use
+#   fenced             the old database, from before the fence is put up until it is gone
+#   fenced.at          when the last role was revoked (seconds since the epoch)
+#   fenced.kept        the queues that were paused before, joined by +, and stay so
+#   moving             the new database, from before the first function moves until the last has
+#   previous.database  the old database, as long as rollback.sh would lead back to it
+# shellcheck shell=bash disable=SC2034,SC2153 # variables set here are used elsewhere, and the other way round
+
+create_database() {
+  log_step "Firestore"
+  describe_database
+  if [[ -z "$DATABASE_TYPE" ]]; then
+    own_database
+    change "create Firestore database $DATABASE in $FIRESTORE_LOCATION" gcloud firestore databases create \
+      --database="$DATABASE" --location="$FIRESTORE_LOCATION" --type=firestore-native --delete-protection \
+      --enable-pitr --project="$PROJECT" --quiet
+  fi
+  protect_database
+}
+
+# Set DATABASE_TYPE, which is empty if there is no database, and whether it is PROTECTED and has RECOVERY. Refuse one that
+# cloudsched cannot use.
+describe_database() {
+  local found edition
+  DATABASE_TYPE="" PROTECTED="" RECOVERY=""
+  found="$(query gcloud firestore databases describe --database="$DATABASE" --project="$PROJECT" --quiet \
+    --format="value(type,deleteProtectionState,pointInTimeRecoveryEnablement,databaseEdition)")" || return 0
+  IFS=$'\t' read -r DATABASE_TYPE PROTECTED RECOVERY edition <<<"$found"
+  [[ "$DATABASE_TYPE" == FIRESTORE_NATIVE ]] ||
+    die "Database $DATABASE is $DATABASE_TYPE. cloudsched needs Firestore in native mode: set DATABASE to another ID."
+  [[ "$edition" != ENTERPRISE ]] || die "Database $DATABASE has Firestore's Enterprise edition, whose indexes work \
+otherwise: what they lack is searched for, slowly and at a price. cloudsched needs the Standard edition: set DATABASE to another ID."
+}
+
+# Give the database what it should not be without: no deletion by mistake, its state of each minute of the last seven days,
+# and a backup each day. A restored database has none of them. BACKUP_RETENTION="" leaves an existing one as it is.
+protect_database() {
+  local schedules name retention day existing="" seconds
+  [[ -n "$BACKUP_RETENTION" ]] || return 0
+  seconds="$((${BACKUP_RETENTION%d} * 86400))s"
+  if [[ -n "$DATABASE_TYPE" ]]; then
+    [[ "$PROTECTED" == DELETE_PROTECTION_ENABLED ]] ||
+      change "protect database $DATABASE from deletion" gcloud firestore databases update --database="$DATABASE" \
+        --delete-protection --project="$PROJECT" --quiet
+    [[ "$RECOVERY" == POINT_IN_TIME_RECOVERY_ENABLED ]] ||
+      change "turn on point-in-time recovery of database $DATABASE" gcloud firestore databases update \
+        --database="$DATABASE" --enable-pitr --project="$PROJECT" --quiet
+  fi
+  schedules="$(query gcloud firestore backups schedules list --database="$DATABASE" --project="$PROJECT" --quiet \
+    --format="value(name.basename(),retention,weeklyRecurrence.day)")" || schedules=""
+  while IFS=$'\t' read -r name retention day; do
+    [[ -z "$name" || -n "$day" ]] || existing="$name"
+    [[ "$existing" != "$name" || -z "$name" || "$retention" == "$seconds" ]] ||
+      change "keep the backups of database $DATABASE for $BACKUP_RETENTION" gcloud firestore backups schedules update \
+        --database="$DATABASE" --backup-schedule="$name" --retention="$BACKUP_RETENTION" --project="$PROJECT" --quiet
+  done <<<"$schedules"
+  [[ -n "$existing" ]] || change "back up database $DATABASE each day" gcloud firestore backups schedules create \
+    --database="$DATABASE" --recurrence=daily --retention="$BACKUP_RETENTION" --project="$PROJECT" --quiet
+}
+
+# Note that these scripts make DATABASE. There may be several after moves, joined by +.
+own_database() {
+  local owned="${LEDGER[created.database]-}"
+  ! owns_database || return 0
+  [[ "$owned" != yes ]] || owned="$(get_deployed_database)"
+  record "created.database=${owned:+$owned+}$DATABASE"
+}
+
+# Test whether these scripts made DATABASE. Earlier versions wrote "yes" for the only one.
+owns_database() {
+  local owned="${LEDGER[created.database]-}"
+  [[ "$owned" == yes || "+$owned+" == *"+$DATABASE+"* ]]
+}
+
+# Print the database that the deployed functions use, or nothing if none is deployed. Earlier versions did not record it.
+get_deployed_database() {
+  local found
+  if [[ -n "${LEDGER[database]-}" || -z "${LEDGER[digest.execute]-}" ]]; then
+    printf '%s' "${LEDGER[database]-}"
+    return
+  fi
+  found="$(query gcloud run services describe "$NAME-execute" --region="$REGION" --format=json --project="$PROJECT" --quiet)" ||
+    return 0
+  python3 -c '
+import json, sys
+containers = json.load(sys.stdin)["spec"]["template"]["spec"]["containers"]
+print(*(each["value"] for each in containers[0].get("env", []) if each["name"] == "CLOUDSCHED_DATABASE"), end="")' <<<"$found"
+}
+
+# ── Moves ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Refuse what must not happen while a deployment moves to another database.
+require_no_move() {
+  [[ -z "${LEDGER[fenced]-}" ]] || die "This deployment is moving away from database ${LEDGER[fenced]}, and its queues are \
+paused. Run infra/upgrade.sh with DATABASE=\"${LEDGER[moving]:-the new one}\" to complete the move\
+${LEDGER[moving]:+; requests may have moved already, so it cannot be given up}."
+}
+
+# Make the new database ready: it has to exist, and gets its protection, rules and roles. (Indexes are a step of upgrades.)
+prepare_database() {
+  log_step "Database: from $1 to $DATABASE"
+  describe_database
+  [[ -n "$DATABASE_TYPE" || "$MODE" == dry-run ]] || die "Database $DATABASE does not exist. Restore a backup into it, or \
+make it with infra/deploy.sh --step=database."
+  protect_database
+  release_rules
+  grant_project_roles
+}
+
+# fence_database DATABASE: keep all that this deployment runs from using a database, and wait until that holds everywhere.
+fence_database() {
+  log_step "Fence around database $1"
+  log "From now on nothing uses it: the API answers 503 until the functions have moved, which takes about ten minutes." \
+    "Stop workers of yours that open it themselves."
+  local queue state listed paused=() account
+  require_no_other_role "$1"
+  record "fenced=$1"
+  listed="$(query gcloud tasks queues list --location="$REGION" --format="value(name.basename(),state)" --project="$PROJECT" --quiet)" ||
+    listed=""
+  if [[ -z "${LEDGER[fenced.kept]-}" ]]; then
+    while IFS=$'\t' read -r queue state; do
+      [[ "$state" != PAUSED ]] || ! is_own_queue "$queue" || paused+=("$queue")
+    done <<<"$listed"
+    local IFS=+
+    record "fenced.kept=${paused[*]:-nothing}"
+    unset IFS
+  fi
+  change "pause the job $NAME-sweep" gcloud scheduler jobs pause "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet
+  while IFS=$'\t' read -r queue state; do
+    [[ "$state" == RUNNING ]] || continue
+    is_own_queue "$queue" || continue
+    change "pause queue $queue" gcloud tasks queues pause "$queue" --location="$REGION" --project="$PROJECT" --quiet
+  done <<<"$listed"
+  for account in "${STORE_ACCOUNTS[@]}"; do
+    revoke_database_role "$account" "$1"
+  done
+  [[ -n "${LEDGER[fenced.at]-}" ]] || record "fenced.at=$(date +%s)"
+  wait_for_fence
+}
+
+# Test whether a queue is one of this deployment, whether or not the configuration still wants it.
+is_own_queue() {
+  local kind rest="${1#"$NAME"}"
+  [[ "$rest" != "$1" ]] || return 1
+  rest="${rest%-q[0-9]*}"
+  [[ -n "$rest" ]] || return 0
+  for kind in "${QUEUES[@]}"; do
+    [[ "$rest" != "-$kind" ]] || return 0
+  done
+  return 1
+}
+
+revoke_database_role() {
+  local member="serviceAccount:${ACCOUNT_EMAILS[$1]}" expression="resource.name==\"projects/$PROJECT/databases/$2\"" found
+  found="$(list_project_roles)"
+  has_line "roles/datastore.user"$'\t'"$member"$'\t'"$expression" "$found" || [[ "$MODE" == dry-run ]] || return 0
+  change "revoke roles/datastore.user on database $2 from $member" gcloud projects remove-iam-policy-binding "$PROJECT" \
+    --member="$member" --role=roles/datastore.user --condition="expression=$expression,title=$NAME-database" \
+    --format=none --quiet
+}
+
+list_project_roles() {
+  query gcloud projects get-iam-policy "$PROJECT" --flatten="bindings[].members" --quiet \
+    --format="value(bindings.role,bindings.members,bindings.condition.expression)" || true
+}
+
+# A role that somebody else gave an account would leave a gap in the fence.
+require_no_other_role() {
+  local role member condition account expression="resource.name==\"projects/$PROJECT/databases/$1\""
+  while IFS=$'\t' read -r role member condition; do
+    [[ "$role" =~ ^roles/(owner|editor|firebase\.(admin|developAdmin)|datastore\.(owner|user))$ ]] || continue
+    [[ "$role" != roles/datastore.user || "$condition" != "$expression" ]] || continue # ours, which a fence revokes
+    [[ -z "$condition" || "$condition" == *"databases/$1\""* ]] || continue
+    for account in "${STORE_ACCOUNTS[@]}"; do
+      [[ "$member" != "serviceAccount:${ACCOUNT_EMAILS[$account]}" ]] ||
+        die "$member has $role on the project, so it can still write to database $1. Revoke that, and run this again."
+    done
+  done <<<"$(list_project_roles)"
+}
+
+wait_for_fence() {
+  [[ "$MODE" == apply ]] || return 0
+  local remaining
+  remaining=$((${LEDGER[fenced.at]} + IAM_PROPAGATION_SECONDS - $(date +%s)))
+  ((remaining > 0)) || return 0
+  log "waiting $remaining s until no server lets them use it any more"
+  sleep "$remaining"
+}
+
+# Let the queues and the sweep go on. lift_fence back: the old database is used again, because the move was given up.
+lift_fence() {
+  log_step "Lifting the fence"
+  local queue state
+  if [[ "${1-}" == back ]]; then
+    record "fenced.at=none"
+    DATABASE="${LEDGER[fenced]}" grant_project_roles
+  fi
+  while IFS=$'\t' read -r queue state; do
+    [[ "$state" == PAUSED && "+${LEDGER[fenced.kept]-}+" != *"+$queue+"* ]] || continue
+    is_own_queue "$queue" || continue
+    change "resume queue $queue" gcloud tasks queues resume "$queue" --location="$REGION" --project="$PROJECT" --quiet
+  done <<<"$(query gcloud tasks queues list --location="$REGION" --format="value(name.basename(),state)" --project="$PROJECT" --quiet || true)"
+  change "resume the job $NAME-sweep" gcloud scheduler jobs resume "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet
+  record "fenced=none" "fenced.at=none" "fenced.kept=none" "moving=none"
+}

@@ -1,0 +1,210 @@
+"""A deployment moves to another database, such as a restored backup: two are never served at once.
+
+Nothing is written to one half that the other would miss, whatever fails or interrupts the move.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.deployables.fake_databases import find_served, make_database
+from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
+from tests.deployables.fake_resources import get_env
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.deployables.fake_gcloud import FakeCloud
+
+OLD, NEW = "(default)", "restored"
+FUNCTIONS = ("execute", "sweep", "api")
+
+
+@pytest.fixture(name="moving")
+def prepare_move(cloud: Cloud) -> Cloud:
+    """A deployment whose configuration names a database that was restored from a backup."""
+    make_database(cloud.state, NEW)
+    cloud.configure(DATABASE=NEW)
+    return cloud
+
+
+def watch(cloud: Cloud) -> list[set[str]]:
+    """Return a list that grows by the databases that requests can change, at each instant at which they differ."""
+    seen: list[set[str]] = []
+
+    def look(fake: FakeCloud) -> None:
+        served = find_served(fake)
+        if seen[-1:] != [served]:
+            seen.append(served)
+
+    cloud.fake.look = look
+    return seen
+
+
+def find_databases(cloud: Cloud) -> set[str]:
+    """Return the databases of the revisions that serve."""
+    found = set()
+    for function in FUNCTIONS:
+        status = cloud.state[f"service/cloudsched-{function}"]["status"]
+        found |= {
+            get_env(status["revisions"][part["revisionName"]])["CLOUDSCHED_DATABASE"] for part in status["traffic"]
+        }
+    return found
+
+
+def list_paused(cloud: Cloud) -> list[str]:
+    """Return the queues, and the job, that are paused."""
+    return [
+        key for key, each in cloud.state.items() if key.startswith(("queue/", "job/")) and each["state"] == "PAUSED"
+    ]
+
+
+def assert_moved(cloud: Cloud) -> None:
+    """Everything serves the restored database, runs, and is protected as the one before was."""
+    assert find_databases(cloud) == {NEW}
+    assert list_paused(cloud) == []
+    found = cloud.state[f"database/{NEW}"]
+    assert found["deleteProtectionState"] == "DELETE_PROTECTION_ENABLED"
+    assert found["pointInTimeRecoveryEnablement"] == "POINT_IN_TIME_RECOVERY_ENABLED"
+    assert [each["retention"] for each in found["schedules"]] == [f"{7 * 86_400}s"]
+    assert {
+        key for key in cloud.ledger if key.startswith(("fenced", "moving")) and cloud.ledger[key] != "none"
+    } == set()
+
+
+def test_a_move_serves_one_database_at_any_time(moving: Cloud) -> None:
+    """All functions move at once, and only after nothing can use the old database any more; then it is as before."""
+    seen = watch(moving)
+    moving.ok("upgrade.sh")
+    assert seen == [{OLD}, set(), {NEW}]
+    assert_moved(moving)
+    assert moving.ok("deploy.sh", "--check").out == ""
+    ran = moving.run("rollback.sh")
+    assert ran.code == 1
+    assert f"moved from database {OLD} to {NEW}" in ran.err
+    moving.configure(DATABASE=NEW, MEMORY="1Gi")
+    moving.ok("upgrade.sh")
+    moving.ok("rollback.sh")
+    assert find_databases(moving) == {NEW}
+
+
+def test_the_check_sees_a_move_without_a_fence(moving: Cloud) -> None:
+    """The check used here finds two databases if functions move as in any other upgrade, as they did once."""
+    script = moving.checkout / "infra/upgrade.sh"
+    code = script.read_text(encoding="utf-8")
+    wrong = code.replace('[[ -z "$is_moving" ]] || fence_database "$deployed_database"', "")
+    assert wrong != code
+    script.write_text(wrong, encoding="utf-8")
+    seen = watch(moving)
+    moving.run("upgrade.sh")
+    assert {OLD, NEW} in seen
+
+
+@pytest.mark.parametrize("first", [21, 36, 43])
+def test_a_move_that_dies_is_completed(moving: Cloud, first: int) -> None:
+    """Killed at any two changes and run again, it never serves two, and ends as one that was not interrupted."""
+    seen = watch(moving)
+    assert moving.run("upgrade.sh", die_at=first).code == -9
+    other = moving.run("deploy.sh")
+    assert other.code == 0 or "infra/upgrade.sh" in other.err
+    moving.run("upgrade.sh", die_at=first + 5)
+    moving.ok("upgrade.sh")
+    assert all(len(served) <= 1 for served in seen)
+    assert_moved(moving)
+
+
+@pytest.mark.parametrize("die_at", [27, 34])
+def test_a_move_can_be_given_up_until_it_has_begun(moving: Cloud, die_at: int) -> None:
+    """With the old DATABASE, or by a rollback, everything goes on there; once functions have moved, that is refused."""
+    for way in ("upgrade.sh", "rollback.sh"):
+        assert moving.run("upgrade.sh", die_at=die_at).code == -9
+        has_begun = moving.ledger.get("moving", "none") != "none"
+        moving.configure()
+        ran = moving.run(way)
+        assert (ran.code == 0) == (not has_begun), ran.err
+        if has_begun:
+            assert f'with DATABASE="{NEW}"' in ran.err
+        else:
+            assert find_databases(moving) == {OLD}
+            assert list_paused(moving) == []
+        moving.configure(DATABASE=NEW)
+    moving.ok("upgrade.sh")
+    assert_moved(moving)
+
+
+def test_a_database_that_does_not_work_is_not_moved_to(moving: Cloud) -> None:
+    """If the new revision of the API does not answer from it, nothing has changed for anybody."""
+    seen = watch(moving)
+    moving.configure(DATABASE=NEW, SETTINGS="(DEAF=yes)")
+    assert moving.run("upgrade.sh").code == 1
+    moving.configure(DATABASE="nowhere")
+    ran = moving.run("upgrade.sh")
+    assert (ran.code, "Database nowhere does not exist. Restore a backup into it" in ran.err) == (1, True)
+    assert seen == [{OLD}]
+    assert list_paused(moving) == []
+
+
+def test_a_move_whose_smoke_test_fails_says_how_to_go_back(moving: Cloud) -> None:
+    """Nothing goes back by itself: what was written meanwhile would be lost. The old data are one upgrade away."""
+    seen = watch(moving)
+    moving.configure(DATABASE=NEW, SETTINGS="(BROKEN=yes)")
+    ran = moving.run("upgrade.sh")
+    assert (ran.code, f'set DATABASE="{OLD}" and run it' in ran.err) == (1, True)
+    moving.configure()
+    moving.ok("upgrade.sh")
+    assert find_databases(moving) == {OLD}
+    assert all(len(served) <= 1 for served in seen)
+
+
+def test_a_role_that_the_scripts_do_not_know_stops_the_move(moving: Cloud) -> None:
+    """An account that may write to everything would write to the old database behind the fence."""
+    editor = f"serviceAccount:cloudsched-executor@{PROJECT}.iam.gserviceaccount.com"
+    moving.state[f"iam/project/{PROJECT}"].append([editor, "roles/editor", ""])
+    ran = moving.run("upgrade.sh")
+    assert (ran.code, f"{editor} has roles/editor" in ran.err) == (1, True)
+    assert list_paused(moving) == []
+    assert find_databases(moving) == {OLD}
+
+
+def test_queues_that_were_paused_before_stay_so(moving: Cloud) -> None:
+    """The operator had a reason."""
+    moving.state["queue/cloudsched-low"]["state"] = "PAUSED"
+    moving.run("upgrade.sh", die_at=30)
+    moving.ok("upgrade.sh")
+    assert list_paused(moving) == ["queue/cloudsched-low"]
+
+
+def test_an_enterprise_database_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    """Its indexes work otherwise: the steps for indexes would fail, and queries search everything."""
+    cloud = Cloud(tmp_path, IN_USE)
+    make_database(cloud.state, OLD, databaseEdition="ENTERPRISE")
+    ran = cloud.run("deploy.sh")
+    assert (ran.code, "Enterprise edition" in ran.err) == (1, True)
+    assert not any(key.startswith(("queue/", "service/")) for key in cloud.state)
+
+
+def test_a_database_has_backups_and_can_be_left_alone(tmp_path: Path) -> None:
+    """A new one is protected at once; one that lost that gets it back; with BACKUP_RETENTION="" it stays as it is."""
+    cloud = Cloud(tmp_path, IN_USE)
+    cloud.ok("deploy.sh", "--step=secret")
+    cloud.ok("deploy.sh", "--step=database")
+    wanted = {**cloud.state[f"database/{OLD}"]}
+    assert [each["retention"] for each in wanted["schedules"]] == [f"{7 * 86_400}s"]
+    lost = {"deleteProtectionState": "DELETE_PROTECTION_DISABLED", "schedules": []}
+    cloud.state[f"database/{OLD}"].update(lost)
+    cloud.configure(BACKUP_RETENTION="''")
+    cloud.ok("deploy.sh", "--step=database")
+    assert cloud.changes == 0
+    cloud.configure(BACKUP_RETENTION="14d")
+    cloud.ok("deploy.sh", "--step=database")
+    wanted["schedules"] = [wanted["schedules"][0] | {"retention": f"{14 * 86_400}s"}]
+    assert cloud.state[f"database/{OLD}"] == wanted
+
+
+def test_a_teardown_knows_each_database_that_was_made(moving: Cloud) -> None:
+    """Of two, that which the scripts made is removed with the data; that which somebody restored is kept."""
+    moving.ok("upgrade.sh")
+    ran = moving.ok("teardown.sh", "--yes", "--with-data")
+    assert f"Database {NEW} is kept: these scripts did not make it." in ran.err
+    assert {key for key in moving.state if key.startswith(("database/", "secret/"))} == {f"database/{NEW}"}

@@ -12,13 +12,15 @@ _FEW: Final = 20
 _DECODER: Final = json.JSONDecoder()
 
 
-def find_first_error(error: ValidationError) -> dict[str, Any]:
+def find_first_error(error: ValidationError, rather: str = "") -> dict[str, Any]:
     """Return the type, the place (``loc``), the message and the context of the first error.
 
     `ValidationError.errors` makes a dict of each. A list of 100,000 wrong numbers takes it seven times as long as their
-    validation did, so where there are many, only the first is read from the text that pydantic writes.
+    validation did, so where there are many, only the first is read from the text that pydantic writes. Among few, one
+    of the type `rather` comes first.
     """
     if error.error_count() <= _FEW:
-        return dict(error.errors(include_url=False, include_input=False)[0])
+        errors = error.errors(include_url=False, include_input=False)
+        return dict(next((each for each in errors if each["type"] == rather), errors[0]))
     first, _ = _DECODER.raw_decode(error.json(include_url=False, include_input=False), 1)
     return {**first, "loc": tuple(first["loc"])}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from cloudsched import Schedule, Task, TaskDraft
-from cloudsched.domain.transitions.drafts import apply_merge_patch, to_editable_fields
+from cloudsched.domain.transitions.drafts import _OTHER_NAMES, apply_merge_patch, to_editable_fields
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import pause
 from cloudsched.errors import InvalidInput, InvalidSchedule
@@ -214,3 +214,38 @@ def test_a_merge_patch_works_as_in_rfc_7396(target: object, patch: object) -> No
 
     if isinstance(target, dict) and isinstance(patch, dict):
         assert apply_merge_patch(target, patch) == rfc(target, patch)
+
+
+def test_words_of_other_systems_lead_to_fields() -> None:
+    """Each leads to a field that there is, however it is written; none of them hides one of our own."""
+    ours = {name.replace("_", "") for name in TaskDraft.model_fields}
+    assert {*_OTHER_NAMES.values()} <= ours
+    assert not ours & {*_OTHER_NAMES}
+    for written in ("taskType", "task_type", "TASK-TYPE"):
+        with pytest.raises(InvalidInput, match="Did you mean handler"):
+            TaskDraft.from_wire({written: "remind"})
+
+
+def test_numbers_are_owners_as_text() -> None:
+    """The key of a row is a number; a flag is none."""
+    assert make_draft(owner=42).owner == "42"
+    with pytest.raises(InvalidInput, match="owner"):
+        make_draft(owner=True)
+
+
+def test_an_empty_rule_is_none() -> None:
+    """So what a table stores as one time with an empty rule is one time; within a list of rules it is a mistake."""
+    once = make_task(schedule={"rrule": "", "dtstart": "2027-02-01T09:00:00"})
+    assert once.schedule.upcoming(START, 2) == [datetime(2027, 2, 1, 9, tzinfo=UTC)]
+    with pytest.raises(InvalidSchedule, match="is empty"):
+        make_draft(schedule={"rrule": ["FREQ=DAILY", ""], "dtstart": "2027-02-01T09:00:00"})
+
+
+def test_a_task_and_a_schedule_are_shown_on_one_short_line() -> None:
+    """Which it is, and how it is getting on; a schedule without what is left at its default."""
+    task = make_task(schedule=HOURLY, description="x" * 5000)
+    assert repr(task) == (
+        "Task(id='t', title='T', owner='ada', handler='h', status=<TaskStatus.ACTIVE: 'ACTIVE'>, "
+        f"next_execution_time={task.next_execution_time!r})"
+    )
+    assert repr(HOURLY) == "Schedule(rrule='FREQ=HOURLY', dtstart='2026-12-01T00:30:00', timezone='Europe/Paris')"

@@ -31,12 +31,13 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUndefined, core_schema
 
+from cloudsched.domain.brief_repr import list_given
 from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number, to_utc
 from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pydantic import GetCoreSchemaHandler
 
@@ -200,6 +201,11 @@ class WireModel(BaseModel):
         ser_json_bytes="base64",
         defer_build=True,  # a process validates few of them, and building one takes a millisecond and more
     )
+    identified_by: ClassVar[tuple[str, ...]] = ()
+    """The fields that its `repr` has; where none are named, those that differ from their defaults."""
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        return [(name, getattr(self, name)) for name in self.identified_by] or list_given(self)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with these fields changed, which are not validated.

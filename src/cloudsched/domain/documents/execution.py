@@ -320,6 +320,8 @@ class Run(WireModel):
 class Execution(Document):
     """The record of one occurrence's run. ``tasks/{taskId}/executions/{id}``."""
 
+    identified_by: ClassVar = ("task_id", "id", "handler", "status", "started_at", "finished_at")
+
     id: str
     """Derived from the occurrence's instant, so that it is the same on every retry."""
     task_id: str

@@ -386,6 +386,7 @@ class ZonePlan(WireModel):
 class PublicTask(Document, TaskSpec):
     """The fields of a task that callers of the API see: its spec, and how it is getting on."""
 
+    identified_by: ClassVar = ("id", "title", "owner", "handler", "status", "next_execution_time")
     always_stored: ClassVar[frozenset[str]] = Document.always_stored | {"category", "status", "revision"}
 
     id: TaskId

@@ -43,6 +43,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.brief_repr import list_given
 from cloudsched.domain.calendars.calendar_recurrence import CalendarRecurrence, apply_calendars
 from cloudsched.domain.calendars.calendar_rule import MAX_CALENDARS, CalendarRule
 from cloudsched.domain.calendars.days import to_date
@@ -66,7 +67,7 @@ from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_cl
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 OWNER_ZONE: Final = "owner"
 """What `timezone` says if it is to be that of the task's owner."""
@@ -92,7 +93,12 @@ def _read_instant(at: datetime) -> datetime:
 
 
 def _read_rules(value: object) -> object:
-    """Return the canonical text of one or several rules: a string for one, a tuple for several, None for none."""
+    """Return the canonical text of one or several rules: a string for one, a tuple for several, None for none.
+
+    An empty text is none: it is how tables and other schedulers store that something happens once.
+    """
+    if value == "":
+        return None
     if isinstance(value, str):
         if len(value) > MAX_LENGTH:
             raise InvalidSchedule("rrule", f"the rule is {len(value)} characters long", f"at most {MAX_LENGTH}")
@@ -105,7 +111,7 @@ def _read_rules(value: object) -> object:
     if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
         if len(value) > MAX_RULES:
             raise InvalidSchedule("rrule", f"{len(value)} rules", f"at most {MAX_RULES}")
-        rules = tuple(dict.fromkeys(_read_rules(rule) for rule in value))
+        rules = tuple(dict.fromkeys(_read_rules(rule or " ") for rule in value))
         return rules if len(rules) > 1 else next(iter(rules), None)
     return value
 
@@ -378,6 +384,9 @@ class Schedule(BaseModel):
                 near = get_close_matches(field, [*cls.model_fields], n=1)
                 hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(cls.model_fields)}"
             raise InvalidSchedule(field, "is no field of a schedule", hint) from error
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        return list_given(self)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002 - pydantic's
         """Return a copy with these fields changed; unlike pydantic's own, it is checked like a new schedule.

@@ -52,6 +52,8 @@ class TaskDraft(TaskSpec):
         data = cls._select_handler(data)
         if not isinstance(data, dict):
             return data
+        if type(data.get("owner")) is int:  # the key of a row
+            data = {**data, "owner": str(data["owner"])}
         if "title" in data:
             return data
         handler = data.get("handler")
@@ -91,7 +93,7 @@ class TaskDraft(TaskSpec):
         try:
             return handler(data)
         except ValidationError as error:
-            first = find_first_error(error)
+            first = find_first_error(error, rather="extra_forbidden")  # "taskType", rather than "handler is missing"
             if first["type"] != "extra_forbidden" or len(first["loc"]) != 1:
                 raise to_invalid_input(error) from error
             name = str(first["loc"][0])
@@ -222,26 +224,44 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
 
 
 _OTHER_NAMES = {
-    **dict.fromkeys(("at", "cron", "rrule", "when", "every", "interval", "runat", "run_at"), "schedule"),
-    **dict.fromkeys(("name", "label"), "title"),
-    **dict.fromkeys(("args", "kwargs", "data", "params"), "payload"),
-    **dict.fromkeys(("func", "function", "task", "job"), "handler"),
-    **dict.fromkeys(("user", "tenant"), "owner"),
+    other: field
+    for field, others in {
+        "schedule": "at cron cronexpression countdown eta every interval recurrence rrule rruleexpression runat "
+        "rundate scheduledat scheduledfor timestamp trigger when",
+        "title": "label name taskname",
+        "purpose": "goal purposeoftask reason",
+        "payload": "arguments args body currentpayload data input kwargs params",
+        "handler": "callback func function functionname job jobtype method task tasktype type",
+        "owner": "communityid createdby createdbyuserid customerid ownerid tenant tenantid uid user userid",
+        "source": "createdbychatid chatid currentchatmessageid messageid",
+        "deliverychannels": "channel channels delivery deliverymethod notify notifyby",
+        "lockkey": "concurrencykey documentid lock mutex singleton",
+        "expectedduration": "estimateddurationinminutes executiontimeout leaseseconds timeout",
+        "expiration": "deadline expirationinminutes expires expiresin misfiregracetime ttl",
+        "retry": "attempts autoretry maxattempts maxretries retries retrypolicy",
+        "pull": "deployment queue queuename taskqueue worker",
+        "labels": "attributes metadata tags",
+        "id": "idempotencykey jobid key taskid uniquekey",
+    }.items()
+    for other in others.split()
 }
-"""What other schedulers call a field, and its name here."""
+"""What other schedulers call a field, in small letters without separators, and its name here."""
+_OTHER_UNITS = {"inminutes": "It is in seconds.", "inhours": "It is in seconds.", "inms": "It is in seconds."}
 
 
 def explain_unknown_field(name: str) -> str:
     """Return the hint for a field that a task does not have: the nearest, as Python and as JSON write it."""
     python = {field.replace("_", ""): field for field in TaskDraft.model_fields}
-    other = _OTHER_NAMES.get(name)
-    near = [other] if other else difflib.get_close_matches(name.replace("_", "").lower(), list(python), n=1)
+    plain = name.replace("_", "").replace("-", "").lower()
+    other = _OTHER_NAMES.get(plain)
+    near = [other] if other else difflib.get_close_matches(plain, list(python), n=1)
     if not near:
         return "Check its spelling; see TaskDraft for the fields."
     found = python[near[0]]
-    return (
+    meant = (
         f"Did you mean {found}?" if to_camel(found) == found else f"Did you mean {found} ({to_camel(found)} in JSON)?"
     )
+    return " ".join([meant, *(unit for end, unit in _OTHER_UNITS.items() if plain.endswith(end))])
 
 
 def to_editable_fields(task: Task) -> dict[str, Any]:

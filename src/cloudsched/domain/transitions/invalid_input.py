@@ -23,11 +23,11 @@ def to_invalid_input(error: ValidationError, prefix: str = "", kind: type[Invali
         "extra_forbidden": "Remove it, or check its spelling; names are camelCase.",
         "timezone_aware": "Give the offset from UTC, as in 2027-01-01T09:00:00Z.",
         "missing": "It is required.",
+        "tuple_type": "Put it into a list, also if it is one: [value].",
     }.get(first["type"], "")
-    problem = _PATTERN_DESCRIPTIONS.get(str(first.get("ctx", {}).get("pattern"))) or first["msg"].removeprefix(
-        "Value error, "
-    )
-    return kind(path, problem, hint)
+    said = "Input should be a list" if first["type"] == "tuple_type" else first["msg"].removeprefix("Value error, ")
+    problem = _PATTERN_DESCRIPTIONS.get(str(first.get("ctx", {}).get("pattern")))
+    return kind(path, problem or said, hint)
 
 
 def _pattern_text(kind: object) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.engine.durable.event_loop import current_blocking, handlers_loop
@@ -11,10 +13,15 @@ from cloudsched.engine.durable.suspend import Suspended
 from cloudsched.engine.handlers.async_context import AsyncContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Generator
 
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.handler import Handler
+
+log = logging.getLogger(__name__)
+
+BLOCKING_SECONDS = 1.0
+"""How long a handler may keep the event loop to itself before a line in the log says so."""
 
 
 def prepare_async_handler(
@@ -34,7 +41,7 @@ async def _run(handler: Handler, context: Context, payload: object, values: dict
     try:
         result = handler.function(*handler.build_arguments(async_context, payload), **values)
         while inspect.isawaitable(result):
-            result = await result
+            result = await _Watched(result, handler.name)
         async_context.check_complete()  # here, before an operation that is still in progress can end
     except BaseExceptionGroup as group:  # a TaskGroup wraps what is raised in it
         suspension = context.durable_run.suspension
@@ -45,3 +52,39 @@ async def _run(handler: Handler, context: Context, payload: object, values: dict
     finally:
         async_context.close()
     return result
+
+
+class _Watched:
+    """Awaits what a handler returned, and logs where it kept the event loop, and all other handlers, waiting."""
+
+    def __init__(self, awaitable: Awaitable[object], handler: str) -> None:
+        self._awaitable = awaitable
+        self._handler = handler
+
+    async def _await(self) -> object:
+        return await self._awaitable
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        coroutine = self._await()
+        go_on = partial(coroutine.send, None)
+        while True:
+            began = monotonic()
+            try:
+                yielded = go_on()
+            except StopIteration as ended:
+                return ended.value
+            finally:
+                self._note(monotonic() - began)
+            try:
+                go_on = partial(coroutine.send, (yield yielded))
+            except BaseException as error:  # noqa: BLE001 - it is the handler's
+                go_on = partial(coroutine.throw, error)
+
+    def _note(self, seconds: float) -> None:
+        if seconds >= BLOCKING_SECONDS:
+            log.warning(
+                "handler %r blocked the event loop for %.1f s: no other async handler ran meanwhile. Make blocking "
+                "calls in a plain function that ctx.step calls, in asyncio.to_thread, or write a handler without async",
+                self._handler,
+                seconds,
+            )

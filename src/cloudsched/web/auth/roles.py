@@ -196,6 +196,8 @@ class Caller:
         """
         if requested is None:
             return self.owner
+        if type(requested) is int:  # the key of a row
+            requested = str(requested)
         if self.visible_owner is not None and requested != self.visible_owner:
             raise Forbidden("You can name only yourself as the owner; omit it, or give your own id.")
         return requested

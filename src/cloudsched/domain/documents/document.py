@@ -191,7 +191,10 @@ class StoredEnum(StrEnum):
 
 
 class WireModel(BaseModel):
-    """An immutable part of a document, camelCase on the wire; an unknown field is an error."""
+    """An immutable part of a document, camelCase on the wire; an unknown field is an error.
+
+    Its `repr` has the fields in `identified_by`; where none are named, those that differ from their defaults.
+    """
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -202,7 +205,6 @@ class WireModel(BaseModel):
         defer_build=True,  # a process validates few of them, and building one takes a millisecond and more
     )
     identified_by: ClassVar[tuple[str, ...]] = ()
-    """The fields that its `repr` has; where none are named, those that differ from their defaults."""
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         return [(name, getattr(self, name)) for name in self.identified_by] or list_given(self)

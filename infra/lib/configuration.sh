@@ -111,8 +111,8 @@ validate_settings() {
     [[ ! "$setting" =~ $derived ]] ||
       die "SETTINGS contains ${BASH_REMATCH[1]}, which is derived from other values of the configuration; see \
 docs/how-to/callers.md."
-    [[ ! "$setting" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS)= ]] ||
-      die "SETTINGS contains ${setting%%=*}, which has a password in it. Name a secret that has it in SECRETS."
+    [[ ! "$setting" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS|SWEEP_PING)= ]] ||
+      die "SETTINGS contains ${setting%%=*}, which is secret. Name a secret that has it in SECRETS."
     [[ "$setting" != CLOUDSCHED_*SECRET=* ]] ||
       die "SETTINGS contains a secret. Secrets belong in Secret Manager; see infra/rotate-secret.sh."
   done
@@ -122,9 +122,9 @@ docs/how-to/callers.md."
 validate_secrets() {
   local entry
   for entry in "${SECRETS[@]}"; do
-    [[ "$entry" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS|MAIL_EVENTS_SECRET)=[A-Za-z0-9_-]{1,255}:[1-9][0-9]{0,9}$ ]] ||
+    [[ "$entry" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS|MAIL_EVENTS_SECRET|SWEEP_PING)=[A-Za-z0-9_-]{1,255}:[1-9][0-9]{0,9}$ ]] ||
       die "SECRETS contains '$entry'; each entry must be CLOUDSCHED_SMTP_URL=NAME:VERSION or \
-the same for CLOUDSCHED_APPRISE_URLS or CLOUDSCHED_MAIL_EVENTS_SECRET, with the name of a secret and one of its versions."
+the same for CLOUDSCHED_APPRISE_URLS, CLOUDSCHED_MAIL_EVENTS_SECRET or CLOUDSCHED_SWEEP_PING, with the name of a secret and one of its versions."
   done
 }
 

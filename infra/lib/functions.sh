@@ -7,13 +7,14 @@ SOURCE_DIR="$INFRA/../build/functions-source"
 list_secrets() {
   local entry
   for entry in "${SECRETS[@]}"; do
-    [[ "$1" == links && "$entry" != CLOUDSCHED_MAIL_EVENTS_SECRET=* ]] || printf '%s\n' "$entry"
+    [[ "$1" == links && "$entry" != CLOUDSCHED_MAIL_EVENTS_SECRET=* ]] ||
+      [[ "$1" != sweep && "$entry" == CLOUDSCHED_SWEEP_PING=* ]] || printf '%s\n' "$entry"
   done
 }
 
 # Print the secret versions that a function mounts. During a rotation the executor accepts two.
 get_secret_mounts() {
-  local current other
+  local current other own
   if [[ "$1" == links ]]; then
     # It signs no dispatches and sends no mail: the key of its links is in the database.
     list_secrets links | paste -sd, | tr -d '\n'
@@ -22,7 +23,8 @@ get_secret_mounts() {
   current="${LEDGER[secret.current]-}"
   printf 'CLOUDSCHED_SECRET=%s:%s' "$SECRET" "${current:-1}"
   [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf ',CLOUDSCHED_API_KEYS=%s:%s' "$API_KEYS_SECRET" "$KEYS_VERSION"
-  ((${#SECRETS[@]} == 0)) || printf ',%s' "${SECRETS[@]}"
+  own="$(list_secrets "$1" | paste -sd,)"
+  [[ -z "$own" ]] || printf ',%s' "$own"
   [[ "$1" == execute ]] || return 0
   other="${LEDGER[secret.next]-}"
   other="${other:-${LEDGER[secret.previous]-}}"

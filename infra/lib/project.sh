@@ -153,6 +153,7 @@ grant_resource_roles() {
   for entry in "${SECRETS[@]}"; do
     kept="${entry#*=}"
     for member in "$api" "$executor"; do
+      [[ "$member" == "$executor" || "$entry" != CLOUDSCHED_SWEEP_PING=* ]] || continue
       grant_role "secret ${kept%:*}" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
     done
     if [[ "$PUBLIC_LINKS" == yes && "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]]; then

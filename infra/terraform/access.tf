@@ -71,6 +71,7 @@ resource "google_secret_manager_secret_iam_member" "yours" {
     if contains(keys(local.members), account)
     && (account != "links" || variable == "CLOUDSCHED_MAIL_EVENTS_SECRET")
     && (account != "executor" || variable != "CLOUDSCHED_API_KEYS" && local.has_own)
+    && (account == "executor" || variable != "CLOUDSCHED_SWEEP_PING" || !local.has_own)
   }]...)
   project   = var.project
   secret_id = each.value.secret

@@ -50,7 +50,8 @@ locals {
     function == "links" ? {} : local.dispatch_mounts,
     function == "execute" ? local.previous_mounts : {},
     { for variable, mounted in var.secrets : variable => mounted
-      if function == "links" ? variable == "CLOUDSCHED_MAIL_EVENTS_SECRET" : function == "api" || variable != "CLOUDSCHED_API_KEYS"
+      if(function == "links" ? variable == "CLOUDSCHED_MAIL_EVENTS_SECRET" : function == "api" || variable != "CLOUDSCHED_API_KEYS")
+      && (function == "sweep" || variable != "CLOUDSCHED_SWEEP_PING")
     },
   ) }
   services = merge(module.executor, module.senders)

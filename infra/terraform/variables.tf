@@ -98,7 +98,7 @@ variable "settings" {
   type        = map(string)
   default     = {}
   validation {
-    condition     = alltrue([for name in keys(var.settings) : !can(regex("SECRET|SMTP_URL|APPRISE_URLS|API_KEYS|TRUST_CLOUD_RUN|SERVICE_ACCOUNTS|AUDIENCES|SWEEPER|QUEUES_PER_PRIORITY|SHARDS", name))])
+    condition     = alltrue([for name in keys(var.settings) : !can(regex("SECRET|SMTP_URL|APPRISE_URLS|SWEEP_PING$|API_KEYS|TRUST_CLOUD_RUN|SERVICE_ACCOUNTS|AUDIENCES|SWEEPER|QUEUES_PER_PRIORITY|SHARDS", name))])
     error_message = "Secrets belong in secrets; what the API trusts, shards and queues_per_priority are derived from other variables."
   }
 }
@@ -108,8 +108,8 @@ variable "secrets" {
   type        = map(object({ secret = string, version = string }))
   default     = {}
   validation {
-    condition     = alltrue([for name in keys(var.secrets) : contains(["CLOUDSCHED_SMTP_URL", "CLOUDSCHED_APPRISE_URLS", "CLOUDSCHED_MAIL_EVENTS_SECRET", "CLOUDSCHED_API_KEYS"], name)])
-    error_message = "Only CLOUDSCHED_SMTP_URL, CLOUDSCHED_APPRISE_URLS, CLOUDSCHED_MAIL_EVENTS_SECRET and CLOUDSCHED_API_KEYS."
+    condition     = alltrue([for name in keys(var.secrets) : contains(["CLOUDSCHED_SMTP_URL", "CLOUDSCHED_APPRISE_URLS", "CLOUDSCHED_MAIL_EVENTS_SECRET", "CLOUDSCHED_SWEEP_PING", "CLOUDSCHED_API_KEYS"], name)])
+    error_message = "Only CLOUDSCHED_SMTP_URL, CLOUDSCHED_APPRISE_URLS, CLOUDSCHED_MAIL_EVENTS_SECRET, CLOUDSCHED_SWEEP_PING and CLOUDSCHED_API_KEYS."
   }
 }
 

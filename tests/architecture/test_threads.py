@@ -29,6 +29,7 @@ ONE_THING = {
     "adapters/firestore/shards.py": "queries, whose results are awaited",
     "adapters/language_model/transport.py": "calls of a model, whose results are awaited",
     "adapters/safe_http/session.py": "a timer, which ends a connection that takes too long, and only that",
+    "adapters/switch_call.py": "one call of the operator's switch, which logs what goes wrong",
     "cli/agents/authorization.py": "one check, which is awaited",
     "cli/run.py": "watches the caller, and ends the command when that is gone",
     "cli/worker.py": "a timer, which ends the process that does not stop",

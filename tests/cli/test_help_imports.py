@@ -37,7 +37,7 @@ FRONT: Final = {
 """The modules that any command may import, by their room; all of `cloudsched.cli` may be beside them."""
 STACK_OPTIONS: Final = {
     "adapters.firestore": "emulator",
-    "config": "access features settings variables",
+    "config": "access features settings sweep_alarm variables",
     "emulator": "cli http.control_json model.faults",
     "local": "store_choice",
 }

@@ -14,6 +14,7 @@ from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
 from cloudsched.config.features import AssistantSettings, DraftSettings, ModelSettings, Prices, Sandbox
 from cloudsched.config.settings import MetricSettings
+from cloudsched.config.sweep_alarm import SweepAlarmSettings
 from cloudsched.config.variables import Setting, list_settings
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.local.stack import run_stack
@@ -142,7 +143,17 @@ def test_the_page_of_settings_is_made_of_the_declarations() -> None:
     """Each setting has its row: variable, meaning and default as they are declared, and no row is left over."""
     page = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if re.match(r"\| `[A-Z_]+` \|", line)]
-    sections = (Settings, Access, Sandbox, Prices, DraftSettings, ModelSettings, AssistantSettings, MetricSettings)
+    sections = (
+        Settings,
+        Access,
+        Sandbox,
+        Prices,
+        DraftSettings,
+        ModelSettings,
+        AssistantSettings,
+        MetricSettings,
+        SweepAlarmSettings,
+    )
     assert sorted(rows) == sorted(_render_table(*sections))
 
 

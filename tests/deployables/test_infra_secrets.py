@@ -44,6 +44,22 @@ def test_passwords_are_mounted_where_they_are_used(tmp_path: Path) -> None:
     assert not cloud.state.get("iam/secret/mail-events")
 
 
+def test_only_the_sweep_knows_the_address_of_its_switch(tmp_path: Path) -> None:
+    """Whoever knows it can silence the alarm: the api and handlers get it neither as a variable nor by a role."""
+    cloud = Cloud(tmp_path, None, SECRETS="(CLOUDSCHED_SMTP_URL=mail-server:1 CLOUDSCHED_SWEEP_PING=sweep-ping:1)")
+    for name in ("mail-server", "sweep-ping"):
+        cloud.state[f"secret/{name}"] = {"name": name, "annotations": {}, "versions": {"1": URL}}
+    cloud.ok("deploy.sh")
+    for function in ("api", "execute", "sweep"):
+        status = cloud.state[f"service/cloudsched-{function}"]["status"]
+        mounted = status["revisions"][status["latestReadyRevisionName"]]["set-secrets"].split(",")
+        assert "CLOUDSCHED_SMTP_URL=mail-server:1" in mounted
+        assert ("CLOUDSCHED_SWEEP_PING=sweep-ping:1" in mounted) == (function == "sweep")
+    (reader,) = [member for member, role, _ in cloud.state["iam/secret/sweep-ping"] if role.endswith("secretAccessor")]
+    assert reader == f"serviceAccount:cloudsched-executor@{PROJECT}.iam.gserviceaccount.com"
+    cloud.ok("deploy.sh", "--check")
+
+
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
@@ -79,6 +95,7 @@ def test_links_in_mails_begin_with_an_address_that_everybody_reaches(
         ("SETTINGS", f"(CLOUDSCHED_SMTP_URL={URL})"),
         ("SETTINGS", "(CLOUDSCHED_APPRISE_URLS=slack://token)"),
         ("SETTINGS", "(CLOUDSCHED_MAIL_EVENTS_SECRET=0123456789abcdef)"),
+        ("SETTINGS", "(CLOUDSCHED_SWEEP_PING=https://hc-ping.com/1)"),
         ("SECRETS", "(CLOUDSCHED_SMTP_URL=mail-server)"),
         ("SECRETS", f"(CLOUDSCHED_SMTP_URL={URL})"),
         ("SECRETS", "(CLOUDSCHED_SECRET=mine:1)"),

@@ -42,7 +42,7 @@ OWN: Final = {
     ),
     "adapters.google": "backoff channel cloud_tasks messages",
     "adapters.safe_http": "addresses",
-    "config": "access features imports settings variables",
+    "config": "access features imports settings sweep_alarm variables",
     "domain": "closed_sets first_error",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from cloudsched.config.access import Access
 from cloudsched.config.features import AssistantSettings, DraftSettings, ModelSettings, Prices, Sandbox
+from cloudsched.config.sweep_alarm import SweepAlarmSettings
 from cloudsched.config.variables import (
     ADDRESS,
     ANSWER,
@@ -119,6 +120,7 @@ class Settings:
         drafts: How soon and how often what is drafted may run.
         model: Which language model is asked, and how.
         assistant: Whether tasks may be done by that model, and how much one execution may use.
+        sweep_alarm: Whom the sweep tells that it runs.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
         service: The name under which Error Reporting shows this program's errors.
         service_version: The version of that service.
@@ -346,6 +348,7 @@ class Settings:
     model: ModelSettings = field(default_factory=ModelSettings)
     assistant: AssistantSettings = field(default_factory=AssistantSettings)
     metrics: MetricSettings = field(default_factory=MetricSettings)
+    sweep_alarm: SweepAlarmSettings = field(default_factory=SweepAlarmSettings)
     is_deployed: bool = False
     service: str = "cloudsched"
     service_version: str = ""
@@ -368,6 +371,7 @@ class Settings:
             model=ModelSettings.from_environment(env),
             assistant=AssistantSettings.from_environment(env),
             metrics=MetricSettings.from_environment(env),
+            sweep_alarm=SweepAlarmSettings.from_environment(env),
             is_deployed="K_SERVICE" in env,
             service=env.get("K_SERVICE") or "cloudsched",
             service_version=env.get("K_REVISION", ""),
@@ -427,6 +431,7 @@ class Settings:
             **self.model.to_variables(),
             **self.assistant.to_variables(),
             **self.metrics.to_variables(),
+            **self.sweep_alarm.to_variables(),
             "K_SERVICE": None,  # only the cloud sets these two
             "K_REVISION": None,
         }

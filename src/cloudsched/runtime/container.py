@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from cloudsched.runtime.factories import Parts, Replacements
     from cloudsched.runtime.language_models import LanguageModels
     from cloudsched.runtime.many_tasks import ManyTasks
+    from cloudsched.runtime.sweep_alarm import SweepAlarm
 
 
 class Container:
@@ -405,7 +406,21 @@ class Container:
         """Does what concerns many tasks at once."""
         from cloudsched.runtime.many_tasks import ManyTasks  # noqa: PLC0415 - imported only when used
 
-        return ManyTasks(self.store, self.clock, lambda: self.scheduler, lambda: self.engine)
+        alarm = self.sweep_alarm if self.settings.sweep_alarm.addresses else None
+        return ManyTasks(self.store, self.clock, lambda: self.scheduler, lambda: self.engine, alarm)
+
+    @lazy_property
+    def sweep_alarm(self) -> SweepAlarm:
+        """Tells the operator's dead-man's switch how each sweep went."""
+        from cloudsched.adapters import switch_call  # noqa: PLC0415 - imported only when used
+        from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
+        from cloudsched.runtime.sweep_alarm import SweepAlarm  # noqa: PLC0415 - the same
+
+        settings = self.settings
+        reachable = (*settings.access.reachable, *switch_call.list_reachable(is_deployed=settings.is_deployed))
+        make = partial(make_session, reachable, max_seconds=switch_call.WAIT, for_one_call=True)
+        caller = switch_call.SwitchCaller(partial(make, max_bytes=switch_call.MAX_ANSWER))
+        return SweepAlarm(settings.sweep_alarm.addresses, settings.sweep_alarm.overdue, caller)
 
     @lazy_property
     def tracer(self) -> Tracer:

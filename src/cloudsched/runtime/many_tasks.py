@@ -26,15 +26,22 @@ if TYPE_CHECKING:
     from cloudsched.engine.usage.budgets import Budgets, UsageWatch
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.report import UsageReport, UsageSummation
+    from cloudsched.runtime.sweep_alarm import SweepAlarm
 
 
 class ManyTasks:
     """Counts tasks, shows them as calendars, and changes those that match a filter."""
 
     def __init__(
-        self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler], engine: Callable[[], EngineContext]
+        self,
+        store: Store,
+        clock: Clock,
+        scheduler: Callable[[], Scheduler],
+        engine: Callable[[], EngineContext],
+        sweep_alarm: SweepAlarm | None = None,
     ) -> None:
         self._store = store
+        self._sweep_alarm = sweep_alarm
         self._engine = engine
         self._clock = clock
         self._scheduler = scheduler
@@ -87,7 +94,14 @@ class ManyTasks:
         return UsageWatch(self._store, self._clock, self.budgets, self._summation)
 
     def sweep(self, sweep: Callable[[], Sweep]) -> Sweep:
-        """Compare time zone data, sweep, note that, and see to usage and budgets; return what the sweep found."""
+        """Compare time zone data, sweep, note that, see to usage and budgets, and tell the operator's switch.
+
+        Returns:
+            What the sweep found.
+        """
+        return self._sweep(sweep) if self._sweep_alarm is None else self._sweep_alarm.run(lambda: self._sweep(sweep))
+
+    def _sweep(self, sweep: Callable[[], Sweep]) -> Sweep:
         self.zone_watch.run()
         found = self.sweep_notes.run(sweep)
         self._usage_watch.run()

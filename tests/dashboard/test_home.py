@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cloudsched.dashboard import home_view
-from cloudsched.dashboard.attention import SOON, build_needs
-from cloudsched.dashboard.home_view import LATE, build_health
-from cloudsched.dashboard.offered_verbs import make_retry_question
+from cloudsched.dashboard.attention import MAX_QUEUES, Need, build_attention
+from cloudsched.dashboard.causes import LATE
+from cloudsched.dashboard.home_view import build_health
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
+from cloudsched.domain.documents.overview_responses import NeedCause
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
-NOTHING: dict[str, Any] = {"failed": [], "tasks": {}, "startable": [], "paused": [], "waits": []}
+NOTHING: dict[str, Any] = {
+    "counts": {"countedAt": NOW.isoformat(), "needs": [{"cause": cause.value, "count": 0} for cause in NeedCause]},
+    "tasks": {},
+    "records": {},
+    "startable": [],
+    "waits": [],
+    "lastFailures": [],
+}
 
 
 def visit(*, may_change: bool = True, owner: str | None = None) -> Visit:
@@ -32,66 +43,135 @@ def execution(task: str, **fields: object) -> dict[str, Any]:
 
 def task(name: str, **fields: object) -> dict[str, Any]:
     made = {"id": name, "title": f"Title of {name}", "status": "ACTIVE", "handler": "h"}
-    return {**made, "allowedVerbs": ["edit", "resume"], **fields}
+    return {**made, "owner": "ada", "allowedVerbs": ["edit", "resume"], **fields}
 
 
-def test_who_has_recovered_needs_nobody() -> None:
-    """A task whose latest execution succeeded is not listed, nor one that is gone; one that still fails is, once."""
-    failed = [execution("bad"), execution("bad", id="e-older"), execution("well"), execution("gone")]
-    tasks = {"bad": task("bad", consecutiveFailures=3), "well": task("well", consecutiveFailures=0), "gone": None}
-    [need] = build_needs({**NOTHING, "failed": failed, "tasks": tasks, "startable": ["bad", "well"]}, [], visit())
+def needing(cause: str, tasks: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
+    """Return the API's answers where these tasks need somebody."""
+    found = {"cause": cause, "count": len(tasks), "oldest": ago(hours=9), **changes.pop("found", {})}
+    counts = {**NOTHING["counts"], "needs": [found, *(e for e in NOTHING["counts"]["needs"] if e["cause"] != cause)]}
+    startable = [each["id"] for each in tasks]
+    return {**NOTHING, "counts": counts, "tasks": {cause: tasks}, "startable": startable, **changes}
+
+
+def list_needs(answer: dict[str, Any], queues: Sequence[dict[str, Any]] = (), **who: Any) -> list[Need]:
+    return build_attention(answer, queues, visit(**who)).needs
+
+
+def test_what_failed_last_is_there_with_its_execution() -> None:
+    """And with how often, and what resolves it."""
+    bad = task("bad", consecutiveFailures=3)
+    [need] = list_needs(needing("FAILED", [bad], records={"bad": execution("bad")}))
     assert (need.title, need.what) == ("Title of bad", "failed, 3 in a row,")
     assert need.href == "tasks/bad/executions/e-bad"
     assert (need.task_id, need.execution_id) == ("bad", "e-bad")
     assert need.retry_question is not None
 
 
+def test_each_cause_has_a_line_with_its_count_and_its_oldest() -> None:
+    """However many tasks there are; some of them follow."""
+    some = [task(f"t{number}", consecutiveFailures=1) for number in range(5)]
+    cause, *rows = list_needs(needing("FAILED", some, found={"count": 23}))
+    assert (cause.title, cause.what, cause.is_cause) == ("23 tasks", "failed last, the first of them since", True)
+    assert cause.href == "tasks?trouble=FAILED"
+    assert cause.at is not None
+    assert cause.at.iso == ago(hours=9)
+    assert [row.title for row in rows] == [each["title"] for each in some]
+
+
+def test_what_was_not_counted_to_its_end_is_said_to_be_at_least_so_much() -> None:
+    """In the line of its cause, and in the sentence."""
+    some = [task(f"t{number}") for number in range(5)]
+    found = {"count": 10_000, "isAtLeast": True, "isOldestAtLeast": True}
+    needs = needing("BUDGET", some, found=found)
+    cause, *_ = list_needs(needs)
+    assert cause.title == "At least 10,000 tasks"
+    assert "or before" in cause.detail
+    assert home_view.build(answer(needs=needs), visit()).sentence.startswith("At least 10,000 things need you")
+
+
+UNKNOWN = "It is not known whether anything needs you"
+CUT = "Nothing was found that needs you, but not everything was looked at"
+
+
+@pytest.mark.parametrize(
+    ("counts", "queues", "said"),
+    [
+        (None, 0, UNKNOWN),
+        ({**NOTHING["counts"], "needs": NOTHING["counts"]["needs"][1:]}, 0, CUT),
+        ({**NOTHING["counts"], "needs": [{"cause": "OVERDUE", "count": 0, "isAtLeast": True}]}, 0, CUT),
+        ({**NOTHING["counts"], "countedAt": ago(minutes=2)}, 0, CUT),
+        (NOTHING["counts"], MAX_QUEUES, CUT),
+    ],
+)
+def test_nothing_needs_you_is_said_only_after_everything_was_asked_and_answered(
+    counts: dict[str, Any] | None, queues: int, said: str
+) -> None:
+    """Without the counts, without one of them, with one that was cut or is old, there is no all-clear and no tick."""
+    served = [{"queue": f"q{number}", "waiting": 0, "workers": 0} for number in range(queues)]
+    page = home_view.build(answer(needs={**NOTHING, "counts": counts}, queues=served), visit())
+    assert page.calm.startswith(said)
+    assert page.sentence.startswith(said)
+    assert (page.well.css, page.well.word) == ("retry", "Not known")
+    whole = home_view.build(answer(), visit())
+    assert whole.sentence.startswith("Nothing needs you.")
+    assert whole.well.css == "ok"
+
+
 def test_retrying_is_asked_with_what_the_handler_gets() -> None:
-    """The task's own payload; of a run by hand, whose payload lists leave out, where that is shown."""
-    tasks = {name: task(name, consecutiveFailures=1, payload={"of": name}) for name in ("plain", "by-hand")}
-    failed = [execution("plain"), execution("by-hand", trigger="MANUAL")]
-    answer = {**NOTHING, "failed": failed, "tasks": tasks, "startable": [*tasks]}
-    plain, by_hand = [need.retry_question for need in build_needs(answer, [], visit())]
+    """The task's own payload; of a run with one of its own, that."""
+    tasks = [task(name, consecutiveFailures=1, payload={"of": name}) for name in ("plain", "by-hand")]
+    records = {
+        "plain": execution("plain"),
+        "by-hand": execution("by-hand", trigger="MANUAL", payload={"of": "run"}),
+    }
+    _, plain, by_hand = [need.retry_question for need in list_needs(needing("FAILED", tasks, records=records))]
     assert plain is not None
     assert by_hand is not None
     assert '"of": "plain"' in plain.payload
-    assert not by_hand.payload
-    assert "the payload of that run, which its page shows" in by_hand.handler_gets
-    both = [make_retry_question(tasks["by-hand"], {**failed[1], **own}) for own in ({}, {"payload": {"of": "run"}})]
-    assert ['"of": "by-hand"' in both[0].payload, '"of": "run"' in both[1].payload] == [True, True]
+    assert '"of": "run"' in by_hand.payload
 
 
 @pytest.mark.parametrize("change", [{"status": "CANCELLED"}, {"id": "of-servers"}])
 def test_a_retry_that_would_be_refused_is_not_offered(change: dict[str, str]) -> None:
     """For a cancelled task, and for one that the caller may not start; what failed is listed all the same."""
     bad = task("bad", consecutiveFailures=1, **change)
-    answer = {**NOTHING, "failed": [execution("bad")], "tasks": {"bad": bad}}
-    [need] = build_needs({**answer, "startable": ["bad"] if "status" in change else []}, [], visit())
+    startable = ["bad"] if "status" in change else []
+    needs = needing("FAILED", [bad], records={bad["id"]: execution("bad")}, startable=startable)
+    [need] = list_needs(needs)
     assert need.retry_question is None
 
 
 def test_what_failures_have_paused_is_resumed_and_not_retried() -> None:
-    """It stands there once, with the verb that resolves it; what somebody paused by hand is not there."""
-    paused = [task("stuck", status="PAUSED", consecutiveFailures=2), task("resting", status="PAUSED")]
-    answer = {**NOTHING, "failed": [execution("stuck")], "tasks": {"stuck": paused[0]}, "paused": paused}
-    [need] = build_needs(answer, [], visit())
+    """With the verb that resolves it."""
+    [need] = list_needs(needing("PAUSED", [task("stuck", status="PAUSED", consecutiveFailures=2)]))
     assert need.what == "is paused after 2 failures in a row"
     assert need.retry_question is None
     assert need.resume_question
 
 
-@pytest.mark.parametrize(("gives_up_in", "is_listed"), [(timedelta(hours=1), True), (SOON * 2, False)])
-def test_a_wait_needs_somebody_when_it_gives_up_soon(gives_up_in: timedelta, is_listed: bool) -> None:  # noqa: FBT001
-    """One that gives up in a fortnight does not, yet."""
+def test_a_used_up_budget_is_named_with_whose_it_is() -> None:
+    """The task of one owner, and the number of all."""
+    [need] = list_needs(needing("BUDGET", [task("paid", owner="ada")]))
+    assert need.what == "is paused: its owner's budget is used up"
+    assert need.detail.startswith("Of ada.")
+
+
+def test_a_wait_says_for_what_and_until_when() -> None:
+    """That of the step that waits now, not of one that has its event."""
     step = {"number": 1, "kind": "EVENT", "name": "approved", "status": "WAITING", "startedAt": ago(hours=3)}
     old = {**step, "status": "SUCCEEDED", "dueAt": ago(hours=1)}
-    waits = [
-        execution("close", status="SUSPENDED", steps=[old, {**step, "dueAt": (NOW + gives_up_in).isoformat()}]),
-        execution("for-ever", status="SUSPENDED", steps=[step]),
-    ]
-    needs = build_needs({**NOTHING, "waits": waits}, [], visit())
-    assert [need.title for need in needs] == ["Title of close"] * is_listed
-    assert [need.what for need in needs] == ["waits for the event approved, and gives up"] * is_listed
+    until = (NOW + timedelta(hours=1)).isoformat()
+    waits = [execution("close", status="SUSPENDED", steps=[old, {**step, "dueAt": until}])]
+    [need] = list_needs(needing("WAITING", [task("close")], waits=waits))
+    assert (need.title, need.what) == ("Title of close", "waits for the event approved, and gives up")
+
+
+def test_what_is_late_is_one_line() -> None:
+    """With the first of it, and a link to the list."""
+    [need] = list_needs(needing("OVERDUE", [], found={"count": 3}))
+    assert (need.title, need.what) == ("3 tasks", "are late and have not started: the first was due")
+    assert need.href.startswith("tasks?dueUntil=")
 
 
 def test_a_queue_at_which_nobody_listens_needs_somebody() -> None:
@@ -101,7 +181,7 @@ def test_a_queue_at_which_nobody_listens_needs_somebody() -> None:
         {"queue": "print", "waiting": 2, "workers": 1},
         {"queue": "idle", "waiting": 0, "workers": 0},
     ]
-    [need] = build_needs(NOTHING, queues, visit())
+    [need] = list_needs(NOTHING, queues)
     assert (need.title, need.href) == ("gpu", "queues")
     assert "2 runs wait for a worker with the skill cuda" in need.detail
 
@@ -110,8 +190,11 @@ def test_who_may_only_look_is_offered_no_verb() -> None:
     """What needs somebody is shown to them all the same."""
     bad = task("bad", consecutiveFailures=1, allowedVerbs=[])
     paused = task("stuck", status="PAUSED", consecutiveFailures=1, allowedVerbs=[])
-    answer = {**NOTHING, "failed": [execution("bad")], "tasks": {"bad": bad}, "paused": [paused]}
-    needs = build_needs(answer, [], visit(may_change=False))
+    failed = needing("FAILED", [bad], records={"bad": execution("bad")}, startable=[])
+    needs = [
+        *list_needs(failed, may_change=False),
+        *list_needs(needing("PAUSED", [paused]), may_change=False),
+    ]
     assert [(need.retry_question, need.resume_question) for need in needs] == [(None, "")] * 2
 
 
@@ -193,13 +276,15 @@ def test_when_there_is_too_much_to_list_the_counts_stand_in() -> None:
     assert "1 ended well and 0 failed" in whole.strip_text
 
 
-def test_nothing_wrong_says_when_the_last_failure_was() -> None:
+def test_nothing_wrong_says_when_that_was_asked_and_when_the_last_failure_was() -> None:
     """So that an empty list can be believed."""
-    needs = {**NOTHING, "failed": [execution("well", scheduledFor=ago(days=3))], "tasks": {"well": task("well")}}
+    counts = {**NOTHING["counts"], "countedAt": ago(seconds=4)}
+    needs = {**NOTHING, "counts": counts, "lastFailures": [execution("well", scheduledFor=ago(days=3))]}
     page = home_view.build(answer(needs=needs), visit())
     assert not page.needs
-    assert page.calm.replace("\N{NO-BREAK SPACE}", " ") == "Nothing needs you. The last failure was 3 d ago."
-    assert home_view.build(answer(), visit()).calm == "Nothing needs you."
+    said = page.calm.replace("\N{NO-BREAK SPACE}", " ")
+    assert said == "Nothing needs you: all tasks were asked 4 s ago. The last failure was 3 d ago."
+    assert home_view.build(answer(), visit()).calm == "Nothing needs you: all tasks were asked just now."
 
 
 def test_nothing_due_says_until_when() -> None:

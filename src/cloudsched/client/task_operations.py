@@ -108,7 +108,8 @@ class TaskOperations:
     def tasks(self, /, **filters: str | int | None) -> Listing[TaskView]:
         """Yield the matching tasks, page by page.
 
-        Filters: `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `order_by`.
+        Filters: `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `order_by`; or `owner`, `trouble` and
+        `trouble_until`.
         """
         query = {to_camel(key): value for key, value in filters.items() if value is not None}
         return Listing("/v1/tasks", "tasks", query, TaskView.from_response)

@@ -1,18 +1,23 @@
-"""What needs somebody: what failed, waits that give up soon, work that nobody takes, and what failures have paused."""
+"""What needs somebody: each cause with its count and its oldest, and the latest tasks of each.
+
+The counts are the store's own (``/v1/overview``), of all tasks. So that nothing needs anybody is said only when every
+cause was asked for and counted to its end, with how long ago that was.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.causes import CAUSES, list_path
 from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, RetryQuestion, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_view import build_execution
-from cloudsched.dashboard.tasks_view import needs_attention
 from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.domain.transitions.requirements import RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
@@ -22,9 +27,13 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.times import Moment
     from cloudsched.dashboard.visit import Visit
 
-_LISTED, _LOOKED_AT = 8, 20
+_SHOWN, _WAITS = 5, 100
 SOON: Final = timedelta(days=7)
 """A wait that gives up within this time needs somebody."""
+MAX_QUEUES: Final = 200
+"""How many queues the API lists: of more, some were not looked at."""
+FRESH: Final = timedelta(seconds=30)
+"""Counts that are older say nothing about now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,72 +54,175 @@ class Need:
     """What is asked before the execution is retried, if that resolves it."""
     resume_question: str = ""
     """What is asked before the task is resumed, if that resolves it."""
+    is_cause: bool = False
+    """Whether it stands for all tasks of a cause, and some of them follow."""
 
 
-def fetch_needs(api: Api, visit: Visit, waiting: Sequence[Json]) -> Json:
-    """Ask the API for what failed last with its tasks, for what is paused, and for the steps of what waits.
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """All that needs somebody."""
+
+    needs: list[Need]
+    count: int
+    is_at_least: bool
+    """Whether there may be more: something was not counted to its end, or not at all."""
+    calm: str
+    """What is said if nothing was found."""
+    calm_status: Status
+    """A tick only if everything was asked for and answered."""
+
+
+def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
+    """Ask the API for the latest tasks of each cause that the overview has counted any of.
 
     Args:
         api: The API.
         visit: Who looks.
-        waiting: Suspended executions, as lists have them: without their steps.
+        counts: What ``/v1/overview`` says; None if it does not answer.
     """
-    failed = [each for status in sorted(BAD) for each in _list(api, "/v1/executions", "executions", status=status)]
-    failed.sort(key=lambda each: str(each["scheduledFor"]), reverse=True)
-    ids = list(dict.fromkeys(each["taskId"] for each in failed))[:_LISTED]
-    tasks = {task_id: api.find(task_path(task_id)) for task_id in ids}
+    causes = {each["cause"]: each for each in (counts or {}).get("needs", ()) if each["count"]}
+    tasks = {name: _list_tasks(api, visit, name) for name in causes if name != NeedCause.OVERDUE}
+    failed = tasks.get(NeedCause.FAILED, [])
     return {
-        "failed": failed,
+        "counts": counts,
         "tasks": tasks,
-        "startable": [task_id for task_id, task in tasks.items() if task and fetch_startable(api, visit, task)],
-        "paused": _list(api, "/v1/tasks", "tasks", status="PAUSED"),
+        "records": {
+            each["id"]: api.find(f"{task_path(each['id'])}/executions/{quote(each['lastExecutionId'], safe='')}")
+            for each in failed
+            if each.get("lastExecutionId")
+        },
+        "startable": [each["id"] for each in failed if fetch_startable(api, visit, each)],
         "waits": [
             record
-            for each in waiting[:_LISTED]
-            if (record := api.find(f"{task_path(each['taskId'])}/executions/{quote(each['id'], safe='')}"))
+            for each in tasks.get(NeedCause.WAITING, ())
+            for found in (api.find(f"{task_path(each['id'])}/executions", pageSize=_SHOWN) or {}).get("executions", ())
+            if found["status"] == "SUSPENDED"
+            and (record := api.find(f"{task_path(each['id'])}/executions/{quote(found['id'], safe='')}"))
+        ],
+        "lastFailures": [
+            each
+            for status in sorted(BAD)
+            for each in (api.find("/v1/executions", status=status, pageSize=1) or {}).get("executions", ())
         ],
     }
 
 
-def _list(api: Api, path: str, name: str, **query: str) -> list[Json]:
-    return list(api.get(path, **query, pageSize=_LOOKED_AT)[name])
+def _list_tasks(api: Api, visit: Visit, cause: str) -> list[Json]:
+    if cause != NeedCause.WAITING:
+        return list(api.get("/v1/tasks", trouble=cause, pageSize=_SHOWN)["tasks"])
+    until = (visit.now + SOON).isoformat()
+    found = api.get("/v1/tasks", trouble=cause, troubleUntil=until, pageSize=_WAITS)["tasks"]
+    return list(reversed(found))[:_SHOWN]
 
 
-def build_needs(answer: Json, queues: Sequence[Json], visit: Visit) -> list[Need]:
-    """Return what needs somebody. A task whose next execution has succeeded since needs nobody."""
-    found = [
-        *_build_failed(answer, visit),
-        *_build_waits(answer["waits"], visit),
-        *_build_unheard(queues, visit),
-        *_build_paused(answer["paused"]),
-    ]
-    return found[: _LISTED * 2]
+def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Attention:
+    """Return what needs somebody, the most urgent cause first."""
+    counts = answer["counts"]
+    known = {each["cause"]: each for each in (counts or {}).get("needs", ())}
+    rows = {
+        NeedCause.FAILED: [*_build_failed(answer, visit)],
+        NeedCause.WAITING: [*_build_waits(answer["waits"], visit)][:_SHOWN],
+        NeedCause.OVERDUE: [],
+        NeedCause.PAUSED: [*_build_paused(answer["tasks"].get("PAUSED", ()), visit)],
+        NeedCause.BUDGET: [*_build_plain(answer["tasks"].get("BUDGET", ()), NeedCause.BUDGET)],
+        NeedCause.DELIVERY: [*_build_plain(answer["tasks"].get("DELIVERY", ()), NeedCause.DELIVERY)],
+    }
+    needs: list[Need] = []
+    for cause in map(NeedCause, CAUSES):
+        if found := known.get(cause.value):
+            needs += _build_cause(cause, found, rows[cause], visit)
+        if cause is NeedCause.WAITING:
+            needs += _build_unheard(queues, visit)
+    unheard = sum(1 for each in queues if each["waiting"] and not each["workers"])
+    counted = sum(each["count"] for each in known.values())
+    missing = [cause for cause in NeedCause if cause.value not in known]
+    cut = [name for name, each in known.items() if each.get("isAtLeast")]
+    age = visit.now - parse_instant(counts["countedAt"]) if counts else FRESH
+    is_whole = not (missing or cut) and len(queues) < MAX_QUEUES and age < FRESH
+    return Attention(
+        needs,
+        counted + unheard,
+        not is_whole,
+        _write_calm(_find_last_failure(answer, visit), age, is_whole=is_whole, is_known=bool(counts)),
+        show_status("SUCCEEDED") if is_whole else Status("late", "Not known", "retry"),
+    )
 
 
-def find_last_failure(answer: Json, visit: Visit) -> Moment | None:
-    """Return when something failed last; None if nothing that is known did."""
-    return visit.moment(answer["failed"][0]["scheduledFor"]) if answer["failed"] else None
+def _write_calm(last: Moment | None, age: timedelta, *, is_whole: bool, is_known: bool) -> str:
+    failure = "" if last is None else f" The last failure was {last.relative}."
+    if is_whole:
+        asked = "just now" if age < timedelta(seconds=1) else f"{write_duration(age)} ago"
+        return f"Nothing needs you: all tasks were asked {asked}.{failure}"
+    if not is_known:
+        return f"It is not known whether anything needs you: the counts did not come.{failure}"
+    return f"Nothing was found that needs you, but not everything was looked at.{failure}"
+
+
+def _find_last_failure(answer: Json, visit: Visit) -> Moment | None:
+    ended = [str(each["scheduledFor"]) for each in answer["lastFailures"]]
+    return visit.moment(max(ended, key=parse_instant)) if ended else None
+
+
+def write_count(count: int, one: str, many: str, *, is_at_least: bool = False) -> str:
+    """Return a number of things, such as ``at least 10,000 tasks``."""
+    return f"{'at least ' if is_at_least else ''}{count:,} {one if count == 1 else many}"
+
+
+def _build_cause(cause: NeedCause, found: Json, rows: list[Need], visit: Visit) -> Iterator[Need]:
+    """Yield the line of a cause, and some of its tasks; of a single one that is shown, only that."""
+    count, is_at_least = found["count"], bool(found.get("isAtLeast"))
+    if not count:
+        return
+    if count == 1 and rows and not is_at_least:
+        yield rows[0]
+        return
+    said = CAUSES[cause]
+    is_delivery = cause is NeedCause.DELIVERY
+    title = write_count(count, "result" if is_delivery else "task", "results" if is_delivery else "tasks")
+    before = " or before" if found.get("isOldestAtLeast") else ""
+    yield Need(
+        key=f"cause {cause}",
+        status=said.status,
+        title=f"At least {title}" if is_at_least else title,
+        href=list_path(cause, visit),
+        what=said.one if count == 1 else said.many,
+        at=visit.moment(found.get("oldest")),
+        detail=f"{'The latest' if rows else 'See them'}{before}{' are below.' if rows else '.'}" if before else "",
+        is_cause=True,
+    )
+    for row in rows:
+        yield replace(row, key=f"{cause} {row.key}")
 
 
 def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
-    for task_id, task in answer["tasks"].items():
-        if task is None or not needs_attention(task) or task["status"] == "PAUSED":
+    for task in answer["tasks"].get("FAILED", ()):
+        record, count = answer["records"].get(task["id"]), task.get("consecutiveFailures", 0)
+        in_a_row = f", {count:,} in a row," if count > 1 else ""
+        if record is None:
+            yield Need(
+                key=task["id"],
+                status=show_status("FAILED"),
+                title=task["title"],
+                href=f"tasks/{quote(task['id'], safe='')}",
+                what=f"failed{in_a_row}",
+                at=visit.moment(task.get("failingSince")),
+                detail=task.get("message") or "The record of that run is gone.",
+                task_id=task["id"],
+            )
             continue
-        record = next(each for each in answer["failed"] if each["taskId"] == task_id)
         row = build_execution(record, visit)
-        count = task.get("consecutiveFailures", 0)
-        may_retry = task["status"] in RETRYABLE_STATUSES and task_id in answer["startable"]
+        may_retry = task["status"] in RETRYABLE_STATUSES and task["id"] in answer["startable"]
         yield Need(
-            key=f"{task_id} {row.id}",
+            key=f"{task['id']} {row.id}",
             status=row.status,
             title=task["title"],
-            href=f"tasks/{quote(task_id, safe='')}/executions/{row.id}",
-            what=f"{row.status.word.lower()}" + (f", {count:,} in a row," if count > 1 else ""),
+            href=f"tasks/{quote(task['id'], safe='')}/executions/{row.id}",
+            what=f"{row.status.word.lower()}{in_a_row}",
             at=row.at,
             detail=row.outcome,
-            task_id=task_id,
+            task_id=task["id"],
             execution_id=row.id,
-            retry_question=make_retry_question(task, record, is_payload_listed=False) if may_retry else None,
+            retry_question=make_retry_question(task, record) if may_retry and row.status.css != "ended" else None,
         )
 
 
@@ -151,20 +263,31 @@ def _build_unheard(queues: Sequence[Json], visit: Visit) -> Iterator[Need]:
             )
 
 
-def _build_paused(tasks: Sequence[Json]) -> Iterator[Need]:
+def _build_paused(tasks: Sequence[Json], visit: Visit) -> Iterator[Need]:
     for task in tasks:
         failures = task.get("consecutiveFailures", 0)
-        if failures:
-            yield Need(
-                key=f"paused {task['id']}",
-                status=show_status("PAUSED"),
-                title=task["title"],
-                href=f"tasks/{quote(task['id'], safe='')}",
-                what="is paused after a failure"
-                if failures == 1
-                else f"is paused after {failures:,} failures in a row",
-                at=None,
-                detail=task.get("message") or "Nothing of it starts until somebody resumes it.",
-                task_id=task["id"],
-                resume_question=RESUME_QUESTION if "resume" in task.get("allowedVerbs", ()) else "",
-            )
+        yield Need(
+            key=f"paused {task['id']}",
+            status=show_status("PAUSED"),
+            title=task["title"],
+            href=f"tasks/{quote(task['id'], safe='')}",
+            what="is paused after a failure" if failures == 1 else f"is paused after {failures:,} failures in a row",
+            at=visit.moment(task.get("statusChangedAt")),
+            detail=task.get("message") or "Nothing of it starts until somebody resumes it.",
+            task_id=task["id"],
+            resume_question=RESUME_QUESTION if "resume" in task.get("allowedVerbs", ()) else "",
+        )
+
+
+def _build_plain(tasks: Sequence[Json], cause: NeedCause) -> Iterator[Need]:
+    for task in tasks:
+        yield Need(
+            key=f"{cause} {task['id']}",
+            status=CAUSES[cause].status,
+            title=task["title"],
+            href=f"tasks/{quote(task['id'], safe='')}",
+            what=CAUSES[cause].one.removesuffix(", since"),
+            at=None,
+            detail=f"Of {task['owner']}. {task.get('message') or ''}".strip(),
+            task_id=task["id"],
+        )

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.attention import Need, build_needs, fetch_needs, find_last_failure
+from cloudsched.dashboard.attention import Need, build_attention, fetch_needs, write_count
+from cloudsched.dashboard.causes import LATE
 from cloudsched.dashboard.life_chart import Bar, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.queues_view import QueueRow, build_queue
-from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
+from cloudsched.dashboard.status import BAD, OPEN, Status
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.attention import Attention
     from cloudsched.dashboard.times import Moment
     from cloudsched.dashboard.visit import Visit
-
-
-LATE: Final = timedelta(minutes=3)
-"""What is overdue for longer has not come by itself: the sweep, each minute, has not helped either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +171,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         for status in sorted(OPEN)
         for each in api.get("/v1/executions", status=status, pageSize=_LISTED)["executions"]
     ]
+    counts = api.find("/v1/overview")
     due = api.get("/v1/occurrences", **{"from": visit.soonest}, until=until, pageSize=_DUE)
     return {
         "executions": api.get("/v1/executions", **{"from": since}, pageSize=_EXECUTIONS),
@@ -180,8 +179,8 @@ def fetch(api: Api, visit: Visit) -> Json:
         "due": due,
         "next": [] if due["occurrences"] else _find_next(api, visit),
         "queues": api.get("/v1/queues")["queues"],
-        "needs": fetch_needs(api, visit, [each for each in open_ones if each["status"] == "SUSPENDED"]),
-        "counts": api.find("/v1/overview") or {},
+        "needs": fetch_needs(api, visit, counts),
+        "counts": counts or {},
         "health": _ask_for_health(api),
     }
 
@@ -201,12 +200,12 @@ def build(answer: Json, visit: Visit) -> HomePage:
     """Return the view model of the API's answers."""
     past = _read_past(answer, visit)
     due = [parse_instant(each["utc"]) for each in answer["due"]["occurrences"]]
-    needs = build_needs(answer["needs"], answer["queues"], visit)
+    attention = build_attention(answer["needs"], answer["queues"], visit)
     running, rows = answer["open"], _group_due(answer["due"]["occurrences"], visit)
     counted = sum(answer["counts"].get("open", {}).values()) or len(running)
     more = "at least " if answer["due"].get("nextPageToken") else ""
     return HomePage(
-        sentence=_write_sentence(needs, past, counted, rows),
+        sentence=_write_sentence(attention, past, counted, rows),
         strip=draw_strip(count_due(past.bars, due), visit.now, REACH, visit.zone),
         strip_text=(
             f"{past.good:,} ended well and {past.bad:,} failed in the last 12 h; "
@@ -214,9 +213,9 @@ def build(answer: Json, visit: Visit) -> HomePage:
         ),
         lateness=draw_lateness(past.starts, visit.now, REACH, visit.zone),
         lateness_text=_write_lateness([late for _, late in past.starts]),
-        needs=needs,
-        well=show_status("SUCCEEDED"),
-        calm=_write_calm(find_last_failure(answer["needs"], visit)),
+        needs=attention.needs,
+        well=attention.calm_status,
+        calm=attention.calm,
         running=[build_execution(each, visit) for each in running[:_LISTED]],
         more_running=max(0, counted - _LISTED),
         due=rows[:_LISTED],
@@ -275,10 +274,12 @@ def _write_lateness(lateness: Iterable[timedelta]) -> str:
     )
 
 
-def _write_sentence(needs: Sequence[Need], past: _Past, running: int, due: Sequence[DueRow]) -> str:
-    wrong = (
-        f"{len(needs):,} {'thing needs' if len(needs) == 1 else 'things need'} you" if needs else "Nothing needs you"
-    )
+def _write_sentence(attention: Attention, past: _Past, running: int, due: Sequence[DueRow]) -> str:
+    if attention.needs:
+        more = "At least " if attention.is_at_least else ""
+        wrong = f"{more}{write_count(attention.count, 'thing needs you', 'things need you')}"
+    else:
+        wrong = attention.calm.partition(":")[0].removesuffix(".") if attention.is_at_least else "Nothing needs you"
     failed = f", {past.bad:,} failed in the last 12 h" if past.bad else ""
     coming = f" Next: {due[0].title}, {due[0].at.relative}." if due else ""
     return f"{wrong}{failed}. {running:,} open.{coming}"
@@ -288,10 +289,6 @@ def _write_not_due(tasks: Sequence[Json], visit: Visit) -> str:
     """Return until when nothing is due, by the task that is due first of all."""
     at = tasks[0].get("nextExecutionTime") if tasks else None
     return "Nothing is due." if at is None else f"Nothing is due until {visit.sure(at).text}."
-
-
-def _write_calm(last: Moment | None) -> str:
-    return "Nothing needs you." if last is None else f"Nothing needs you. The last failure was {last.relative}."
 
 
 def _group_due(occurrences: Iterable[Json], visit: Visit) -> list[DueRow]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cloudsched.dashboard.causes import CAUSES, list_path
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.svg import element
@@ -18,6 +19,7 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
@@ -108,10 +110,12 @@ BULK_ACTIONS: Final = complete_table(
 SEARCHED: Final = 500
 """How many tasks are looked through for text: the API filters by fields, and has no search of its own."""
 FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUntil")
+TROUBLE: Final = "trouble"
+"""A filter that stands alone, beside an owner: why tasks need somebody."""
 CATEGORY: Final = "category"
 """A filter that no index has: it is looked for like words."""
 _ORDERS: Final = {
-    "": "Needs attention first",
+    "": "What failed last first, on each page",
     "nextExecutionTime": "Due soonest",
     "createdAt desc": "Newest",
 }
@@ -123,6 +127,15 @@ class Token:
 
     text: str
     without: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """Tasks that need somebody for one cause, and where they are listed."""
+
+    text: str
+    href: str
+    is_current: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +173,8 @@ class TasksPage:
     categories: tuple[str, ...]
     query_text: str
     tokens: list[Token]
+    chips: list[Chip]
+    """What needs somebody, of all tasks that the viewer sees."""
     statuses: tuple[str, ...]
     orders: dict[str, str]
     order: str
@@ -185,14 +200,22 @@ def fetch(api: Api, visit: Visit) -> Json:
     known = {name: value.upper() if name == "status" else value for name, value in filters.items()}
     order = visit.query.get("orderBy") or None
     size = SEARCHED if text else PAGE_SIZE
-    page = api.get("/v1/tasks", **known, orderBy=order, pageSize=size, pageToken=visit.query.get("page"))
+    page = api.get(
+        "/v1/tasks", **known, **_read_trouble(visit), orderBy=order, pageSize=size, pageToken=visit.query.get("page")
+    )
     handlers = [] if page["tasks"] or "handler" not in known else (api.find("/v1/handlers") or {}).get("handlers", [])
     names = [each["name"] for each in handlers]
     return {
         **page,
         "handlers": names,
+        "needs": (api.find("/v1/overview") or {}).get("needs", ()),
         "words": {task["id"]: api.describe(task["schedule"]) for task in page["tasks"][:SEARCHED]},
     }
+
+
+def _read_trouble(visit: Visit) -> dict[str, str]:
+    trouble = visit.query.get(TROUBLE, "").upper()
+    return {TROUBLE: trouble} if trouble else {}
 
 
 def read_filters(visit: Visit) -> tuple[dict[str, str], list[str]]:
@@ -214,12 +237,16 @@ def build(answer: Json, visit: Visit) -> TasksPage:
     """Return the view model of the API's answer."""
     filters, words = read_filters(visit)
     tasks = [task for task in answer["tasks"] if _matches(task, words)]
-    if not visit.query.get("orderBy"):
+    if not visit.query.get("orderBy") and not _read_trouble(visit):
         tasks.sort(key=lambda task: not needs_attention(task))  # keeps the API's order otherwise
     more = answer.get("nextPageToken")
     rows = [_build_row(task, answer["words"].get(task["id"], ""), visit) for task in tasks]
     tokens = [Token(f"{name}: {value}", _without(visit, name)) for name, value in filters.items()]
     tokens += [Token(word, _without(visit, CATEGORY if _is_category(word) else None)) for word in words]
+    if trouble := _read_trouble(visit):
+        tokens.append(
+            Token(f"needs somebody: {trouble[TROUBLE].lower()}", visit.with_query(**{TROUBLE: None, "page": None}))
+        )
     return TasksPage(
         sentence=_write_sentence(rows, more=bool(more), words=words, visit=visit),
         rows=rows,
@@ -228,6 +255,7 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         categories=tuple(Category),
         query_text=visit.query.get("q", ""),
         tokens=tokens,
+        chips=_build_chips(answer.get("needs", ()), visit),
         statuses=tuple(TaskStatus),
         orders=_ORDERS,
         order=visit.query.get("orderBy", ""),
@@ -237,12 +265,27 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         zones=zone_choices(visit),
         may_change=visit.may_change,
         role=visit.role,
-        bulk_text=_write_bulk(filters, words),
-        bulk_query={} if words else filters,
+        bulk_text=_write_bulk({} if trouble else filters, words),
+        bulk_query={} if words or trouble else filters,
         bulk_actions={name: row.label for name, row in BULK_ACTIONS.items()} if visit.may_change else {},
         searched=len(answer["tasks"]) if words else 0,
-        is_filtered=bool(filters or words),
+        is_filtered=bool(filters or words or trouble),
     )
+
+
+def _build_chips(needs: Iterable[Json], visit: Visit) -> list[Chip]:
+    """Return a chip for each cause for which there are any."""
+    chosen = visit.query.get(TROUBLE, "").upper()
+    return [
+        Chip(
+            f"{said.chip} {each['count']:,}{'+' if each.get('isAtLeast') else ''}",
+            list_path(NeedCause(cause), visit).removeprefix("tasks"),
+            cause == chosen,
+        )
+        for cause, said in CAUSES.items()
+        for each in needs
+        if each["cause"] == cause and each["count"]
+    ]
 
 
 def _find_instead(filters: dict[str, str], handlers: Sequence[str], visit: Visit) -> Token | None:

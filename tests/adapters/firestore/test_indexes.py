@@ -51,7 +51,7 @@ from cloudsched.domain.documents.person import (
 )
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.pages import make_token
@@ -107,6 +107,8 @@ FILTERS: dict[str, tuple[Any, ...]] = {
     "due_until": (None, NOW + timedelta(days=1)),
     "parent": (None, "t1"),
     "label": (None, "team=payments"),
+    "trouble": (None, *Trouble),
+    "trouble_until": (None, NOW),
     "is_delivery": (False, True),
 }
 """Values of each filter of a `TaskQuery`."""
@@ -349,9 +351,11 @@ PARAMETERS = {
     "from": "2027-01-01T09:00:00Z",
     "until": "2027-01-02T09:00:00Z",
     "pageSize": "5",
+    "trouble": "FAILED",
+    "troubleUntil": None,
     "pageToken": None,
 }
-"""Values of the parameters of the lists of the API; a page token belongs to one query, and is tried at the ports."""
+"""Values of the parameters of the lists of the API; the others are tried at the ports."""
 
 
 def every_parameter_set(names: list[str]) -> Iterator[dict[str, str]]:

@@ -8,13 +8,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.contract.test_store_troubles import NOW as TROUBLED_AT
+from tests.contract.test_store_troubles import make_all
 
 from cloudsched.adapters.sqlite import store as sqlite_store
 from cloudsched.adapters.sqlite.schema import LAYOUT_VERSION, UPGRADES
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
-from cloudsched.domain.documents.task import Parent
+from cloudsched.domain.documents.task import Parent, Trouble
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
@@ -45,11 +47,22 @@ _DROPPED = {
 }
 
 
-def write_file_of_layout_13(path: Path, task: Task, execution: Execution) -> None:
-    """Write a file as the code did that had an index of every filter by due time."""
+def write_file_of_layout_14(path: Path, task: Task, execution: Execution) -> None:
+    """Write a file as the code did that did not list what needs somebody."""
     store = SqliteStore(path)
     store.commit(Commit(task, executions=[execution]))
     store.close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("DROP INDEX tasks_in_trouble")
+        for column in ("trouble", "trouble_since"):
+            database.execute(f"ALTER TABLE tasks DROP COLUMN {column}")
+        database.execute("PRAGMA user_version = 14")
+        database.commit()
+
+
+def write_file_of_layout_13(path: Path, task: Task, execution: Execution) -> None:
+    """Write a file as the code did that had an index of every filter by due time."""
+    write_file_of_layout_14(path, task, execution)
     with closing(sqlite3.connect(path)) as database:
         for name, columns in _DROPPED.items():
             database.execute(f"CREATE INDEX {name} ON tasks {columns}")
@@ -120,6 +133,23 @@ def test_an_upgraded_file_is_like_a_new_one(path: Path, tmp_path: Path, make_tas
     SqliteStore(tmp_path / "new.db").close()
     assert describe(path) == describe(tmp_path / "new.db")
     assert describe(path)[0] == (LAYOUT_VERSION,)
+
+
+def test_what_needs_somebody_is_found_in_a_file_of_the_layout_before(path: Path, make_task: MakeTask) -> None:
+    """By the reason and since when, as if this code had written it."""
+    tasks = make_all(make_task).values()
+    with closing(SqliteStore(path)) as store:
+        for task in tasks:
+            store.commit(Commit(task))
+        queries = [TaskQuery(trouble=trouble) for trouble in Trouble]
+        written = [store.list_tasks(query, limit=9).items for query in queries]
+    write_file_of_layout_14(path, make_task(id="more"), make_documents(make_task)[1])
+    with closing(SqliteStore(path)) as store:
+        assert [store.list_tasks(query, limit=9).items for query in queries] == written
+        until = TaskQuery(trouble=Trouble.WAITING, trouble_until=TROUBLED_AT + timedelta(days=3))
+        assert store.search.count_tasks(until, 9) == 0
+        later = TaskQuery(trouble=Trouble.WAITING, trouble_until=TROUBLED_AT + timedelta(days=3, seconds=1))
+        assert store.search.count_tasks(later, 9) == 1
 
 
 @pytest.mark.parametrize("write", [write_file_of_layout_12, write_file_of_layout_13])

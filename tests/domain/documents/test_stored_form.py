@@ -19,7 +19,7 @@ from tests.record_kinds import list_record_kinds
 
 from cloudsched.adapters.firestore.list_fields import CHANGED, LISTED, OPEN
 from cloudsched.adapters.firestore.messages import Document as Proto
-from cloudsched.adapters.firestore.queries import INDEXED_TEXTS, OFFER_SHARD, OFFER_WRITTEN_AT, UNLISTED
+from cloudsched.adapters.firestore.queries import INDEXED_TEXTS, OFFER_SHARD, OFFER_WRITTEN_AT, TROUBLE, UNLISTED
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.domain.documents.document import NO_DEFAULT, Document, get_default, list_stored_fields, to_seconds
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Message, Run
@@ -181,7 +181,7 @@ def list_found_by() -> set[tuple[str, str]]:
 def test_what_documents_are_found_by_is_always_stored() -> None:
     """Firestore finds no document by a field that it does not have: such a field is there, or its absence is meant."""
     records = {each.collection: each for each in list_record_kinds()}
-    of_store = {CHANGED, LISTED, OFFER_SHARD, OPEN, OFFER_WRITTEN_AT}
+    of_store = {CHANGED, LISTED, OFFER_SHARD, OPEN, OFFER_WRITTEN_AT, TROUBLE}
     found = list_found_by()
     assert ("tasks", "owner") in found
     for collection, path in found:

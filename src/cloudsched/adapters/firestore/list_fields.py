@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.messages import build_precondition_write
-from cloudsched.adapters.firestore.queries import OFFER_SHARD, UNLISTED
+from cloudsched.adapters.firestore.queries import OFFER_SHARD, TROUBLE, UNLISTED
 from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.task import Task, find_list, find_open_position
+from cloudsched.domain.documents.task import Task, find_list, find_open_position, find_trouble
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
@@ -78,6 +78,9 @@ def add_list_fields(fields: Message, document: Document, shard: int) -> None:
         if (position := find_open_position(document)) is not None:
             status, since = position
             encode_fields(fields, {OPEN: {"shard": shard, "status": status, "since": since}})
+        if (trouble := find_trouble(document)) is not None:
+            kind, since = trouble
+            encode_fields(fields, {TROUBLE: {"shard": shard, "kind": kind, "since": since}})
     elif isinstance(document, Execution):
         if (is_failure := find_list(document)) is not None:
             encode_fields(fields, {LISTED: {"shard": shard, "isFailure": is_failure}})
@@ -89,6 +92,7 @@ def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:
     """Return a stored document without these fields."""
     data.pop(LISTED, None)
     data.pop(OPEN, None)
+    data.pop(TROUBLE, None)
     data.pop(CHANGED, None)
     data.pop(OFFER_SHARD, None)
     return data

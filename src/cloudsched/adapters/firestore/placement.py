@@ -18,6 +18,7 @@ from cloudsched.adapters.firestore.list_fields import OPEN
 from cloudsched.adapters.firestore.queries import (
     OFFER_SHARD,
     TASK_SHARD,
+    TROUBLE,
     build_arrival_listing,
     build_due_listing,
     build_name_query,
@@ -42,7 +43,8 @@ _Write: Message = messages.Write
 BATCH_SIZE = 300
 """How many documents are read, and at most written, at a time."""
 _OPEN_SHARD = f"{OPEN}.shard"
-_FIELDS = {"tasks": (TASK_SHARD, _OPEN_SHARD), "offers": (OFFER_SHARD,)}
+_TROUBLE_SHARD = f"{TROUBLE}.shard"
+_FIELDS = {"tasks": (TASK_SHARD, _OPEN_SHARD, _TROUBLE_SHARD), "offers": (OFFER_SHARD,)}
 """The fields with the shard; the first one is to be in every document, another one only where it is."""
 
 

@@ -32,6 +32,8 @@ MAX_DISJUNCTIONS = 30
 """The most values of an ``IN`` filter (firebase.google.com/docs/firestore/query-data/queries)."""
 UNLISTED = "unlisted"
 """Where a delivery has the fields that other lists are ordered by; see `adapters.firestore.list_fields`."""
+TROUBLE = "trouble"
+"""Where a task that needs somebody says so; see `adapters.firestore.list_fields`."""
 OFFER_WRITTEN_AT = "writtenAt"
 """When an offer was written, by Firestore's clock: what listeners order by."""
 
@@ -259,6 +261,15 @@ def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) ->
     )
     if query.is_delivery:
         return replace(listing, order=f"{UNLISTED}.createdAt", is_descending=True)
+    if query.trouble is not None:
+        return replace(
+            listing,
+            order=f"{TROUBLE}.since",
+            is_descending=True,
+            end=query.trouble_until,
+            shard_field=f"{TROUBLE}.shard",
+            equals={**equals, f"{TROUBLE}.kind": str(query.trouble)},
+        )
     if query.is_sorted_by_due_time:
         return replace(
             listing,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.queries import Listing
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message
+    from cloudsched.engine.ports.task_query import TaskQuery
 
 _Write: Message = messages.Write
 PLACEMENT: Final = "shards/placement"
@@ -83,6 +84,10 @@ class Shards:
             return None
         placement = self._find_placement()
         return tuple(range(max(self.count, placement.count))) if placement.count else None
+
+    def find_for(self, query: TaskQuery) -> tuple[int, ...] | None:
+        """Return the shards to look for tasks in: what needs somebody is always listed by its shard."""
+        return self.find_ranges() if query.trouble is None else self.list_all()
 
     def list_all(self) -> tuple[int, ...]:
         """Return the shards that anything may be in, also before `find_ranges` returns any: of lists always sharded."""

@@ -46,6 +46,7 @@ from cloudsched.adapters.firestore.queries import (
     OFFER_WRITTEN_AT,
     STEPS,
     TASK_SHARD,
+    TROUBLE,
     build_due_listing,
     build_name_query,
     build_offer_listing,
@@ -267,7 +268,7 @@ class FirestoreStore:
         self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int | None = None
     ) -> Page[Task]:
         """Return a page of the tasks that match a query."""
-        listing = build_task_listing(query, self._shards.find_ranges())
+        listing = build_task_listing(query, self._shards.find_for(query))
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
         parent = None if listing.is_empty or longest > MAX_ID_BYTES else self._documents
         return fetch_page(self._rpc, Task, parent, listing, query, limit, page_token, max_bytes)
@@ -394,7 +395,7 @@ class FirestoreStore:
         hide_from_lists(fields, task)
         add_list_fields(fields, task, shard)
         paths = list_field_paths(stored, task, written, has_shard=version.shard == shard)
-        for place, field_path in ((OPEN, OPEN), (CHANGED, TASK_SHARD)):
+        for place, field_path in ((OPEN, OPEN), (TROUBLE, TROUBLE), (CHANGED, TASK_SHARD)):
             if field_path not in paths and place in fields:
                 del fields[place]
         write.update_mask.field_paths.extend(paths)

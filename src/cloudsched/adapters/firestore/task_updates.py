@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore.list_fields import CHANGED, HIDDEN, OPEN
 from cloudsched.adapters.firestore.messages import COMMIT_ID
-from cloudsched.adapters.firestore.queries import TASK_SHARD, UNLISTED
+from cloudsched.adapters.firestore.queries import TASK_SHARD, TROUBLE, UNLISTED
 from cloudsched.domain.documents.document import SCHEMA_VERSION, list_stored_fields
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES
-from cloudsched.domain.documents.task import Task, find_open_position
+from cloudsched.domain.documents.task import Task, find_open_position, find_trouble
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.records import Version
 
@@ -72,6 +72,8 @@ def list_field_paths(before: Task, task: Task, written: Collection[str], *, has_
         paths.append(TASK_SHARD)
     if find_open_position(before) != find_open_position(task):
         paths.append(OPEN)
+    if find_trouble(before) != find_trouble(task):
+        paths.append(TROUBLE)
     return paths
 
 

@@ -156,5 +156,12 @@ def build_task_listing(query: TaskQuery) -> Listing:
         return Listing(
             table, "task_created_at", is_descending=True, conditions=conditions, values=values, keys=("task_id",)
         )
+    if query.trouble is not None:
+        conditions = ["+owner = ?", "trouble = ?"] if query.owner is not None else ["trouble = ?"]
+        values = [*([] if query.owner is None else [query.owner]), query.trouble]
+        if query.trouble_until is not None:
+            conditions.append("trouble_since < ?")
+            values.append(to_microseconds(query.trouble_until))
+        return Listing("tasks", "trouble_since", is_descending=True, conditions=conditions, values=values)
     order = "next_at" if query.is_sorted_by_due_time else "created_at"
     return Listing("tasks", order, not query.is_sorted_by_due_time, conditions, values, looked_for=looked_for)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LAYOUT_VERSION: Final = 14
+LAYOUT_VERSION: Final = 15
 
 _LATEST = "scheduled_for, task_id, id"
 _EXECUTIONS_OF_CATEGORY = f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST})
@@ -16,6 +16,21 @@ _EXECUTIONS_OF_CATEGORY = f"""CREATE INDEX executions_of_category ON executions 
 _NEWEST_OF_PARENT = """CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id)
         WHERE NOT is_unlisted AND parent IS NOT NULL"""
 """Most tasks have no parent, and take no place in it."""
+
+_TASKS_IN_TROUBLE = """CREATE INDEX tasks_in_trouble ON tasks (trouble, trouble_since, id) WHERE trouble IS NOT NULL"""
+_SET_TROUBLE = """UPDATE tasks SET trouble = {0}, trouble_since = CAST(
+        round((julianday({1}) - 2440587.5) * 86400000) * 1000 AS INTEGER)
+    WHERE json_valid(body) AND json_extract(body, '$.deletedAt') IS NULL AND {2}"""
+_FAILURES = "json_extract(body, '$.consecutiveFailures') > 0 AND parent IS NULL AND NOT is_unlisted"
+_CHANGED_AT = "json_extract(body, '$.statusChangedAt')"
+_BUDGET_AT = "json_extract(body, '$.budgetPause.at')"
+_IS_BUDGET = f"""parent IS NULL AND NOT is_unlisted AND status = 'PAUSED' AND {_BUDGET_AT} >= {_CHANGED_AT}
+    AND coalesce(json_extract(body, '$.budgetPause.isAlone'), 1)"""
+_TRIED_AT = """(SELECT min(json_extract(value, '$.startedAt')) FROM json_each(body, '$.runs')
+    WHERE json_array_length(value, '$.attempts') > 0)"""
+_IS_UNDELIVERED = """(status IN ('FAILED', 'EXPIRED')
+    OR json_extract(body, '$.delivery.providerStatus') = 'BOUNCED')"""
+_DEADLINES = """(SELECT min(json_extract(value, '$.suspension.deadline')) FROM json_each(body, '$.runs'))"""
 
 UPGRADES: Final[Mapping[int, Sequence[str]]] = {
     11: (
@@ -31,6 +46,19 @@ UPGRADES: Final[Mapping[int, Sequence[str]]] = {
         "DROP INDEX tasks_next_of_parent",
         "DROP INDEX deliveries_newest",
         "DROP INDEX deliveries_newest_of_parent",
+    ),
+    14: (
+        "ALTER TABLE tasks ADD COLUMN trouble TEXT",
+        "ALTER TABLE tasks ADD COLUMN trouble_since INTEGER",
+        _SET_TROUBLE.format(
+            "'WAITING'", _DEADLINES, f"{_DEADLINES} IS NOT NULL AND parent IS NULL AND NOT is_unlisted"
+        ),
+        _SET_TROUBLE.format("'FAILED'", _CHANGED_AT, f"{_FAILURES} AND status IN ('ACTIVE', 'FAILED')"),
+        _SET_TROUBLE.format("'PAUSED'", _CHANGED_AT, f"{_FAILURES} AND status = 'PAUSED'"),
+        _SET_TROUBLE.format("'BUDGET'", _BUDGET_AT, _IS_BUDGET),
+        _SET_TROUBLE.format("'DELIVERY'", _TRIED_AT, f"is_delivery AND {_TRIED_AT} IS NOT NULL"),
+        _SET_TROUBLE.format("'DELIVERY'", _CHANGED_AT, f"is_delivery AND {_IS_UNDELIVERED}"),
+        _TASKS_IN_TROUBLE,
     ),
 }
 """What makes a file of an earlier layout one of the next."""
@@ -53,7 +81,8 @@ LAYOUT: Final[Sequence[str]] = (
         id TEXT PRIMARY KEY, version INTEGER NOT NULL,
         owner TEXT NOT NULL, handler TEXT NOT NULL, category TEXT NOT NULL, status TEXT NOT NULL,
         is_unlisted INTEGER NOT NULL, created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT,
-        is_delivery INTEGER NOT NULL, labels TEXT, open_status TEXT, open_since INTEGER, body TEXT NOT NULL)""",
+        is_delivery INTEGER NOT NULL, labels TEXT, open_status TEXT, open_since INTEGER, trouble TEXT,
+        trouble_since INTEGER, body TEXT NOT NULL)""",
     "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_unlisted",
@@ -64,6 +93,7 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX deliveries_newest_of_owner ON tasks (owner, created_at, id) WHERE is_delivery",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
     "CREATE INDEX tasks_open ON tasks (open_status, open_since, id) WHERE open_status IS NOT NULL",
+    _TASKS_IN_TROUBLE,
     "CREATE TABLE changes (owner TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
     f"CREATE TRIGGER change_by_new_task AFTER INSERT ON tasks BEGIN {_COUNT_CHANGE.format('NEW')}; END",
     f"CREATE TRIGGER change_by_changed_task AFTER UPDATE ON tasks BEGIN {_COUNT_CHANGE.format('NEW')}; END",

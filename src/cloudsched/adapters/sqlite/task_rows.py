@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 from cloudsched.adapters.sqlite.queries import to_microseconds
 from cloudsched.domain.documents.document import find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
-from cloudsched.domain.documents.task import Task, find_list, find_open_position
+from cloudsched.domain.documents.task import Task, find_list, find_open_position, find_trouble
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.records import Version
 from cloudsched.errors import VersionConflict
@@ -29,6 +29,7 @@ _COPIED: Final = ("owner", "handler", "category", "status")
 _INSTANTS: Final = {"created_at": "created_at", "next_at": "next_execution_time", "wake_at": "wake_at"}
 _COLUMNS: Final = (
     *(*_COPIED, *_INSTANTS, "is_unlisted", "is_delivery", "parent", "labels", "open_status", "open_since"),
+    *("trouble", "trouble_since"),
 )
 """The columns that lists search."""
 _ALL_FIELDS: Final = frozenset(Task.model_fields)
@@ -98,6 +99,22 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
         if stored is None or position != before:
             status, since = position or (None, None)
             columns |= {"open_status": status, "open_since": None if since is None else to_microseconds(since)}
+    is_ill = [
+        each
+        for each in (task, stored)
+        if each is not None
+        and (
+            each.consecutive_failures
+            or each.budget_pause
+            or each.delivery
+            or [run for run in each.runs if run.suspension]
+        )
+    ]  # most writes concern no task that needs somebody, and ask no more
+    if stored is None or is_ill:
+        trouble = find_trouble(task) if is_ill else None
+        if stored is None or trouble != find_trouble(stored):
+            kind, since = trouble or (None, None)
+            columns |= {"trouble": kind, "trouble_since": None if since is None else to_microseconds(since)}
     return columns
 
 

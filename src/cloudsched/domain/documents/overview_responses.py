@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pydantic import AwareDatetime, Field
@@ -168,6 +169,37 @@ class SweepState(ApiResponse):
     """How many tasks could not be repaired."""
 
 
+class NeedCause(StrEnum):
+    """Why tasks need somebody; each task counts once, for the first of these that it has."""
+
+    BUDGET = "BUDGET"
+    """Their owner's budget is used up, and has paused them."""
+    PAUSED = "PAUSED"
+    """They are paused, and their last run had failed."""
+    FAILED = "FAILED"
+    """Their last run has failed."""
+    WAITING = "WAITING"
+    """A run waits for an event, and gives up within seven days, or should have."""
+    DELIVERY = "DELIVERY"
+    """They deliver a result, and have failed to."""
+    OVERDUE = "OVERDUE"
+    """Their next occurrence is more than three minutes late, and no open run of theirs holds it back. Such a task
+    counts for this beside another cause."""
+
+
+class NeedCount(ApiResponse):
+    """How many tasks need somebody for one cause. A call counts with the task that made it, by how that ends."""
+
+    cause: NeedCause
+    count: int = Field(ge=0, le=10000)
+    is_at_least: bool = False
+    """Whether there may be more: counting stopped at a bound."""
+    oldest: AwareDatetime | None = None
+    """Since when the first of them does, or when the first of those that wait gives up."""
+    is_oldest_at_least: bool = False
+    """Whether there may be an older one: only the latest hundred were looked at."""
+
+
 class OverviewCounts(ApiResponse):
     """How much there is of what. Each count ends at 10,000."""
 
@@ -183,6 +215,8 @@ class OverviewCounts(ApiResponse):
     """How many tasks are due within an hour, or overdue."""
     overdue_since: AwareDatetime | None = None
     """The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back."""
+    needs: tuple[NeedCount, ...]
+    """What needs somebody: each cause once, also those of which there is nothing."""
     starts: tuple[RecentStart, ...]
     """How late the latest executions of schedules that have ended started, at most 20, the earliest first."""
     sweep: SweepState | None = None

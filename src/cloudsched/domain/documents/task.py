@@ -17,7 +17,7 @@ from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Re
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
-from cloudsched.domain.documents.delivery import Delivery, OnCompletion
+from cloudsched.domain.documents.delivery import Delivery, DeliveryStatus, OnCompletion
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
@@ -192,6 +192,21 @@ class TaskStatus(StoredEnum):
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
     EXPIRED = "EXPIRED"
+
+
+class Trouble(StoredEnum):
+    """Why a task needs somebody; the most urgent first."""
+
+    BUDGET = "BUDGET"
+    """Its owner's budget is used up, and has paused it."""
+    PAUSED = "PAUSED"
+    """It is paused, and its last run had failed."""
+    FAILED = "FAILED"
+    """Its last run has failed."""
+    WAITING = "WAITING"
+    """A run waits for an event, and gives up at some time."""
+    DELIVERY = "DELIVERY"
+    """It delivers a result, and has failed to, once or for good."""
 
 
 class TaskSpec(WireModel):
@@ -410,6 +425,8 @@ class PublicTask(Document, TaskSpec):
     """How many scheduled occurrences have run, or wait for a worker."""
     consecutive_failures: int = 0
     """How many occurrences in a row have failed."""
+    failing_since: Instant | None = None
+    """When the first of these failed; None if the last one has not."""
     last_execution_id: str | None = None
     parent: Parent | None = None
     """The call that created this task; None if a caller created it directly."""
@@ -586,6 +603,34 @@ def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
     if len(positions) > 1:
         return min(positions, key=lambda one: (OPEN_STATUSES.index(one[0]), one[1]))
     return positions[0] if positions else None
+
+
+def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
+    """Return why a task needs somebody, and since when; of one that waits, when it gives up. None if it needs nobody.
+
+    A call needs nobody: what it does and how it ends is for the task that made it.
+    """
+    if task.deleted_at is not None or (task.parent is not None and task.delivery is None):
+        return None
+    if task.delivery is not None:
+        return _find_failed_delivery(task)
+    held, is_paused = task.budget_pause, task.status is TaskStatus.PAUSED
+    if is_paused and held is not None and held.is_alone and held.at >= task.status_changed_at:
+        return Trouble.BUDGET, held.at
+    if task.consecutive_failures and is_paused:
+        return Trouble.PAUSED, task.status_changed_at
+    if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED}:
+        return Trouble.FAILED, task.failing_since or task.status_changed_at
+    deadlines = [run.suspension.deadline for run in task.runs if run.suspension and run.suspension.deadline]
+    return (Trouble.WAITING, min(deadlines)) if deadlines else None
+
+
+def _find_failed_delivery(task: Task) -> tuple[Trouble, datetime] | None:
+    has_bounced = task.delivery is not None and task.delivery.provider_status is DeliveryStatus.BOUNCED
+    if has_bounced or task.status in {TaskStatus.FAILED, TaskStatus.EXPIRED}:
+        return Trouble.DELIVERY, task.failing_since or task.status_changed_at
+    starts = [run.started_at for run in task.runs if run.attempts and run.started_at]
+    return (Trouble.DELIVERY, min(starts)) if starts else None
 
 
 def find_list(execution: Execution) -> bool | None:

@@ -62,6 +62,7 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
         "runs": started,
         "run_count": 0,
         "consecutive_failures": 0,
+        "failing_since": None,
         "backfill": None,
         "backlog": (),
         "plan_from": None,

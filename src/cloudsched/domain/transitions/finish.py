@@ -354,11 +354,13 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
     failures = task.consecutive_failures + 1 if status in FAILURE_STATUSES else 0
     if status is ExecutionStatus.CANCELLED:
         failures = task.consecutive_failures
+    since = (task.failing_since or now) if failures else None
     rest = drop_unstarted(task, run) if run.started_at is None else task
     rest = rest.model_copy(
         update={
             "runs": task.runs_without(run.execution_id),
             "consecutive_failures": failures,
+            "failing_since": since,
             **last_run_fields(task, run, status),
         }
     )

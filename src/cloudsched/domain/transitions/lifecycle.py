@@ -195,6 +195,7 @@ def resume(task: Task, now: datetime) -> Transition:
         planned_to=max(passed, task.planned_to) if task.planned_to and following is None else task.planned_to,
         runs=runs,
         consecutive_failures=0,
+        failing_since=None,
         paused_by=None,
         is_paused_as_gone=False,
         revision=task.revision + 1,

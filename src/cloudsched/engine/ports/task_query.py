@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from cloudsched.domain.documents.task import TaskStatus
+    from cloudsched.domain.documents.task import TaskStatus, Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,13 @@ class TaskQuery:
     Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
     the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out: all that
     are not ACTIVE. A label goes only with the first order, an owner and a status: there is an index of each of these.
-    Deliveries are listed by their owner alone.
+    Deliveries are listed by their owner alone, and what needs somebody by the reason, perhaps with an owner.
 
     An index has every other combination, but for what is `looked_for`.
 
     Raises:
-        InvalidInput: There is a label and another filter than these, or a list of deliveries of no owner.
+        InvalidInput: A label or a trouble goes with no other filter than these; or it is a list of deliveries of no
+            owner.
     """
 
     owner: str | None = None
@@ -40,6 +41,10 @@ class TaskQuery:
     """The id of the task that called them, or whose results they deliver."""
     label: str | None = None
     """One of their labels, whole."""
+    trouble: Trouble | None = None
+    """Why they need somebody. The latest to do so come first, and of those that wait the last to give up."""
+    trouble_until: datetime | None = None
+    """Of those that wait: which give up before this instant, exclusively. Goes with `trouble`."""
     is_delivery: bool = False
     """Whether to list the deliveries that the system made, and only these, of one owner. No other list has them."""
 
@@ -47,6 +52,10 @@ class TaskQuery:
         if self.is_delivery:
             if self.owner is None or replace(self, is_delivery=False) != TaskQuery(owner=self.owner):
                 raise InvalidInput("isDelivery", "goes with an owner and nothing else", "Give the owner alone.")
+            return
+        if self.trouble is not None or self.trouble_until is not None:
+            if self.trouble is None or replace(self, trouble=None, trouble_until=None) != TaskQuery(owner=self.owner):
+                raise InvalidInput("trouble", "goes with an owner and nothing else", "Leave the other filters out.")
             return
         if self.label is None:
             return

@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES, Trigger
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.overview_responses import NeedCause, NeedCount
+from cloudsched.domain.documents.task import TaskStatus, Trouble, find_trouble
 from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
@@ -33,6 +34,12 @@ RECENT = 20
 """Of how many failures, and of how many other executions, the start is looked at: a read for each."""
 _LOOKED_AT = (1, 10, 100)
 """How many tasks that are due are read, at first and then as long as open runs hold back all that were read."""
+GIVES_UP_SOON = timedelta(days=7)
+"""A wait that gives up within this time needs somebody."""
+LATE = timedelta(minutes=3)
+"""What is overdue for longer has not come by itself: the sweep, each minute, has not helped either."""
+_DATED = 100
+"""Of how many tasks that need somebody it is looked at since when they do."""
 _MAX_KEPT = 1000
 """For how many owners counts are kept."""
 
@@ -72,18 +79,37 @@ class OverviewCounts:
 
     None if there is none, or if the first 111 that are due are all held back.
     """
+    needs: Sequence[NeedCount]
+    """Each cause once."""
     starts: Sequence[Start]
     """Of the latest executions that ended, the earliest first."""
     sweep: SweepNote | None
     """The last sweep; None if none has been noted."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Overdue:
+    """What is due and has not started, though no open run of its task holds it back."""
+
+    since: Sequence[datetime]
+    """The earliest first."""
+    is_cut: bool
+    """Whether there is more that is due than was looked at."""
+
+    def count_late(self, now: datetime) -> NeedCount:
+        """Return how much of it is late."""
+        late = [at for at in self.since if at < now - LATE]
+        return NeedCount(
+            cause=NeedCause.OVERDUE, count=len(late), is_at_least=self.is_cut, oldest=late[0] if late else None
+        )
+
+
 class Overview:
     """Counts, and keeps the counts for some seconds: however many people look, they cost the same.
 
-    One count is a billed read for each 1,000 counted, or part of it: 34 counts, so 34 reads where there is little. The
-    lateness costs a read for each of the latest executions, at most 40; what is overdue and the sweep one each,
-    and what is held back by an open run of its task one each, too, at most 110 more.
+    One count is a billed read for each 1,000 counted, or part of it: 39 counts, so 39 reads where there is little. The
+    lateness costs a read for each of the latest executions, at most 40; the sweep one, what is overdue one each, at
+    most 111, and what needs somebody one each, at most 100 for each cause.
     """
 
     def __init__(self, store: Store, clock: Clock, monotonic: Callable[[], float], sweeps: SweepNotes) -> None:
@@ -119,6 +145,7 @@ class Overview:
         search, now = self._store.search, self._clock.now()
         mine = ExecutionQuery(owner=owner)
         this_hour = now.replace(minute=0, second=0, microsecond=0)
+        overdue = self._list_overdue(owner, now)
         starts = [this_hour - timedelta(hours=number) for number in reversed(range(HOURS))]
         return OverviewCounts(
             counted_at=now,
@@ -126,20 +153,38 @@ class Overview:
             open={status: search.count_open(mine, status, MAX_COUNT) for status in OPEN_STATUSES},
             hours=[self._count_hour(owner, start) for start in starts],
             due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), MAX_COUNT),
-            overdue_since=self._find_overdue(owner, now),
+            overdue_since=overdue.since[0] if overdue.since else None,
+            needs=[*(self._count_need(owner, trouble, now) for trouble in Trouble), overdue.count_late(now)],
             starts=self._list_starts(mine),
             sweep=self._sweeps.load(),
         )
 
-    def _find_overdue(self, owner: str | None, now: datetime) -> datetime | None:
+    def _list_overdue(self, owner: str | None, now: datetime) -> _Overdue:
         query, token = TaskQuery(owner, due_until=now), None
+        found: list[datetime] = []
         for limit in _LOOKED_AT:
             page = self._store.list_tasks(query, limit=limit, page_token=token, max_bytes=MAX_PAGE_BYTES)
-            found = next((task.next_execution_time for task in page.items if not is_held_back(task)), None)
-            if found is not None or page.next_page_token is None:
-                return found
+            found += [at for task in page.items if (at := task.next_execution_time) and not is_held_back(task)]
             token = page.next_page_token
-        return None
+            if token is None:
+                break
+        return _Overdue(found, is_cut=token is not None)
+
+    def _count_need(self, owner: str | None, trouble: Trouble, now: datetime) -> NeedCount:
+        until = now + GIVES_UP_SOON if trouble is Trouble.WAITING else None
+        query, cause = TaskQuery(owner, trouble=trouble, trouble_until=until), NeedCause(trouble.value)
+        count = self._store.search.count_tasks(query, MAX_COUNT)
+        if not count:
+            return NeedCount(cause=cause, count=0)
+        page = self._store.list_tasks(query, limit=_DATED, max_bytes=MAX_PAGE_BYTES)
+        positions = [position for task in page.items if (position := find_trouble(task))]
+        return NeedCount(
+            cause=cause,
+            count=count,
+            is_at_least=count >= MAX_COUNT,
+            oldest=min((since for _, since in positions), default=None),
+            is_oldest_at_least=page.next_page_token is not None,
+        )
 
     def _list_starts(self, query: ExecutionQuery) -> Sequence[Start]:
         found = [

@@ -103,7 +103,7 @@ def list_locks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
 
 @operation("GET", "/v1/overview", "Tasks", query=bodies.AnyOwnerQuery, response_schema="OverviewCounts")
 def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
-    """Count tasks by status, what is open, what ended in each of the last hours, what is due, how late things start.
+    """Count tasks by status, what is open, what needs somebody, what ended in each of the last hours, what is due.
 
     The counts are kept for ten seconds. Each ends at 10,000. Users see those of their own tasks.
     """
@@ -117,6 +117,7 @@ def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
         ),
         due_soon=counts.due_soon,
         overdue_since=counts.overdue_since,
+        needs=tuple(counts.needs),
         starts=tuple(
             responses.RecentStart(scheduled_for=each.scheduled_for, lateness=each.lateness.total_seconds())
             for each in counts.starts

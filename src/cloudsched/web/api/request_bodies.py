@@ -20,7 +20,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.log_lines import MAX_LINES
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
-from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus, Text
+from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus, Text, Trouble
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
 from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.domain.schedules.schedule import Schedule
@@ -101,6 +101,10 @@ class TaskListQuery(PageQuery):
     """The next occurrence is not before this instant."""
     due_until: InputInstant | None = None
     """The next occurrence is before this instant."""
+    trouble: Trouble | None = None
+    """Only tasks that need somebody for this reason, the latest to do so first. Goes with no filter but ``owner``."""
+    trouble_until: InputInstant | None = None
+    """Of those that wait for an event: only those that give up before this instant. Goes with ``trouble``."""
     order_by: Literal["createdAt desc", "nextExecutionTime"] | None = None
     """The newest first, or the soonest first, omitting tasks without a next occurrence. The default is the soonest
     first with ``dueFrom`` or ``dueUntil``, else the newest first."""
@@ -114,9 +118,9 @@ class TaskListQuery(PageQuery):
         due_from = self.due_from
         if self.order_by == "nextExecutionTime" and due_from is None and self.due_until is None:
             due_from = _EARLIEST
-        if self.order_by == "createdAt desc" and (due_from or self.due_until):
-            hint = "Leave it out: what is chosen by its next occurrence is in that order."
-            raise InvalidInput("orderBy", "contradicts dueFrom or dueUntil", hint)
+        if self.order_by == "createdAt desc" and (due_from or self.due_until or self.trouble):
+            hint = "Leave it out: what is chosen by its next occurrence or by a trouble has an order of its own."
+            raise InvalidInput("orderBy", f"contradicts {'trouble' if self.trouble else 'dueFrom or dueUntil'}", hint)
         return TaskQuery(
             owner=owner,
             status=self.status,
@@ -124,6 +128,8 @@ class TaskListQuery(PageQuery):
             label=self.label,
             due_from=due_from,
             due_until=self.due_until,
+            trouble=self.trouble,
+            trouble_until=self.trouble_until,
         )
 
 

@@ -1,0 +1,133 @@
+"""Every store lists and counts the tasks that need somebody, by the reason, and forgets them once they do not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.domain.documents.delivery import Delivery
+from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
+from cloudsched.domain.documents.task import BudgetPause, Parent, TaskStatus, Trouble, find_trouble
+from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Store
+
+NOW = datetime(2027, 3, 20, 7, 30, tzinfo=UTC)
+FAILING = {"consecutive_failures": 1, "failing_since": NOW}
+PAUSED = {"status": TaskStatus.PAUSED, "status_changed_at": NOW}
+
+
+def wait_until(deadline: datetime | None) -> Run:
+    return Run(
+        execution_id="e",
+        scheduled_for=NOW,
+        due_at=NOW,
+        started_at=NOW,
+        suspension=Suspension(at=NOW, reason="waits for approved", deadline=deadline),
+    )
+
+
+def deliver(make_task: MakeTask, **fields: object) -> Task:
+    attempt = Attempt(number=1, started_at=NOW, finished_at=NOW, status=ExecutionStatus.FAILED)
+    run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW, started_at=NOW, attempts=(attempt,))
+    delivery = Delivery(
+        task_id="t", execution_id="e", channel="EMAIL", category="OTHERS", created_at=NOW, message_id="m", thread="t"
+    )
+    return make_task(handler="cloudsched.delivery", delivery=delivery, runs=(run,), **fields)
+
+
+def make_all(make_task: MakeTask) -> dict[str, Task]:
+    """Return tasks by what they are, those first that need somebody."""
+    parent = Parent(task_id="above", execution_id="e", step=1, depth=1)
+    later = NOW + timedelta(days=3)
+    return {
+        Trouble.FAILED: make_task(id="failed", **FAILING),
+        Trouble.PAUSED: make_task(id="paused", **FAILING, **PAUSED),
+        Trouble.BUDGET: make_task(id="budget", **PAUSED, budget_pause=BudgetPause(at=NOW)),
+        Trouble.WAITING: make_task(id="waiting", runs=(wait_until(later),)),
+        Trouble.DELIVERY: deliver(make_task, id="delivery"),
+        "well": make_task(id="well"),
+        "a call, whose parent answers for it": make_task(id="call", parent=parent, **FAILING),
+        "cancelled": make_task(id="cancelled", status=TaskStatus.CANCELLED, **FAILING),
+        "paused by its owner": make_task(id="rests", **PAUSED),
+        "paused by others, too": make_task(id="both", **PAUSED, budget_pause=BudgetPause(at=NOW, is_alone=False)),
+        "waits for ever": make_task(id="patient", runs=(wait_until(None),)),
+        "being deleted": make_task(id="gone", deleted_at=NOW, **FAILING),
+    }
+
+
+def test_each_trouble_lists_its_tasks_and_no_others(store: Store, make_task: MakeTask) -> None:
+    """Of all owners, of one, and in numbers."""
+    tasks = make_all(make_task)
+    for task in tasks.values():
+        store.commit(Commit(task))
+    for trouble in Trouble:
+        task = tasks[trouble]
+        for owner in (None, task.owner):
+            query = TaskQuery(owner, trouble=trouble)
+            assert [each.id for each in store.list_tasks(query, limit=9).items] == [task.id]
+            assert store.search.count_tasks(query, 9) == 1
+        assert store.list_tasks(TaskQuery("nobody", trouble=trouble), limit=9).items == []
+        assert store.search.count_tasks(TaskQuery("nobody", trouble=trouble), 9) == 0
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+def test_a_task_is_listed_from_the_write_that_needs_somebody_to_the_one_that_does_not(
+    store: Store, make_task: MakeTask, trouble: Trouble
+) -> None:
+    """Also if nothing of it is written in between that lists look at."""
+    ill, query = make_all(make_task)[trouble], TaskQuery(trouble=trouble)
+    well = ill.model_copy(
+        update={"consecutive_failures": 0, "failing_since": None, "status": TaskStatus.ACTIVE, "runs": ()}
+    )
+    found = []
+    for state in (well, ill, ill.model_copy(update={"title": "Another"}), well):
+        stored = store.load(ill.id)
+        store.commit(Commit(state, stored))
+        found.append(store.search.count_tasks(query, 9))
+    assert found == [0, 1, 1, 0]
+
+
+def test_the_latest_come_first_page_by_page(store: Store, make_task: MakeTask) -> None:
+    """By when they began to fail."""
+    for number in (2, 0, 1):
+        since = NOW + timedelta(hours=number)
+        store.commit(Commit(make_task(id=f"t{number}", consecutive_failures=3, failing_since=since)))
+    query = TaskQuery(trouble=Trouble.FAILED)
+    first = store.list_tasks(query, limit=2)
+    rest = store.list_tasks(query, limit=2, page_token=first.next_page_token)
+    assert [each.id for each in (*first.items, *rest.items)] == ["t2", "t1", "t0"]
+    assert rest.next_page_token is None
+
+
+def test_waits_are_chosen_by_when_they_give_up(store: Store, make_task: MakeTask) -> None:
+    """Those that give up later need nobody yet."""
+    for days in (1, 9):
+        run = wait_until(NOW + timedelta(days=days))
+        store.commit(Commit(make_task(id=f"in-{days}", runs=(run,))))
+    query = TaskQuery(trouble=Trouble.WAITING, trouble_until=NOW + timedelta(days=7))
+    assert [each.id for each in store.list_tasks(query, limit=9).items] == ["in-1"]
+    assert store.search.count_tasks(query, 9) == 1
+
+
+def test_a_reason_goes_with_an_owner_alone() -> None:
+    """There is no index for more."""
+    for others in ({"handler": "greet"}, {"label": "team=a"}, {"due_from": NOW}, {"status": TaskStatus.ACTIVE}):
+        with pytest.raises(InvalidInput):
+            TaskQuery(trouble=Trouble.FAILED, **others)
+    with pytest.raises(InvalidInput):
+        TaskQuery(trouble_until=NOW)
+
+
+def test_a_failure_is_dated_by_the_first_in_a_row(make_task: MakeTask) -> None:
+    """So that a task keeps its place while it goes on failing."""
+    task = make_task(consecutive_failures=30, failing_since=NOW, updated_at=NOW + timedelta(days=1))
+    assert find_trouble(task) == (Trouble.FAILED, NOW)

@@ -1,0 +1,132 @@
+"""What Home says at the worst moment: nothing that fails is hidden by what failed more often, before it or beside it."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.domain.documents.task import TaskStatus, Trouble
+from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.task_query import TaskQuery
+
+if TYPE_CHECKING:
+    from tests.dashboard.role_pages import Pages
+
+IS_WELL: set[str] = set()
+"""The tasks whose handler succeeds from now on."""
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+    IS_WELL.clear()
+
+    @app.handler("shaky", retry=0, access="users")
+    def shaky(ctx: Context) -> None:
+        if ctx.task.id not in IS_WELL:
+            raise ValueError(f"the database of {ctx.task.id} is gone")
+
+    @app.handler("calls", retry=0)
+    def calls(ctx: Context) -> str:
+        try:
+            ctx.call("shaky", {})
+        except Exception:  # noqa: BLE001 - whatever a call raises
+            return "went on without it"
+        return "done"
+
+    return app
+
+
+def hourly(app: App, task_id: str, **fields: object) -> None:
+    schedule = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="UTC")
+    usual = {"id": task_id, "title": task_id.capitalize(), "handler": "shaky", "owner": "ada", "schedule": schedule}
+    app.create(**(usual | fields))
+
+
+def read_attention(pages: Pages, who: str = "admin") -> tuple[str, str]:
+    """Return Home's sentence, and what it says needs somebody."""
+    pages.sim.app.container.many_tasks.overview.forget()
+    text = html.unescape(pages.get(who, "/").text)
+    sentence = re.search(r"<h1>Home</h1><p>(.*?)</p>", text)
+    assert sentence
+    listed = text[text.index('id="need"') : text.index("</ul>", text.index('id="need"'))]
+    return sentence[1], re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", listed))
+
+
+def test_one_that_fails_is_not_hidden_by_one_that_failed_thirty_times_and_recovered(pages: Pages, app: App) -> None:
+    """Payroll fails, then noisy fails thirty times and recovers: payroll needs somebody, and noisy nobody."""
+    sim = pages.sim
+    hourly(app, "payroll", schedule=Schedule.once(sim.now + timedelta(minutes=1)))
+    for number in range(12):
+        hourly(app, f"noisy-{number}")
+    sim.advance(timedelta(hours=3))
+    IS_WELL.update(f"noisy-{number}" for number in range(12))
+    sim.advance(timedelta(hours=1))
+    for who in ("admin", "viewer", "ada"):
+        sentence, listed = read_attention(pages, who)
+        assert sentence.startswith("1 thing needs you"), who
+        assert "Payroll" in listed
+        assert "the database of payroll is gone" in listed
+        assert "Noisy" not in listed
+    sentence, listed = read_attention(pages, "bob")
+    assert sentence.startswith("Nothing needs you")
+    assert "Payroll" not in listed
+
+
+def test_a_call_that_failed_stands_with_the_task_that_made_it(pages: Pages, app: App) -> None:
+    """If that has gone on without it, nobody is needed."""
+    hourly(app, "caller", handler="calls", schedule=Schedule.once(pages.sim.now))
+    pages.sim.advance(timedelta(minutes=5))
+    assert app.get("caller").status is TaskStatus.COMPLETED
+    assert read_attention(pages)[0].startswith("Nothing needs you")
+
+
+def test_many_that_fail_are_one_line_with_the_count(pages: Pages, app: App) -> None:
+    """And the latest five; the list of all is one click away, and has them all."""
+    for number in range(23):
+        hourly(app, f"t{number:02}")
+    pages.sim.advance(timedelta(hours=1))
+    sentence, listed = read_attention(pages)
+    assert sentence.startswith("23 things need you")
+    assert "23 tasks failed last, the first of them since" in listed
+    assert len(re.findall(r"the database of t\d\d is gone", listed)) == 5
+    page = html.unescape(pages.get("admin", "/tasks?trouble=FAILED").text)
+    assert len(set(re.findall(r'data-key="(t\d\d)"', page))) == 23
+    assert "Failed last 23" in html.unescape(pages.get("admin", "/tasks").text)
+
+
+def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app: App) -> None:
+    """And what somebody has paused who knows why does not."""
+    hourly(app, "weak", pause_after_failures=2)
+    hourly(app, "rests")
+    app.pause("rests")
+    IS_WELL.add("paid")
+    hourly(app, "paid", owner="bob")
+    pages.sim.advance(timedelta(hours=3))
+    app.container.many_tasks.budgets.put("bob", 0, by=OWN_CODE)
+    pages.sim.advance(timedelta(hours=1))
+    tasks = app.container.store.list_tasks
+    assert [each.id for each in tasks(TaskQuery(trouble=Trouble.BUDGET), limit=9).items] == ["paid"]
+    sentence, listed = read_attention(pages)
+    assert sentence.startswith("2 things need you")
+    assert "Weak is paused after 2 failures in a row" in listed
+    assert "Paid is paused: its owner's budget is used up" in listed
+
+
+def test_whoever_recovers_leaves_the_list(pages: Pages, app: App) -> None:
+    """With the first run that succeeds."""
+    hourly(app, "payroll")
+    pages.sim.advance(timedelta(hours=2))
+    assert read_attention(pages)[0].startswith("1 thing needs you")
+    assert app.get("payroll").failing_since == pages.sim.now - timedelta(hours=2)
+    IS_WELL.add("payroll")
+    pages.sim.advance(timedelta(hours=1))
+    assert app.get("payroll").failing_since is None
+    sentence, listed = read_attention(pages)
+    assert sentence.startswith("Nothing needs you")
+    assert "all tasks were asked" in listed

@@ -1,11 +1,11 @@
-"""What Home says at the worst moment: nothing that fails is hidden by what failed more often, before it or beside it."""
+"""What Home says at the worst moment: nothing that fails is hidden by what failed more often, or before it."""
 
 from __future__ import annotations
 
 import html
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -34,7 +34,7 @@ def app() -> App:
     @app.handler("calls", retry=0)
     def calls(ctx: Context) -> str:
         try:
-            ctx.call("shaky", {})
+            ctx.call("shaky", {}).result()
         except Exception:  # noqa: BLE001 - whatever a call raises
             return "went on without it"
         return "done"
@@ -42,9 +42,15 @@ def app() -> App:
     return app
 
 
-def hourly(app: App, task_id: str, **fields: object) -> None:
+def hourly(app: App, task_id: str, **fields: Any) -> None:
     schedule = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="UTC")
-    usual = {"id": task_id, "title": task_id.capitalize(), "handler": "shaky", "owner": "ada", "schedule": schedule}
+    usual: dict[str, Any] = {
+        "id": task_id,
+        "title": task_id.capitalize(),
+        "handler": "shaky",
+        "owner": "ada",
+        "schedule": schedule,
+    }
     app.create(**(usual | fields))
 
 

@@ -2,10 +2,12 @@
 // differs, without moving focus, scroll or selection.
 import { morph, settle } from "./morph.js";
 import { showNow } from "./relative.js";
+import { showFresh, showStale } from "./stale.js";
 
 const body = document.body;
 const every = Number(body.dataset.every) * 1000;
 export const BUSY_AFTER = 300; // milliseconds: what is quicker is not worth a word
+const [SLOW, LONGEST, LONGEST_FORM] = [5000, 20_000, 60_000]; // without an answer for so long it is said, or given up
 const main = document.getElementById("main");
 let failures = 0;
 let timer = 0;
@@ -43,13 +45,9 @@ function lookNow() {
 async function look() {
   clearTimeout(timer);
   if (!every) return;
+  const slow = setTimeout(showStale, SLOW, seen, 0);
   try {
-    const shown = new URL(address());
-    const question = new URL(`${body.dataset.root}changes`, location.href);
-    question.searchParams.set("at", shown.pathname);
-    question.searchParams.set("open", main.querySelector("[data-open]") ? "1" : "");
-    question.searchParams.set("tz", shown.searchParams.get("tz") ?? "");
-    const response = await ask(question);
+    const response = await askForNews();
     const news = response.ok ? await response.json() : { cursor: null };
     if (news.iso) showNow(news);
     if (news.cursor === null || news.cursor !== cursor) await fetchPage();
@@ -57,15 +55,45 @@ async function look() {
     cursor = news.cursor;
     failures = 0;
     seen = Date.now();
+    showFresh();
     if (!held) say(calm);
     schedule(every);
   } catch {
-    failures += 1;
-    const wait = Math.min(30, 2 ** failures);
-    say(`Not live since ${new Date(seen).toLocaleTimeString()}. It is asked again in ${wait} s.`);
-    schedule(wait * 1000);
+    fail();
   }
+  clearTimeout(slow);
   document.dispatchEvent(new Event("looked"));
+}
+
+function askForNews() {
+  const shown = new URL(address());
+  const question = new URL(`${body.dataset.root}changes`, location.href);
+  question.searchParams.set("at", shown.pathname);
+  question.searchParams.set("open", main.querySelector("[data-open]") ? "1" : "");
+  question.searchParams.set("tz", shown.searchParams.get("tz") ?? "");
+  return ask(question);
+}
+
+// Says that no answer came, and since when what is shown may be wrong; asks again, less and less often.
+export function fail(what = "") {
+  failures += 1;
+  const wait = Math.min(30, 2 ** failures);
+  say(`Not live since ${new Date(seen).toLocaleTimeString()}.`);
+  showStale(seen, every ? wait : null, what);
+  if (every) schedule(wait * 1000);
+}
+
+// Goes somewhere only if there is an answer to be had: the browser's own page of errors would take the place of this one.
+export async function reach(go) {
+  const busy = setTimeout(setBusy, BUSY_AFTER, true);
+  try {
+    await askForNews();
+    go();
+  } catch {
+    fail("What you chose was not opened, and nothing was sent: this page is kept.");
+    clearTimeout(busy);
+    setBusy(false);
+  }
 }
 
 export async function refresh() {
@@ -73,22 +101,25 @@ export async function refresh() {
   await lookNow();
 }
 
-// Shows another part of the same page, whose address is already here.
-export async function follow(href) {
+// Shows another part of the same page, whose address is already here. Returns whether it was shown.
+export async function follow() {
   const busy = setTimeout(setBusy, BUSY_AFTER, true);
+  let isShown = true;
   try {
     const asked = address();
     const text = await (await ask(asked)).text();
     if (asked === address()) show(text, { isAsked: true });
   } catch {
-    location.assign(href);
+    isShown = false;
+    fail("What you chose was not opened: this page is kept.");
   }
   clearTimeout(busy);
   setBusy(false);
+  return isShown;
 }
 
 async function ask(url) {
-  const response = await fetch(url, { headers: { Accept: "text/html, application/json" } });
+  const response = await fetch(url, { headers: { Accept: "text/html, application/json" }, signal: AbortSignal.timeout(LONGEST) });
   if (response.status >= 500) throw new Error(String(response.status));
   return response;
 }
@@ -108,8 +139,10 @@ export async function submit(form, button) {
   if ("watch" in form.dataset) schedule(every); // what happens meanwhile shows meanwhile
   else clearTimeout(timer);
   try {
-    const response = await fetch(form.action, { method: "POST", body: new URLSearchParams(data) });
+    const body = new URLSearchParams(data);
+    const response = await fetch(form.action, { method: "POST", body, signal: AbortSignal.timeout(LONGEST_FORM) });
     const text = await response.text();
+    if (response.status >= 500) throw new Error(findWords(text));
     clearTimeout(timer);
     await looking; // what it has asked for is older than this
     const here = new URL(address()).pathname;
@@ -124,13 +157,20 @@ export async function submit(form, button) {
       await refresh();
       repeat(text, response.url);
     }
-  } catch {
-    say("The request did not arrive. Nothing was changed here.");
+    if (every) schedule(every);
+  } catch (error) {
+    const words = error.name === "Error" ? `${error.message} ` : "";
+    fail(`${words}What you sent may have been done, or not: this page and what you typed are kept. Look before you send it again.`);
   }
-  if (every) schedule(every);
   setBusy(false);
   if (button?.isConnected && button.textContent === `${label}…`) button.textContent = label;
   button?.closest("details.ask")?.removeAttribute("open"); // what it asked is answered
+}
+
+// What the server says of its trouble.
+function findWords(text) {
+  const notes = new DOMParser().parseFromString(text, "text/html").querySelectorAll("main .note p:not(.row)");
+  return [...notes].map((each) => each.textContent.trim()).join(" ");
 }
 
 function say(text) {

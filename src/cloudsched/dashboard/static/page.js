@@ -1,6 +1,7 @@
 // What every page does with script: stays live, remembers the zone, sends forms without leaving, and takes keys.
 import { bulk } from "./bulk.js";
 import { BUSY_AFTER, refresh, setBusy, start, submit } from "./live.js";
+import { keep } from "./keep.js";
 import { takeKeys } from "./keys.js";
 import { preview } from "./preview.js";
 import { plan } from "./slider.js";
@@ -31,4 +32,5 @@ plan();
 preview();
 stay();
 bulk();
+keep();
 start();

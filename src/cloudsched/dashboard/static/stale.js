@@ -1,0 +1,41 @@
+// Says loudest of all that what the page shows may be wrong: no answer has come since.
+import { refresh } from "./live.js";
+
+let note = null;
+let ticking = 0;
+
+// `wait` is in how many seconds the page asks again: 0 if it is asking, null if it never does by itself, as a form.
+// `what` is what else failed.
+export function showStale(seen, wait, what = "") {
+  clearInterval(ticking);
+  if (!note) {
+    const shown = document.querySelector("#clock time")?.textContent ?? "";
+    note = document.createElement("aside");
+    note.className = "gone";
+    note.setAttribute("aria-label", "No answer");
+    note.innerHTML = '<p role="alert"></p><p></p><button class="btn small">Ask now</button>';
+    const since = wait === null ? "" : ` since ${new Date(seen).toLocaleTimeString()}`;
+    note.firstChild.textContent = `No answer${since}. You see what was at ${shown}: it may be wrong by now.`;
+    note.lastChild.hidden = wait === null;
+    note.lastChild.addEventListener("click", refresh);
+    document.getElementById("main").before(note);
+    document.body.classList.add("stale");
+  }
+  const [said] = note.children;
+  if (what && !said.textContent.endsWith(what)) said.textContent += ` ${what}`;
+  if (wait === null) return;
+  let left = wait;
+  const count = () => {
+    note.children[1].textContent = left > 0 ? `It is asked again in ${left} s.` : "It is being asked.";
+    left -= 1;
+  };
+  count();
+  if (wait) ticking = setInterval(count, 1000);
+}
+
+export function showFresh() {
+  clearInterval(ticking);
+  note?.remove();
+  note = null;
+  document.body.classList.remove("stale");
+}

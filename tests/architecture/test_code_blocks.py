@@ -32,6 +32,7 @@ RUN_ELSEWHERE = {
     "mounting.md": "web/mounts.py",
     "from-celery.md": "recipes/test_moving.py",
     "from-apscheduler.md": "recipes/test_moving.py",
+    "from-your-own.md": "recipes/test_own_queues.py",
     "fastapi.md": "recipes/test_web_frameworks.py",
     "flask.md": "recipes/test_web_frameworks.py",
     "django.md": "recipes/test_django.py",

@@ -135,7 +135,7 @@ class ManyNew(Door):
 
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
         body = {"tasks": [act.body_for(target)]}
-        response = world.ask("POST", "/v1/tasks:batchCreate", body, headers_of(who))
+        response = world.ask("POST", "/v1/tasks/batchCreate", body, headers_of(who))
         content = response.get_json()
         if response.status_code != HTTPStatus.OK:
             return to_answer(response.status_code, str(content))
@@ -168,7 +168,7 @@ class ManyChanged(Door):
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
         which = {"ids": [target.task_id]} if self._chosen_by == "ids" else {"owner": target.owner}
         body = {"action": BATCH_ACTIONS[act.operation], "filter": which}
-        response = world.ask("POST", "/v1/tasks:batchChange", body, headers_of(who))
+        response = world.ask("POST", "/v1/tasks/batchChange", body, headers_of(who))
         if response.status_code != HTTPStatus.ACCEPTED:
             return to_answer(response.status_code, response.get_data(as_text=True))
         world.sim.advance(timedelta(0))
@@ -542,7 +542,7 @@ class Pages(Door):
                 form = {**filled, "deliveryChannels": "WEB", **form}
             if path == "/bulk":
                 counted = world.ask(
-                    "POST", "/v1/tasks:batchChange", {**(act.body or {}), "dryRun": True}, headers_of(who)
+                    "POST", "/v1/tasks/batchChange", {**(act.body or {}), "dryRun": True}, headers_of(who)
                 )
                 form = {**form, "count": str((counted.get_json() or {}).get("count"))}
             page = browser.post(path, data=form, base_url=URL, headers={"Origin": URL})

@@ -71,7 +71,7 @@ def test_a_batch_does_not_say_which_tasks_of_others_there_are(action: str) -> No
         counts = []
         for task_id in (target.task_id, "there-is-none"):
             body = {"action": action, "filter": {"ids": [task_id]}}
-            made = ask(world, "bob", "POST", "/v1/tasks:batchChange", body)[1]
+            made = ask(world, "bob", "POST", "/v1/tasks/batchChange", body)[1]
             world.sim.advance(timedelta(0))
             counts.append(ask(world, "bob", "GET", f"/v1/tasks/{made['id']}/executions")[1]["executions"][0]["content"])
     assert counts == [{"changed": 0, "skipped": 1, "refused": 0, "refusals": []}] * 2
@@ -139,7 +139,7 @@ def test_a_creation_that_is_refused_leaves_no_link(why: str, own_id: dict[str, s
         if is_full:
             ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": "Europe/Paris"})
         task = {"title": "T", "handler": "open", "schedule": "every day at 9", **REFUSED[why], **own_id}
-        for path, body in (("/v1/tasks", task), ("/v1/tasks:batchCreate", {"tasks": [task, task]})):
+        for path, body in (("/v1/tasks", task), ("/v1/tasks/batchCreate", {"tasks": [task, task]})):
             status, answer = ask(world, "ada", "POST", path, body)
             found = {status} if path == "/v1/tasks" else {each["status"] for each in answer["results"]}
             assert found == {429 if is_full else 400}
@@ -154,9 +154,9 @@ def test_a_streamed_draft_searches_no_more_than_another(
     """Its steps are made while they are sent, after the request: they spend from the request's allowance, too."""
     monkeypatch.setattr("cloudsched.web.api.router.limit_search", partial(limit_search, steps))
     body = {"text": "stretch every weekday at 9:00", "timezone": "UTC", "context": {"handler": "open"}}
-    status, whole = ask(world, "ada", "POST", "/v1/tasks:draft", body)
+    status, whole = ask(world, "ada", "POST", "/v1/tasks/draft", body)
     assert status == (400 if steps == 3 else 200)
     headers = {**headers_of("ada"), "Accept": "text/event-stream"}
-    events = world.ask("POST", "/v1/tasks:draft", body, headers).get_data(as_text=True).split("\n\n")
+    events = world.ask("POST", "/v1/tasks/draft", body, headers).get_data(as_text=True).split("\n\n")
     assert events[-2].splitlines()[0] == f"event: {'draft' if status == 200 else 'problem'}"
     assert status == 200 or json.loads(events[-2].partition("data: ")[2]) == whole

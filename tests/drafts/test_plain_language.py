@@ -41,7 +41,7 @@ def drafts_at(now: datetime) -> Iterator[tuple[Simulation, Ask]]:
 
         def ask(text: str, timezone: str, **context: Any) -> dict[str, Any]:
             content = {"text": text, "timezone": timezone, "owner": "ada", "context": {"handler": "remind", **context}}
-            answer = client.post("/v1/tasks:draft", json=content)
+            answer = client.post("/v1/tasks/draft", json=content)
             assert answer.status_code == 200, (text, answer.text)
             drafted: dict[str, Any] = answer.get_json()
             return drafted

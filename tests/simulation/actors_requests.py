@@ -127,8 +127,8 @@ class Requests:
                 partial(self._post, "/v1/tasks", {**task, **own}, {}),
                 partial(self._post, "/v1/tasks", task, key),
                 partial(self._post, "/v1/tasks", {**task, **derived}, key),
-                partial(self._post, "/v1/tasks:batchCreate", {"tasks": [{**task, **own}]}, key),
-                partial(self._post, "/v1/tasks:batchCreate", {"tasks": [task]}, key),
+                partial(self._post, "/v1/tasks/batchCreate", {"tasks": [{**task, **own}]}, key),
+                partial(self._post, "/v1/tasks/batchCreate", {"tasks": [task]}, key),
                 partial(self._call, {**task, **own}),
             ]
         )

@@ -50,7 +50,7 @@ class DraftOperations:
             "owner": owner,
         }
         content = {name: value for name, value in body.items() if value is not None}
-        response = yield ApiRequest("POST", "/v1/tasks:draft", content, is_idempotent=True)
+        response = yield ApiRequest("POST", "/v1/tasks/draft", content, is_idempotent=True)
         return response.read("a draft", DraftResult.model_validate)
 
     @operation

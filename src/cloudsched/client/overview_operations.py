@@ -100,7 +100,7 @@ class OverviewOperations:
         If counting stopped at a bound, `is_at_least` of the number is true: there may be more.
         """
         content = {"action": action, "filter": to_wire_fields(filters), "dryRun": True}
-        answer = yield ApiRequest("POST", "/v1/tasks:batchChange", content, is_idempotent=True)
+        answer = yield ApiRequest("POST", "/v1/tasks/batchChange", content, is_idempotent=True)
         return answer.read("a count", _read_count)
 
     @operation
@@ -121,7 +121,7 @@ class OverviewOperations:
         """
         content = {"action": action, "filter": to_wire_fields(filters)}
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        path = "/v1/tasks:batchChange"
+        path = "/v1/tasks/batchChange"
         return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
 
     @operation

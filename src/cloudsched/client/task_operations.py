@@ -20,7 +20,7 @@ from cloudsched.domain.documents.responses import (
     DeliveryReport,
     Execution,
     ExecutionLogs,
-    Occurrences,
+    OccurrenceList,
     SchedulePreview,
     TaskHistory,
 )
@@ -95,7 +95,7 @@ class TaskOperations:
         for begin in range(0, len(contents), MAX_BATCH) or (0,):
             content = {"tasks": contents[begin : begin + MAX_BATCH]}
             headers = {"Idempotency-Key": f"{key}-{begin}" if begin else key}
-            answer = yield ApiRequest("POST", "/v1/tasks:batchCreate", content, headers=headers, is_idempotent=True)
+            answer = yield ApiRequest("POST", "/v1/tasks/batchCreate", content, headers=headers, is_idempotent=True)
             created += answer.read_list("results", _parse_created)
         return created
 
@@ -315,7 +315,7 @@ class TaskOperations:
     def upcoming(self, task_id: str, count: int = 10) -> Flow[list[datetime]]:
         """Return a task's next occurrences, in UTC."""
         answer = yield ApiRequest("GET", f"{_task_path(task_id)}/upcoming", query={"count": count})
-        return [each.utc for each in answer.read("occurrences", reader(Occurrences)).occurrences]
+        return [each.utc for each in answer.read("occurrences", reader(OccurrenceList)).occurrences]
 
     # ── Results ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

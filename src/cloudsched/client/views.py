@@ -142,7 +142,7 @@ class ClaimView(responses.Claim[TaskView]):
             raise _unexpected_response_error("a claim", error) from error
 
 
-class HeartbeatResult(responses.HeartbeatResult):
+class HeartbeatResult(responses.RenewedLease):
     """The result of a heartbeat. If the task was cancelled, stop, and call `complete` with the status CANCELLED."""
 
     renewed_at: AwareDatetime | None = None  # type: ignore[assignment]  # an older API does not send it

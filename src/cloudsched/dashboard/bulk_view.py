@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cloudsched.dashboard.api import Api, Json
 
-PATH: Final = "/v1/tasks:batchChange"
+PATH: Final = "/v1/tasks/batchChange"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ LIFETIME: Final = timedelta(minutes=15)
 MAX_LENGTH: Final = 8_192
 """The longest token, in characters."""
 FIELD: Final = "draftToken"
-_AGAIN: Final = "Ask for a draft again (POST /v1/tasks:draft), show it, and confirm that one."
+_AGAIN: Final = "Ask for a draft again (POST /v1/tasks/draft), show it, and confirm that one."
 
 
 @dataclass(frozen=True, slots=True)

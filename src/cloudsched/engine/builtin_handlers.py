@@ -74,7 +74,7 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
         builtin_handler(
             BATCH_CHANGE_HANDLER,
             lambda ctx, _: runners.batch_changes().run(ctx),
-            check=_refuse_users("Use POST /v1/tasks:batchChange."),
+            check=_refuse_users("Use POST /v1/tasks/batchChange."),
         ),
         builtin_handler(
             REFRESH_HANDLER,

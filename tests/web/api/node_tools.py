@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -28,18 +29,19 @@ def install_node_tools() -> Path:
     """
     if shutil.which("npm") is None:
         _give_up("npm is not installed, so the API's description is not linted and no TypeScript client is generated.")
-    folder = Path(sys.prefix) / "node-tools"
-    folder.mkdir(exist_ok=True)
+    wanted = hashlib.sha256(_PACKAGE.read_bytes()).hexdigest()[:12]  # branches that share an environment have their own
+    folder = Path(sys.prefix) / "node-tools" / wanted
+    folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may need them at once
-        stamp = folder / "installed.json"
-        if stamp.is_file() and stamp.read_bytes() == _PACKAGE.read_bytes():
+        stamp = folder / "installed"
+        if stamp.exists():
             return folder
         shutil.copy(_PACKAGE, folder / "package.json")
         done = _run(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"], folder)
         if done.returncode != 0:
             _give_up(f"npm could not install the tools that check the API's description: {done.stderr[-2000:]}")
-        shutil.copy(_PACKAGE, stamp)
+        stamp.touch()
     return folder
 
 

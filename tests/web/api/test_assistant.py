@@ -56,7 +56,7 @@ def test_where_it_is_off_it_is_refused_clearly(call: Call, more: dict[str, Any])
 def test_a_user_drafts_confirms_and_gets_the_result(roles: RoleHarness) -> None:
     """The record has the result, its chat, what was expected and what was used; nobody else sees any of it."""
     context = {"chatId": "c1", "messageId": "m1"}
-    drafted = roles.ask("ada", "POST", "/v1/tasks:draft", {**TEXT, "context": context}).get_json()
+    drafted = roles.ask("ada", "POST", "/v1/tasks/draft", {**TEXT, "context": context}).get_json()
     assert drafted["task"]["payload"] == {"tools": ["search"]}, drafted
     confirmed = roles.ask("ada", "POST", "/v1/tasks", {**drafted["task"], "draftToken": drafted["draftToken"]})
     assert confirmed.status_code == 201, confirmed.text

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cloudsched.testing import Simulation
 
-PATH = "/v1/tasks:batchChange"
+PATH = "/v1/tasks/batchChange"
 YEARLY: dict[str, Any] = {"title": "T", "handler": "work", "payload": {}, "schedule": "every year"}
 MINUTE = timedelta(minutes=1)
 

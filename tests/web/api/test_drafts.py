@@ -44,7 +44,7 @@ def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
 
 
 def draft(roles: RoleHarness, who: str = "ada", **fields: Any) -> dict[str, Any]:
-    answer = roles.ask(who, "POST", "/v1/tasks:draft", {**TEXT, **fields})
+    answer = roles.ask(who, "POST", "/v1/tasks/draft", {**TEXT, **fields})
     assert answer.status_code == 200, answer.text
     content: dict[str, Any] = answer.get_json()
     return content
@@ -151,14 +151,14 @@ def test_an_expired_token_says_what_to_do(roles: RoleHarness) -> None:
     roles.sim.advance(timedelta(minutes=15))
     problem = confirm(roles, drafted).get_json(force=True)
     assert (problem["title"], problem["field"]) == ("Draft expired", "draftToken")
-    assert "/v1/tasks:draft" in problem["hint"]
+    assert "/v1/tasks/draft" in problem["hint"]
     assert confirm(roles, draft(roles)).status_code == 201
 
 
 def test_the_token_opens_nothing(roles: RoleHarness) -> None:
     """A reader may not draft; an admin's draft of a handler for servers cannot be confirmed by its user."""
-    assert roles.ask("reader", "POST", "/v1/tasks:draft", TEXT).status_code == 403
-    assert roles.ask("ada", "POST", "/v1/tasks:draft", {**TEXT, "owner": "bob"}).status_code == 403
+    assert roles.ask("reader", "POST", "/v1/tasks/draft", TEXT).status_code == 403
+    assert roles.ask("ada", "POST", "/v1/tasks/draft", {**TEXT, "owner": "bob"}).status_code == 403
     drafted = draft(roles, "admin", text="audit every Monday at 9:00", owner="ada")
     assert drafted["task"]["handler"] == "audit"
     assert confirm(roles, drafted).status_code in {400, 403}
@@ -206,7 +206,7 @@ def test_a_request_is_bounded(roles: RoleHarness, fields: dict[str, Any], field:
     """What is too large, or would not be shown as it is stored, is refused with the field's name."""
     body = json.dumps({**TEXT, **fields}).encode()
     refused = roles._client.post(  # noqa: SLF001 - lone surrogates need the bytes as they are
-        "/v1/tasks:draft", data=body, headers=roles.headers("ada")
+        "/v1/tasks/draft", data=body, headers=roles.headers("ada")
     )
     assert refused.status_code == 400, refused.text
     assert refused.get_json(force=True)["field"] == field
@@ -214,7 +214,7 @@ def test_a_request_is_bounded(roles: RoleHarness, fields: dict[str, Any], field:
 
 def test_the_steps_are_streamed(roles: RoleHarness) -> None:
     """As server-sent events on request: each step, and at last the draft, which is the one that JSON gives."""
-    answer = roles.ask("ada", "POST", "/v1/tasks:draft", TEXT, Accept="text/event-stream")
+    answer = roles.ask("ada", "POST", "/v1/tasks/draft", TEXT, Accept="text/event-stream")
     assert answer.content_type.startswith("text/event-stream")
     events = [dict(line.split(": ", 1) for line in each.splitlines()) for each in answer.text.strip().split("\n\n")]
     assert [each["event"] for each in events] == ["step", "step", "step", "draft"]
@@ -228,7 +228,7 @@ def test_the_steps_are_streamed(roles: RoleHarness) -> None:
 def test_a_problem_ends_the_stream(roles: RoleHarness) -> None:
     """What is wrong only becomes known while the draft is made: it is the last event."""
     body = {**TEXT, "context": {"taskId": "nobody's"}}
-    answer = roles.ask("ada", "POST", "/v1/tasks:draft", body, Accept="text/event-stream")
+    answer = roles.ask("ada", "POST", "/v1/tasks/draft", body, Accept="text/event-stream")
     assert [line for line in answer.text.splitlines() if line.startswith("event: ")][-1] == "event: problem"
     assert '"field":"context.taskId"' in answer.text
 

@@ -127,12 +127,12 @@ def test_a_batch_has_a_result_for_each(call: Call, greeting: dict[str, Any]) -> 
     tasks: list[Any] = [{**greeting, "title": f"T{number}"} for number in range(40)]
     tasks[7] = {**greeting, "handler": "unknown"}
     tasks[9] = {}
-    results = call("POST", "/v1/tasks:batchCreate", {"tasks": tasks}).get_json()["results"]
+    results = call("POST", "/v1/tasks/batchCreate", {"tasks": tasks}).get_json()["results"]
     assert [result["status"] for result in results] == [400 if number in {7, 9} else 201 for number in range(40)]
     assert all(results[n]["task"]["title"] == f"T{n}" for n in range(40) if n not in {7, 9})
     assert [results[n]["problem"]["field"] for n in (7, 9)] == ["handler", "handler"]
     headers = {"Idempotency-Key": "b"}
-    first, second = (call("POST", "/v1/tasks:batchCreate", {"tasks": tasks[:5]}, headers=headers) for _ in range(2))
+    first, second = (call("POST", "/v1/tasks/batchCreate", {"tasks": tasks[:5]}, headers=headers) for _ in range(2))
     ids = [[result["task"]["id"] for result in answer.get_json()["results"]] for answer in (first, second)]
     assert ids[0] == ids[1]
     assert len(set(ids[0])) == 5
@@ -141,7 +141,7 @@ def test_a_batch_has_a_result_for_each(call: Call, greeting: dict[str, Any]) -> 
 def test_keys_of_batches_and_of_single_creations_never_collide(call: Call, greeting: dict[str, Any]) -> None:
     """A batch with the key K and single creations with K, K#0 or K#1 make tasks of their own, in either order."""
     single = [call("POST", "/v1/tasks", greeting, headers={"Idempotency-Key": key}) for key in ("K", "K#0")]
-    batch = call("POST", "/v1/tasks:batchCreate", {"tasks": [greeting] * 2}, headers={"Idempotency-Key": "K"})
+    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [greeting] * 2}, headers={"Idempotency-Key": "K"})
     after = call("POST", "/v1/tasks", greeting, headers={"Idempotency-Key": "K#1"})
     results = batch.get_json()["results"]
     assert [response.status_code for response in (*single, after)] == [201] * 3
@@ -162,7 +162,7 @@ def test_keys_of_batches_and_of_single_creations_never_collide(call: Call, greet
 )
 def test_the_size_of_a_batch_is_limited(call: Call, tasks: object, field: str) -> None:
     """From 1 to `MAX_BATCH` tasks."""
-    assert call("POST", "/v1/tasks:batchCreate", {"tasks": tasks}).get_json()["field"] == field
+    assert call("POST", "/v1/tasks/batchCreate", {"tasks": tasks}).get_json()["field"] == field
 
 
 def test_a_list_has_the_order_that_is_asked_for(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
@@ -203,7 +203,7 @@ def test_an_owner_s_active_tasks_are_limited(simulate: Callable[..., Simulation]
     world.ask("admin", "DELETE", made[2].headers["Location"])
     world.ask("ada", "POST", f"{made[0].headers['Location']}/cancel")
     assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 201
-    batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK] * 3}).get_json()["results"]
+    batch = world.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [TASK] * 3}).get_json()["results"]
     assert [result["status"] for result in batch] == [429, 429, 429]
 
 
@@ -212,7 +212,7 @@ def test_an_owner_s_creations_per_minute_are_limited(simulate: Callable[..., Sim
     access, keys = _limit_access(max_creations=5)
     sim = simulate(access=access)
     world = RoleHarness(sim, keys)
-    batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK] * 7}).get_json()["results"]
+    batch = world.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [TASK] * 7}).get_json()["results"]
     assert [result["status"] for result in batch] == [201] * 5 + [429] * 2
     refused = world.ask("ada", "POST", "/v1/tasks", TASK)
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")

@@ -175,7 +175,7 @@ def test_bulk_change_names_who_asked_for_it(world: ApiWorld) -> None:
     """A task that a bulk change pauses names the caller that started the change."""
     task_id = create(world)
     body = {"action": "pause", "filter": {"owner": "ada"}}
-    assert world.ask("ops", "/v1/tasks:batchChange", body).status_code == 202
+    assert world.ask("ops", "/v1/tasks/batchChange", body).status_code == 202
     world.sim.advance(timedelta(minutes=2))
     entry = read(world, task_id)[-1]
     assert (entry["action"], entry["by"]["subject"]) == ("PAUSED", "key:ops")

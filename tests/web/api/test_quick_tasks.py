@@ -99,7 +99,7 @@ def test_of_a_batch_only_that_task_is_refused(call: Call, sim: Simulation, field
     """The others are created."""
     tasks: list[dict[str, Any]] = [{"id": "good", "owner": "ada", "handler": "blink", "title": "T"}]
     tasks.append({**tasks[0], "id": "bad", field: value})
-    answer = call("POST", "/v1/tasks:batchCreate", {"tasks": tasks})
+    answer = call("POST", "/v1/tasks/batchCreate", {"tasks": tasks})
     assert answer.status_code == 200, answer.text
     good, bad = answer.get_json()["results"]
     assert good["task"]["overlap"] == "allow"

@@ -139,7 +139,7 @@ def test_a_repeated_batch_is_answered_as_the_first_was(open_limited_api: Callabl
     body = {"tasks": [{**NEW, "title": str(number)} for number in range(20)]}
 
     def send() -> list[Any]:
-        answer = roles.ask("ada", "POST", "/v1/tasks:batchCreate", body, **{"Idempotency-Key": "b"})
+        answer = roles.ask("ada", "POST", "/v1/tasks/batchCreate", body, **{"Idempotency-Key": "b"})
         return [each["status"] for each in answer.get_json()["results"]]
 
     assert send() == [201] * LIMIT + [429] * (20 - LIMIT)
@@ -166,7 +166,7 @@ def create_again(roles: RoleHarness, task_id: str) -> int:
 def create_again_in_a_batch(roles: RoleHarness, task_id: str) -> int:
     own = roles.sim.app.get(task_id).title
     body = {"tasks": [{**NEW, **LATER, "id": own, "title": own}]}
-    results = roles.ask("ada", "POST", "/v1/tasks:batchCreate", body).get_json()["results"]
+    results = roles.ask("ada", "POST", "/v1/tasks/batchCreate", body).get_json()["results"]
     return int(results[0]["status"])
 
 
@@ -180,7 +180,7 @@ def retry_from_a_step(roles: RoleHarness, task_id: str) -> int:
 
 def retry_in_a_batch(roles: RoleHarness, task_id: str) -> int:
     body = {"action": "retryFailed", "filter": {"ids": [task_id]}}
-    answer = roles.ask("ada", "POST", "/v1/tasks:batchChange", body)
+    answer = roles.ask("ada", "POST", "/v1/tasks/batchChange", body)
     assert answer.status_code == 202, answer.text
     roles.sim.advance(timedelta(seconds=10))
     (execution,) = roles.sim.executions(answer.get_json()["id"])

@@ -37,7 +37,7 @@ def test_creations_and_edits_tell_what_they_understood(call: Call) -> None:
     path = f"/v1/tasks/{created['id']}"
     assert call("POST", "/v1/tasks", {**TASK, **WEEKDAYS, "id": "tea"}).get_json()["readBack"] == TOLD
     assert call("POST", "/v1/tasks?validateOnly=true", {**TASK, **WEEKDAYS}).get_json()["readBack"] == TOLD
-    batch = call("POST", "/v1/tasks:batchCreate", {"tasks": [{**TASK, **WEEKDAYS}] * 2}).get_json()
+    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [{**TASK, **WEEKDAYS}] * 2}).get_json()
     assert [each["task"]["readBack"] for each in batch["results"]] == [TOLD, TOLD]
     moved = call("PATCH", path, {"schedule": "an hour later"}).get_json()
     assert moved["readBack"]["description"] == "every weekday at 10:00, Europe/Paris"

@@ -59,16 +59,16 @@ def by_payload(task: dict[str, Any]) -> Send:
 
 
 def batch_by_id(task: dict[str, Any]) -> Send:
-    return "/v1/tasks:batchCreate", {"tasks": [{**task, "id": "pay-42"}]}, {}
+    return "/v1/tasks/batchCreate", {"tasks": [{**task, "id": "pay-42"}]}, {}
 
 
 def batch_by_key(task: dict[str, Any]) -> Send:
-    return "/v1/tasks:batchCreate", {"tasks": [task]}, {"Idempotency-Key": "k"}
+    return "/v1/tasks/batchCreate", {"tasks": [task]}, {"Idempotency-Key": "k"}
 
 
 def batch_by_both(task: dict[str, Any]) -> Send:
     """Give one task an id, and the others none: the key is theirs."""
-    return "/v1/tasks:batchCreate", {"tasks": [{**task, "id": "t"}, task]}, {"Idempotency-Key": "k"}
+    return "/v1/tasks/batchCreate", {"tasks": [{**task, "id": "t"}, task]}, {"Idempotency-Key": "k"}
 
 
 CREATIONS = [by_id, by_key, by_payload, batch_by_id, batch_by_key, batch_by_both]

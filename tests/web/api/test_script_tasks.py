@@ -97,7 +97,7 @@ def test_a_wrong_script_is_a_problem_with_its_field(http: Http, script: object, 
     """By a creation, an edit and in a batch; nothing is stored by any of them."""
     task = ask(http, "POST", "/v1/tasks", DOUBLE)[1]
     wrong = {**DOUBLE, "script": script}
-    batch = ask(http, "POST", "/v1/tasks:batchCreate", {"tasks": [wrong, DOUBLE]})[1]["results"]
+    batch = ask(http, "POST", "/v1/tasks/batchCreate", {"tasks": [wrong, DOUBLE]})[1]["results"]
     for status, problem in (
         ask(http, "POST", "/v1/tasks", wrong),
         ask(http, "PATCH", f"/v1/tasks/{task['id']}", {"script": script}),

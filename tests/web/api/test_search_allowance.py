@@ -79,7 +79,7 @@ def test_a_batch_has_one_allowance(call: Call, counted: type[CountedAllowance]) 
     counts = [f"FREQ=DAILY;BYHOUR={each};COUNT=99999" for each in range(20)]
     long_ago = {"rrule": counts, "dtstart": "1990-01-01T09:00:00"}
     tasks = [{**TASK, "title": str(number), "schedule": long_ago} for number in range(40)]
-    results = call("POST", "/v1/tasks:batchCreate", {"tasks": [ordinary, *tasks]}).get_json()["results"]
+    results = call("POST", "/v1/tasks/batchCreate", {"tasks": [ordinary, *tasks]}).get_json()["results"]
     assert counted.spent < REQUEST_STEPS * 1.2
     refused = [each["problem"] for each in results if "problem" in each]
     assert refused
@@ -197,7 +197,7 @@ def test_dates_count_as_steps(call: Call) -> None:
         for number in range(40)
     ]
     tasks = [{**TASK, "title": str(n), "schedule": {**START, "rdates": dates}} for n, dates in enumerate(many)]
-    results = call("POST", "/v1/tasks:batchCreate", {"tasks": tasks}).get_json()["results"]
+    results = call("POST", "/v1/tasks/batchCreate", {"tasks": tasks}).get_json()["results"]
     refused = [each["problem"] for each in results if "problem" in each]
     assert 20 < len(refused) < 30
     assert {each["type"].rpartition("/")[2] for each in refused} == {"search-limit-reached"}
@@ -223,7 +223,7 @@ def test_a_count_of_named_tasks_reads_about_a_megabyte(call: Call, sim: Simulati
 
     def count(*named: str) -> dict[str, object]:
         body = {"action": "pause", "filter": {"ids": named}, "dryRun": True}
-        return dict(call("POST", "/v1/tasks:batchChange", body).get_json())
+        return dict(call("POST", "/v1/tasks/batchChange", body).get_json())
 
     before = sim.counts.copy()
     assert count(*ids) == {"count": 25, "isAtLeast": True}

@@ -115,7 +115,7 @@ def test_nothing_is_created_after_a_tokens_end(issuer: Issuer, monkeypatch: pyte
     with Simulation(app, access=ACCESS) as sim:
         client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
         credential = {"Authorization": f"Bearer {issuer.make_user_token()}"}
-        answer = client.post("/v1/tasks:batchCreate", headers=credential, json={"tasks": [task, task]})
+        answer = client.post("/v1/tasks/batchCreate", headers=credential, json={"tasks": [task, task]})
         assert [each["status"] for each in answer.get_json()["results"]] == [401, 401]
         monkeypatch.undo()
         assert client.post("/v1/tasks", headers=credential, json=task).status_code == 201

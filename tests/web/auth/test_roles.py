@@ -276,7 +276,7 @@ def test_a_new_tasks_owner_is_its_creator(roles: RoleHarness) -> None:
     assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "bob"}).status_code == 403
     assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": ["ada"]}).status_code == 403
     assert roles.ask("admin", "POST", "/v1/tasks", TASK).get_json()["owner"] == "system"
-    batch = roles.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK, {**TASK, "owner": "bob"}]}).get_json()
+    batch = roles.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [TASK, {**TASK, "owner": "bob"}]}).get_json()
     assert [result["status"] for result in batch["results"]] == [201, 403]
 
 

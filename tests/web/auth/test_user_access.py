@@ -77,7 +77,7 @@ REFUSED = {
 def test_a_user_is_refused_on_create_batch_and_edit(roles: RoleHarness, fields: dict[str, Any], field: str) -> None:
     """All forms of the request are refused alike; a server may send them, as long as the handler exists."""
     created = roles.ask("ada", "POST", "/v1/tasks", task(**fields))
-    batch = roles.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [task(**fields)]}).get_json()["results"][0]
+    batch = roles.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [task(**fields)]}).get_json()["results"][0]
     edited_task = roles.ask("ada", "POST", "/v1/tasks", task(id="mine", handler="open"))
     assert edited_task.status_code == 201
     task_id = edited_task.get_json()["id"]

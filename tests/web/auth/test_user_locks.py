@@ -147,7 +147,7 @@ def test_a_user_may_not_use_the_global_scope(roles: RoleHarness, fields: dict[st
     """On create, in a batch, on an edit and when a task is created again: refused, whether or not the key is in use."""
     mine = create(roles, "ada", id="mine", **PRESS)
     body = {"title": "T", "handler": "work", **fields}
-    batch = roles.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [body]}).get_json()["results"][0]["problem"]
+    batch = roles.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [body]}).get_json()["results"][0]["problem"]
     answers = [
         roles.ask("ada", "POST", "/v1/tasks", body),
         roles.ask("ada", "POST", "/v1/tasks", {**body, "id": "mine"}),
@@ -165,7 +165,7 @@ def test_the_scope_is_stored_with_the_key(roles: RoleHarness) -> None:
     children = create(roles, "ada", handler=None, children=[{"handler": "work", **PRESS}, {"handler": "work"}])
     assert [each.get("lockScope") for each in children["children"]] == ["owner", None]
     assert "lockScope" not in create(roles, "ada", lockScope="owner")
-    batch = roles.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [{"title": "T", "handler": "work", **PRESS}]})
+    batch = roles.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [{"title": "T", "handler": "work", **PRESS}]})
     assert batch.get_json()["results"][0]["task"]["lockScope"] == "owner"
 
 

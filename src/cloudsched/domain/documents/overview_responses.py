@@ -52,7 +52,7 @@ class Queue(ApiResponse):
     """How many workers have asked for it in the last three minutes."""
 
 
-class Queues(ApiResponse):
+class QueueList(ApiResponse):
     """The queues in which something waits or workers listen."""
 
     queues: tuple[Queue, ...]
@@ -95,7 +95,7 @@ class WorkerNote(ApiResponse):
     """Whether that was in the last three minutes."""
 
 
-class Workers(ApiResponse):
+class WorkerList(ApiResponse):
     """The workers that were there in the last day."""
 
     workers: tuple[WorkerNote, ...]
@@ -257,7 +257,7 @@ class HandlerInfo(ApiResponse):
     """The JSON schema of its payload; None if it takes any object."""
 
 
-class Handlers(ApiResponse):
+class HandlerList(ApiResponse):
     """The handlers that the caller may name in a task."""
 
     handlers: tuple[HandlerInfo, ...]

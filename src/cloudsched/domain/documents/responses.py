@@ -114,7 +114,7 @@ class DeliveryReport(ApiResponse):
     """Why it was not sent, or not yet."""
 
 
-class Deliveries(ApiResponse):
+class DeliveryList(ApiResponse):
     """The deliveries of an execution."""
 
     deliveries: tuple[DeliveryReport, ...]
@@ -183,13 +183,13 @@ class Claim(ApiResponse, Generic[T]):
     """What is kept of what you log, and send with heartbeats and the report; missing if nothing is kept."""
 
 
-class Claims(ApiResponse, Generic[T]):
+class ClaimList(ApiResponse, Generic[T]):
     """What a worker has claimed."""
 
     claims: tuple[Claim[T], ...]
 
 
-class HeartbeatResult(ApiResponse):
+class RenewedLease(ApiResponse):
     """The result of a heartbeat."""
 
     lease_until: AwareDatetime
@@ -218,7 +218,7 @@ class NewFeedAddress(Feed):
     url: Uri
 
 
-class Feeds(ApiResponse):
+class FeedList(ApiResponse):
     """An owner's feeds."""
 
     feeds: tuple[Feed, ...]
@@ -313,7 +313,7 @@ class Occurrence(ApiResponse):
     """The same in the schedule's time zone."""
 
 
-class Occurrences(ApiResponse):
+class OccurrenceList(ApiResponse):
     """The next occurrences of a task."""
 
     occurrences: tuple[Occurrence, ...]
@@ -331,6 +331,17 @@ class SchedulePreview(ApiResponse):
     """What the words say that the schedule is for."""
 
 
+class ScheduleReading(ApiResponse):
+    """One of the meanings of a schedule in words."""
+
+    schedule: dict[str, Any]
+    """Send it in place of the words."""
+    description: str
+    """The schedule in words that mean nothing else."""
+    label: str
+    """What distinguishes it from the other readings."""
+
+
 class Problem(ApiResponse):
     """Why a request failed (RFC 9457)."""
 
@@ -343,7 +354,7 @@ class Problem(ApiResponse):
     hint: str | None = None
     """What to do about it."""
     readings: tuple[dict[str, Any], ...] | None = None
-    """The meanings of a schedule in words, to choose from: schedule, description, label."""
+    """The meanings of a schedule in words, to choose from: each a `ScheduleReading`."""
 
 
 class BatchResult(ApiResponse, Generic[T]):

@@ -59,7 +59,7 @@ def create_feed(call: ApiCall, body: bodies.NewFeed) -> Response:
     return json_response(shown.to_wire(), 201)
 
 
-@operation("GET", "/v1/feeds", "Calendars", query=bodies.OwnerQuery, response_schema="Feeds")
+@operation("GET", "/v1/feeds", "Calendars", query=bodies.OwnerQuery, response_schema="FeedList")
 def list_feeds(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """List an owner's feeds.
 
@@ -69,7 +69,7 @@ def list_feeds(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     if owner is None:
         raise InvalidInput("owner", "is missing", "Say whose feeds to list.")
     feeds = tuple(responses.Feed(**_feed_fields(feed)) for feed in call.app.container.many_tasks.feeds.list(str(owner)))
-    return json_response(responses.Feeds(feeds=feeds).to_wire())
+    return json_response(responses.FeedList(feeds=feeds).to_wire())
 
 
 @operation(

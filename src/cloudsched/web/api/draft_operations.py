@@ -21,7 +21,7 @@ from cloudsched.engine.tasks.owner_zones import find_owner_zone, resolve_for_own
 from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.language.task_fields import read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import operation
+from cloudsched.web.api.operation import COLON_PATHS_DEPRECATED, operation
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import CACHE_HEADERS, json_response, make_occurrence
@@ -41,8 +41,9 @@ EVENT_STREAM: Final = "text/event-stream"
 
 @operation(
     "POST",
-    "/v1/tasks:draft",
+    "/v1/tasks/draft",
     "Tasks",
+    deprecated_paths=(("/v1/tasks:draft", COLON_PATHS_DEPRECATED),),
     right=Right.WRITE,
     content=DraftRequest,
     response_schema="DraftResult",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.log_lines import RunLog
-from cloudsched.domain.documents.responses import Deliveries
+from cloudsched.domain.documents.responses import DeliveryList
 from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.tasks.execution_search import find_executions_with_tasks, load_execution, load_sealed_log
@@ -158,7 +158,7 @@ def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
     "/v1/tasks/{taskId}/upcoming",
     "Executions",
     query=bodies.Count,
-    response_schema="Occurrences",
+    response_schema="OccurrenceList",
     error_statuses=(404,),
 )
 def upcoming(call: ApiCall, query: bodies.Count) -> Response:
@@ -169,7 +169,7 @@ def upcoming(call: ApiCall, query: bodies.Count) -> Response:
     task = call.app.get(call.task_id)
     times = upcoming_occurrences(task, query.count)
     shown = tuple(make_occurrence(at, task.timezone) for at in times)
-    return json_response(responses.Occurrences(occurrences=shown).to_wire())
+    return json_response(responses.OccurrenceList(occurrences=shown).to_wire())
 
 
 @operation(
@@ -352,7 +352,7 @@ def count_unread_messages(call: ApiCall) -> Response:
     "GET",
     "/v1/tasks/{taskId}/executions/{executionId}/deliveries",
     "Executions",
-    response_schema="Deliveries",
+    response_schema="DeliveryList",
     error_statuses=(404,),
 )
 def list_deliveries(call: ApiCall) -> Response:
@@ -362,4 +362,4 @@ def list_deliveries(call: ApiCall) -> Response:
     execution has succeeded.
     """
     found = call.app.deliveries(call.task_id, call.path["executionId"])
-    return json_response(Deliveries(deliveries=tuple(found)).to_wire())
+    return json_response(DeliveryList(deliveries=tuple(found)).to_wire())

@@ -21,10 +21,9 @@ from cloudsched.web.api.openapi_schemas import build_components, get_pattern, in
 from cloudsched.web.api.operation import TAGS
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.task_creation import IDEMPOTENCY_HEADER, KEY_PATTERN
+from cloudsched.web.api.webhooks import WEBHOOKS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cloudsched.domain.documents.document import WireModel
     from cloudsched.web.api.operation import Operation
 
@@ -35,23 +34,27 @@ def _load() -> Json:
     return content
 
 
-def build_request_examples(handlers: Sequence[str] | None) -> dict[str, dict[str, Json]]:
+def build_request_examples(*, is_open: bool) -> dict[str, dict[str, Json]]:
     """Return the examples of each operation with a body, by their names.
 
+    The tasks in them are for workers, whose handlers the API need not know: so it takes them, whatever an app has.
+
     Args:
-        handlers: The names of the app's handlers where the API is open: then a new task names its owner, and one of
-            these. None where callers must authenticate.
+        is_open: Whether the API is open: then a new task names its owner.
     """
-    owner = {} if handlers is None else {"owner": "ada"}
+    owner = {"owner": "ada"} if is_open else {}
     report, work = _load()["tasks"]["report"], _load()["tasks"]["work"]
-    render = {"summary": "Work for a pool of workers", "value": {**work, **owner}}
-    tasks = {"work": render}
-    if handlers is None or handlers:
-        handler = {} if handlers is None or "report" in handlers else {"handler": handlers[0]}
-        weekly = {"summary": "A report every weekday at nine", "value": {**report, **handler, **owner}}
-        tasks = {"report": weekly, "work": render}
+    tasks = {
+        "report": {"summary": "A report every weekday at nine", "value": {**report, **owner}},
+        "work": {"summary": "Work for a pool of workers", "value": {**work, **owner}},
+    }
     batch = {"summary": "Several tasks", "value": {"tasks": [each["value"] for each in tasks.values()]}}
-    return {"create_task": tasks, "batch_create_tasks": {"batch": batch}, **_load()["requests"]}
+    feeds = {
+        name: {**example, "value": {**example["value"], **owner}}
+        for name, example in _load()["requests"]["create_feed"].items()
+    }
+    own = {"create_task": tasks, "batch_create_tasks": {"batch": batch}, "create_feed": feeds}
+    return {**_load()["requests"], **own}
 
 
 def response_example(schema: str) -> Json:
@@ -112,7 +115,7 @@ def build_document(handlers: tuple[str, ...] | None, root: str = "") -> Json:
     """
     is_open = handlers is not None
     schemas = build_components(handlers)
-    examples = build_request_examples(handlers)
+    examples = build_request_examples(is_open=is_open)
     paths: Json = {}
     for operation in OPERATIONS:
         described = _describe_operation(operation, examples.get(operation.name, {}), is_open=is_open)
@@ -130,7 +133,37 @@ def build_document(handlers: tuple[str, ...] | None, root: str = "") -> Json:
         "servers": [{"url": root or "/", "description": "The server that this document comes from."}],
         "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
         "paths": paths,
+        "webhooks": {name: {"post": _describe_webhook(name)} for name in WEBHOOKS},
         "components": {"schemas": schemas, **security},
+    }
+
+
+_SIGNATURE_HEADERS: Final = {
+    "webhook-id": "Identifies the message: the same whenever it is sent again.",
+    "webhook-timestamp": "When it was sent, in seconds since 1970.",
+    "webhook-signature": "The signatures of `id.timestamp.body`, separated by spaces (standardwebhooks.com).",
+}
+
+
+def _describe_webhook(name: str) -> Json:
+    """Return the description of what is posted to an endpoint; none of its answers is read but the status."""
+    model, occasion = WEBHOOKS[name]
+    schema, example = ref(model.__name__), response_example(model.__name__)
+    return {
+        "operationId": f"receive_{name}",
+        "tags": ["Webhooks"],
+        "summary": f"{model.__doc__}",
+        "description": f"{occasion} It is posted again until the answer is 2xx, as often as failures are retried.",
+        "parameters": [
+            {"name": header, "in": "header", "required": True, "description": about, "schema": {"type": "string"}}
+            for header, about in _SIGNATURE_HEADERS.items()
+        ],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}},
+        "responses": {
+            "200": {"description": "It was received; any 2xx says so."},
+            "410": {"description": "Nothing more is wanted here: the webhook is removed."},
+        },
+        "security": [],
     }
 
 
@@ -193,8 +226,10 @@ def _query_parameters(model: type[WireModel]) -> list[Json]:
         described = copy.deepcopy(each)
         about = described.pop("description", "")
         examples = described.pop("examples", ())
-        example = {"example": examples[0]} if examples else {}
-        parameters.append({"name": name, "in": "query", "description": about, "schema": described, **example})
+        more: Json = {"example": examples[0]} if examples else {}
+        if name in schema.get("required", ()):
+            more["required"] = True
+        parameters.append({"name": name, "in": "query", "description": about, "schema": described, **more})
     return parameters
 
 

@@ -11,23 +11,29 @@ import json
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
+from cloudsched.config.settings import LogLevel
 from cloudsched.domain.documents import draft_responses, overview_responses, responses
+from cloudsched.domain.documents.channel import SENDER_NAMES
 from cloudsched.domain.documents.delivery import MailEvents
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.responses import Execution, Person, Task
 from cloudsched.domain.explanation.findings import Explanation
+from cloudsched.domain.recurrence.rrule import WEEKDAYS
+from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.request_bodies import BatchChangeRequest, PutCalendar
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 from cloudsched.web.api.script_operations import PutScript
 from cloudsched.web.api.usage_operations import PutBudget
+from cloudsched.web.api.webhooks import WEBHOOKS
+from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,6 +44,29 @@ if TYPE_CHECKING:
 
 
 Json = dict[str, Any]
+
+_CLOSED_SETS: Final = {
+    ("Task", "allowedVerbs"): "Verb",
+    ("Execution", "allowedVerbs"): "Verb",
+    ("CallerInfo", "role"): "Role",
+    ("ClaimLogs", "level"): "LogLevel",
+    ("DeliveryReport", "channel"): "SentChannel",
+    ("Feed", "categories"): "Category",
+    ("NewFeedAddress", "categories"): "Category",
+    ("CalendarSummary", "weekdays"): "Weekday",
+    ("CalendarDetails", "weekdays"): "Weekday",
+    ("Health", "status"): "HealthStatus",
+}
+"""The fields of responses whose text is of a closed set, and the set's schema."""
+_MEMBERS: Final[dict[str, tuple[Iterable[str], str]]] = {
+    "Verb": (Verb, "What a caller can do with a task or an execution."),
+    "Role": (Role, "The role of a caller."),
+    "LogLevel": (get_args(LogLevel), "How much a line of a log matters."),
+    "SentChannel": (SENDER_NAMES, "A channel that is sent to, or the callback when an execution has ended."),
+    "Weekday": (WEEKDAYS, "A day of the week, as RFC 5545 names it."),
+    "HealthStatus": (("ok", "ready"), "Whether a process lives, or can serve."),
+}
+"""The sets that no model of a response names."""
 
 REFERENCE_TEMPLATE = "#/components/schemas/{model}"
 
@@ -89,19 +118,20 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
 _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(Task, Execution, Message, Person, Explanation, responses.UnreadCount, responses.VerificationStatus),
     *(responses.TaskPage[Task], responses.ExecutionPage, responses.MessagePage, responses.ExportPage),
-    *(responses.Tree[Task], responses.Claim[Task], responses.Claims[Task], responses.HeartbeatResult),
-    *(responses.BatchResult[Task], responses.BatchResults[Task], responses.Occurrences, responses.SchedulePreview),
+    *(responses.Tree[Task], responses.Claim[Task], responses.ClaimList[Task], responses.RenewedLease),
+    *(responses.BatchResult[Task], responses.BatchResults[Task], responses.OccurrenceList, responses.SchedulePreview),
     *(responses.TaskHistory, responses.ExecutionLogs),
-    *(overview_responses.OccurrencePage, overview_responses.Queues, overview_responses.QueuedTaskPage),
-    *(overview_responses.Workers, overview_responses.LockPage),
-    *(overview_responses.OverviewCounts, overview_responses.Handlers, overview_responses.ChangeCursor),
+    *(overview_responses.OccurrencePage, overview_responses.QueueList, overview_responses.QueuedTaskPage),
+    *(overview_responses.WorkerList, overview_responses.LockPage),
+    *(overview_responses.OverviewCounts, overview_responses.HandlerList, overview_responses.ChangeCursor),
     *(overview_responses.TaskCount, overview_responses.UsagePage, overview_responses.BudgetDetails),
     overview_responses.BudgetPage,
-    *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
+    *(responses.Feed, responses.NewFeedAddress, responses.FeedList, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.ScriptSummary, responses.ScriptDetails, responses.ScriptList),
-    *(responses.Deliveries, responses.DeliveryReport, responses.MailEventCount, draft_responses.DraftResult),
-    *(responses.CallerInfo, responses.Health, responses.Problem),
+    *(responses.DeliveryList, responses.DeliveryReport, responses.MailEventCount, draft_responses.DraftResult),
+    *(responses.CallerInfo, responses.Health, responses.Problem, responses.ScheduleReading),
+    *(model for model, _ in WEBHOOKS.values()),
 )
 
 
@@ -222,14 +252,20 @@ def build_components(handlers: Sequence[str] | None) -> Json:
         assert name == model.__name__  # noqa: S101 - no model is both a request and a response
     in_responses = _find_reachable(schemas, _model_names(_RESPONSE_MODELS))
     in_responses -= _find_reachable(schemas, _model_names(_REQUEST_MODELS))  # where null stands for the default
-    schemas = {name: _to_response_schema(each) if name in in_responses else each for name, each in schemas.items()}
+    schemas = {
+        name: _to_response_schema(each) if name in in_responses else _to_request_schema(each)
+        for name, each in schemas.items()
+    }
+    schemas |= _name_closed_sets(schemas)
+    schemas["BatchCreateRequest"]["properties"]["tasks"]["items"] = ref("NewTask")
+    schemas["Problem"]["properties"]["readings"]["items"] = ref("ScheduleReading")
     schemas["ReportedTask"] = _reported_task_schema(schemas["Task"])
     schemas["FailedTask"] = _failed_task_schema(schemas["ReportedTask"])
     schemas["SavedPerson"] = _saved_person_schema(schemas["Person"])
     new = schemas["NewTask"]
     new["required"] = []  # a task with children or a script has no handler of its own
-    for name in ("title", "owner"):
-        new["properties"][name].pop("default", None)  # the title's depends on the handler, the owner's on the caller
+    for name in ("title", "owner"):  # the title's default depends on the handler, the owner's on the caller
+        new["properties"][name]["description"] = new["properties"][name].get("description", "").partition(_DEFAULT)[0]
     if handlers is not None:
         # A task for workers may name a handler that only they have. Generators of clients ignore if and then, while an
         # anyOf would make them generate a union of two classes.
@@ -310,13 +346,46 @@ def _patch_schema(new: Json) -> Json:
     for name, each in new["properties"].items():
         if name in {"id", "owner"}:
             continue
-        schema = {key: value for key, value in each.items() if key != "default"}
+        schema = dict(each)
         if name not in {"title", "handler"} and {"type": "null"} not in schema.get("anyOf", ()):
             described = {"description": schema.pop("description")} if "description" in schema else {}
             schema = {"anyOf": [schema, {"type": "null"}], **described}
         properties[name] = schema
     about = "The fields to change; `null` restores a field's default."
     return {"type": "object", "description": about, "properties": properties, "additionalProperties": False}
+
+
+_DEFAULT: Final = "Default: "
+
+
+def _to_request_schema(schema: Json) -> Json:
+    """Return a schema for requests: its defaults are told in words.
+
+    Generators of clients take the keyword for a promise that the field is there, and then require it of callers.
+    """
+    shown = copy.deepcopy(schema)
+    for each in shown.get("properties", {}).values():
+        default = each.pop("default", None)
+        if default not in (None, "", [], {}):
+            about = each.get("description", "")
+            each["description"] = f"{about} {_DEFAULT}``{json.dumps(default, ensure_ascii=False)}``.".strip()
+    return shown
+
+
+def _name_closed_sets(schemas: Json) -> Json:
+    """Return the closed sets that responses have as text, and name them where they are.
+
+    The models leave them text, so that a client reads the members that only a newer API has.
+    """
+    for (schema, field), name in _CLOSED_SETS.items():
+        each = schemas[schema]["properties"][field]
+        place = each["items"] if each.get("type") == "array" else each
+        assert place.pop("type") == "string", f"{schema}.{field} has a type of its own"  # noqa: S101
+        place.update(ref(name))
+    return {
+        name: {"type": "string", "enum": [str(each) for each in members], "description": about}
+        for name, (members, about) in _MEMBERS.items()
+    }
 
 
 def _to_response_schema(schema: Json) -> Json:

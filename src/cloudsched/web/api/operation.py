@@ -6,6 +6,7 @@ Each takes an `ApiCall`: one request, authenticated, with its path parsed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
 from cloudsched.domain.documents.document import WireModel
@@ -78,6 +79,7 @@ TAGS: Final = {
     "Scripts": "Store JavaScript that an owner's tasks run by name.",
     "Schedules": "Try schedules out before using them.",
     "Usage": "What was used, and how much of it owners may use.",
+    "Webhooks": "What is posted to people's endpoints, signed.",
     "Service": "Health, and the description of this API.",
 }
 """The groups of operations, in the order in which they are shown."""
@@ -97,6 +99,7 @@ class Options(Preset, total=False):
 
     content: type[WireModel] | None
     body_is_optional: bool
+    deprecated_paths: tuple[tuple[str, datetime], ...]
     is_link: bool
     is_patch: bool
     success_statuses: tuple[int, ...]
@@ -124,6 +127,8 @@ class Operation:
     is_link: bool = False
     """Whether people or their programs open it by a link that is all the proof it needs. Where the API is private, such
     operations are served by a function of their own."""
+    deprecated_paths: tuple[tuple[str, datetime], ...] = ()
+    """Older paths that still lead to it, and since when they are deprecated."""
     is_patch: bool = False
     """Whether the body is a JSON merge patch."""
     accepts_idempotency_key: bool = False
@@ -202,6 +207,10 @@ def operation(method: str, path: str, tag: str, **options: Any) -> Any:
         return Operation(function=function, method=method, path=path, tag=tag, **options)
 
     return make
+
+
+COLON_PATHS_DEPRECATED: Final = datetime(2026, 11, 23, tzinfo=UTC)
+"""Since when custom methods have a segment of their own: ``/v1/tasks/draft``, and no longer ``/v1/tasks/draft``."""
 
 
 def find_operations(module: ModuleType) -> tuple[Operation, ...]:

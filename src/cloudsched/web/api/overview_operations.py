@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cloudsched.web.api.operation import ApiCall
 
 
-@operation("GET", "/v1/queues", "Workers", query=bodies.AnyOwnerQuery, response_schema="Queues")
+@operation("GET", "/v1/queues", "Workers", query=bodies.AnyOwnerQuery, response_schema="QueueList")
 def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     """List the queues in which something waits or workers listen.
 
@@ -44,7 +44,7 @@ def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
         )
         for one in states
     )
-    return json_response(responses.Queues(queues=shown).to_wire())
+    return json_response(responses.QueueList(queues=shown).to_wire())
 
 
 @operation("GET", "/v1/queues/{queue}/tasks", "Workers", query=bodies.OwnerPageQuery, response_schema="QueuedTaskPage")
@@ -62,7 +62,7 @@ def list_queued_tasks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
     return json_response(responses.QueuedTaskPage(tasks=shown, next_page_token=found.next_page_token).to_wire())
 
 
-@operation("GET", "/v1/workers", "Workers", query=bodies.AnyOwnerQuery, response_schema="Workers")
+@operation("GET", "/v1/workers", "Workers", query=bodies.AnyOwnerQuery, response_schema="WorkerList")
 def list_workers(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     """List the workers that have asked for work in the last day.
 
@@ -82,7 +82,7 @@ def list_workers(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
         )
         for one in overview.list_workers(container.store, _choose_owner(call, query.owner))
     )
-    return json_response(responses.Workers(workers=shown).to_wire())
+    return json_response(responses.WorkerList(workers=shown).to_wire())
 
 
 @operation("GET", "/v1/locks", "Workers", query=bodies.OwnerPageQuery, response_schema="LockPage")
@@ -141,7 +141,7 @@ def get_change_cursor(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     return json_response(responses.ChangeCursor(cursor=cursor).to_wire())
 
 
-@operation("GET", "/v1/handlers", "Tasks", response_schema="Handlers")
+@operation("GET", "/v1/handlers", "Tasks", response_schema="HandlerList")
 def list_handlers(call: ApiCall) -> Response:
     """List the handlers that you may name in a task, with the JSON schemas of their payloads.
 
@@ -151,7 +151,7 @@ def list_handlers(call: ApiCall) -> Response:
     visible = registry if call.caller.requesters is Requesters.SERVERS or call.caller.visible_owner is None else None
     shown = sorted(visible or registry.for_users(), key=lambda each: each.name)
     handlers = tuple(_make_handler(each) for each in shown if not each.is_built_in)
-    return json_response(responses.Handlers(handlers=handlers).to_wire())
+    return json_response(responses.HandlerList(handlers=handlers).to_wire())
 
 
 def _make_sweep_state(call: ApiCall, note: SweepNote | None) -> responses.SweepState | None:

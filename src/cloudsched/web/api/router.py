@@ -36,6 +36,7 @@ from cloudsched.web.auth.roles import NOBODY, Caller, Right
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from werkzeug.wrappers import Request
 
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
-_EXPOSED_HEADERS = "ETag, Location, Retry-After"
+_EXPOSED_HEADERS = "Deprecation, ETag, Link, Location, Retry-After, Sunset"
 _MAX_AGE_SECONDS = 600
 
 
@@ -86,6 +87,12 @@ def add_headers(request: Request, response: Response, origins: Sequence[str]) ->
         response.headers["Access-Control-Expose-Headers"] = _EXPOSED_HEADERS
 
 
+def _tell_deprecation(response: Response, since: datetime, successor: str) -> None:
+    """Say that a path is deprecated (RFC 9745), and which one to use; `Sunset` (RFC 8594) will say when it ends."""
+    response.headers["Deprecation"] = f"@{int(since.timestamp())}"
+    response.headers.add("Link", f'<{successor}>; rel="successor-version"')
+
+
 def _is_listed(origin: str, origins: Sequence[str]) -> bool:
     return origin in origins or "*" in origins
 
@@ -97,10 +104,15 @@ class _IdConverter(BaseConverter):
     part_isolating = True
 
 
+def _make_rule(operation: Operation, path: str, since: datetime | None = None) -> Rule:
+    rule = path.replace("{", "<").replace("}", ">")
+    return Rule(rule, methods=[operation.method], endpoint=(operation, since), strict_slashes=False)
+
+
 _ROUTES = Map(
     [
-        Rule(each.path.replace("{", "<").replace("}", ">"), methods=[each.method], endpoint=each, strict_slashes=False)
-        for each in OPERATIONS
+        *(_make_rule(each, each.path) for each in OPERATIONS),
+        *(_make_rule(each, path, since) for each in OPERATIONS for path, since in each.deprecated_paths),
     ],
     merge_slashes=False,
     converters={"default": _IdConverter},
@@ -140,12 +152,15 @@ class Api:
         if not request.path.startswith(_LINKS):  # nothing but the link itself gives those any rights
             require_allowed_origin(request, origins)
         endpoint, path = _ROUTES.bind_to_environ(request.environ).match()
-        operation = cast("Operation", endpoint)
+        operation, since = cast("tuple[Operation, datetime | None]", endpoint)
         if self._only_links and not operation.is_link:
             raise HttpNotFound
         caller = self._authenticate(operation, request)
         with limit_search():
-            return self._respond(operation, request, dict(path), caller)
+            response = self._respond(operation, request, dict(path), caller)
+        if since is not None:
+            _tell_deprecation(response, since, request.root_path + operation.path.format(**path))
+        return response
 
     def _respond(self, operation: Operation, request: Request, path: dict[str, str], caller: Caller) -> Response:
         query = parse_parameters(request, operation.parameters)

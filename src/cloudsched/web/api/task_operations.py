@@ -21,7 +21,7 @@ from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.language.task_fields import note_assumptions
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.draft_operations import patch_confirmed
-from cloudsched.web.api.operation import Preset, operation
+from cloudsched.web.api.operation import COLON_PATHS_DEPRECATED, Preset, operation
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import Json, json_response, page_response, task_response, task_to_json, tree_to_json
 from cloudsched.web.api.task_creation import create_or_edit, mark_change, read_idempotency_key, validate_only
@@ -132,8 +132,9 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
 
 @operation(
     "POST",
-    "/v1/tasks:batchCreate",
+    "/v1/tasks/batchCreate",
     "Tasks",
+    deprecated_paths=(("/v1/tasks:batchCreate", COLON_PATHS_DEPRECATED),),
     right=Right.WRITE,
     body=bodies.BatchCreateRequest,
     accepts_idempotency_key=True,
@@ -315,8 +316,9 @@ _NAMES: Final = ", ".join(sorted(field.alias or name for name, field in TaskFilt
 
 @operation(
     "POST",
-    "/v1/tasks:batchChange",
+    "/v1/tasks/batchChange",
     "Tasks",
+    deprecated_paths=(("/v1/tasks:batchChange", COLON_PATHS_DEPRECATED),),
     right=Right.WRITE,
     body=bodies.BatchChangeRequest,
     accepts_idempotency_key=True,

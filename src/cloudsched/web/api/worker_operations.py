@@ -54,7 +54,7 @@ _REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (404, 409)}
     right=Right.WORK,
     body=bodies.ClaimRequest,
     body_is_optional=True,
-    response_schema="Claims",
+    response_schema="ClaimList",
 )
 def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     """Claim work from a queue: the most urgent first, then what came due first.
@@ -74,7 +74,7 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     call.app.container.presence.note(worker_filter, by)
     claims = call.app.container.work_queue.claim(worker_filter, by, body.limit)
     allowed = AllowedVerbs(call.app, call.caller)
-    shown = responses.Claims[Json].model_construct(claims=tuple(_make_claim(call, each, allowed) for each in claims))
+    shown = responses.ClaimList[Json].model_construct(claims=tuple(_make_claim(call, each, allowed) for each in claims))
     return json_response(shown.to_wire(), headers=_NO_STORE)
 
 
@@ -83,7 +83,7 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     f"{_EXECUTION}/heartbeat",
     "Workers",
     body=bodies.HeartbeatRequest,
-    response_schema="HeartbeatResult",
+    response_schema="RenewedLease",
     **_REPORT,
 )
 def heartbeat(call: ApiCall, body: bodies.HeartbeatRequest) -> Response:
@@ -96,7 +96,7 @@ def heartbeat(call: ApiCall, body: bodies.HeartbeatRequest) -> Response:
     if state.until is None:
         raise LeaseLost(call.path["executionId"])
     assert state.renewed_at is not None  # noqa: S101 - a renewed lease has the time of its renewal
-    renewed = responses.HeartbeatResult(
+    renewed = responses.RenewedLease(
         lease_until=state.until, renewed_at=state.renewed_at, is_cancelled=state.is_cancelled
     )
     return json_response(renewed.to_wire())

@@ -63,6 +63,26 @@ def test_an_invalid_setting_is_refused(variable: str, value: str, says: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("environment", "says"),
+    [
+        ({"CLOUDSCHED_EXECUTOR_URL": "execute.example"}, "it must be an address such as https://"),
+        ({"CLOUDSCHED_PUBLIC_URL": "https://user@tasks.example"}, "it must be an address such as https://"),
+        ({"CLOUDSCHED_PUBLIC_URL": "https://tasks.example/?x=1"}, "it must be an address such as https://"),
+        ({"CLOUDSCHED_SMTP_URL": "hunter2:25"}, "must be smtps://user:password@host:465"),
+        ({"CLOUDSCHED_SMTP_URL": "smtp://ada:hun/ter2@mail.example"}, "must be smtps://user:password@host:465"),
+        ({"CLOUDSCHED_SMTP_URL": "smtp://ada:hunter2@mail.example"}, "CLOUDSCHED_MAIL_FROM is not"),
+        ({"CLOUDSCHED_MAIL_FROM": "Ada"}, "it must be an address such as ada@example.com"),
+        ({"CLOUDSCHED_APPRISE_URLS": "slack://x hunter2"}, "must be Apprise's URLs"),
+    ],
+)
+def test_what_would_fail_at_the_first_use_fails_at_the_start(environment: dict[str, str], says: str) -> None:
+    """A mail server without a sender said that all is ready, and failed at the first mail. Secrets are not shown."""
+    with pytest.raises(Misconfigured, match=says) as raised:
+        Settings.from_environment(environment)
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
     ("variable", "says"),
     [
         ("CLOUDSCHED_RETENTION_DAY", "did you mean CLOUDSCHED_RETENTION_DAYS?"),

@@ -19,14 +19,16 @@ from cloudsched.config.variables import (
     ADDRESS,
     ANSWER,
     CALENDAR_ID,
+    CHANNELS,
     DAYS,
+    MAIL_SENDER,
+    MAIL_SERVER,
     PATH,
     POSITIVE_SECONDS,
     SECONDS,
     SECRET_TEXT,
     SWITCH,
     TIME_OF_DAY,
-    WORDS,
     Kind,
     SettingsSection,
     choice_of,
@@ -86,6 +88,7 @@ _OF_COMMANDS = frozenset(
 """Variables that clients, commands and pipelines read: they are no settings of an app."""
 _OF_KUBERNETES = re.compile(r".*_(SERVICE_(HOST|PORT.*)|PORT(_[0-9]+_(TCP|UDP|SCTP).*)?)")
 """What every pod beside a service finds, here of one that is called ``cloudsched`` or ``cloudsched-api``."""
+_NO_SENDER = "set it to the address that mail is from, such as ada@example.com."
 _DEMO_PROJECT = "demo-cloudsched"
 StoreKind = Literal["firestore", "sqlite"]
 _NO_STORE = (
@@ -222,12 +225,14 @@ class Settings:
         "CLOUDSCHED_SMTP_URL",
         "the mail server that sends [results](../how-to/email.md): `smtps://user:password@host:465`, or "
         "`smtp://user:password@host:587` for STARTTLS",
+        MAIL_SERVER,
         default=None,
         is_secret=True,
     )
     mail_from: str = setting(
         "CLOUDSCHED_MAIL_FROM",
         "whom mail is from, such as `Ada <ada@example.com>`; required with `CLOUDSCHED_SMTP_URL`",
+        MAIL_SENDER,
         default="",
     )
     mail_idempotency_header: str | None = setting(
@@ -258,7 +263,7 @@ class Settings:
         "CLOUDSCHED_APPRISE_URLS",
         "your own channels for `OPERATOR`, as [Apprise](delivery.md) writes them, separated by spaces; needs "
         "`cloudsched[apprise]`",
-        WORDS,
+        CHANNELS,
         default=(),
         is_secret=True,
     )
@@ -377,6 +382,8 @@ class Settings:
             service_version=env.get("K_REVISION", ""),
         )
         _require_known(env, settings._to_variables())
+        if settings.smtp_url and not settings.mail_from:
+            raise Misconfigured(f"CLOUDSCHED_SMTP_URL is set, and CLOUDSCHED_MAIL_FROM is not: {_NO_SENDER}")
         return settings
 
     @property

@@ -221,12 +221,44 @@ def _parse_networks(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
+def _parse_address(text: str) -> str:
+    if re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", text) is None:
+        raise _refuse(text, "be an address such as https://tasks.example.com")
+    return text.rstrip("/")
+
+
+def _parse_mail_server(text: str) -> str:
+    """Return the URL of a mail server; nothing of it is shown, since it has a password."""
+    host = r"([^\s@:/?#\[\]]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?/?"
+    if re.fullmatch(rf"smtps?://([^\s@:/?#]+:[^\s@:/?#]*@)?{host}", text) is None:
+        form = "smtps://user:password@host:465, or smtp://user:password@host:587 for STARTTLS"
+        raise ValueError(f"must be {form}; write other characters of user and password as %40.")
+    return text
+
+
+def _parse_mail_sender(text: str) -> str:
+    address = r"[^<>@\s]+@[^<>@\s]+"
+    if re.fullmatch(rf"{address}|[^<>]*<{address}>", text) is None:
+        raise _refuse(text, "be an address such as ada@example.com, or Ada <ada@example.com>")
+    return text
+
+
+def _parse_channels(text: str) -> tuple[str, ...]:
+    channels = tuple(text.split())
+    if not all("://" in channel for channel in channels):
+        raise ValueError("must be Apprise's URLs, such as slack://…, separated by spaces.")  # not shown: they have keys
+    return channels
+
+
 def _format_seconds(value: timedelta) -> str:
     return f"{value.total_seconds():g}"
 
 
 TEXT: Kind[str] = Kind(str)
-ADDRESS: Kind[str] = Kind(lambda text: text.rstrip("/"))
+ADDRESS: Kind[str] = Kind(_parse_address)
+MAIL_SERVER: Kind[str] = Kind(_parse_mail_server)
+MAIL_SENDER: Kind[str] = Kind(_parse_mail_sender)
+CHANNELS: Kind[tuple[str, ...]] = Kind(_parse_channels, " ".join)
 PATH: Kind[Path] = Kind(Path)
 SECRET_TEXT: Kind[str] = Kind(_parse_secret)
 SWITCH: Kind[bool] = Kind(_parse_switch, lambda value: "on" if value else "")

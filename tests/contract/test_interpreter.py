@@ -55,6 +55,39 @@ def test_it_returns_what_the_script_returns(run: Run) -> None:
     assert run("return [NaN, undefined, 2 ** 60, 1e300, 1.0]") == [None, None, 2.0**60, 1e300, 1]
 
 
+@try_each(
+    "source, result",
+    [
+        ("export default async function (input) {\n  return input + 1;\n}", 2),
+        ("const one = 1;\n  export default (input, { task }) => [input + one, task.id];\n", [2, "t"]),
+        (
+            "export default async (input, { tools, sleep, log }) => [typeof tools.lookup, typeof sleep, typeof log]",
+            ["function"] * 3,
+        ),
+        ("export default { answer: 42 };", {"answer": 42}),
+        ("export default function main() { return helper(); }\nfunction helper() { return 3; }", 3),
+        ("return `\nexport   defaults are words`;", "\nexport   defaults are words"),
+    ],
+)
+def test_a_script_may_be_a_module_with_a_default_export(run: Run, source: str, result: Json) -> None:
+    """As people and language models write them: a function is called, anything else is the result."""
+    assert run(source, 1) == result
+
+
+def test_the_console_writes_to_the_log(interpreter: Interpreter) -> None:
+    """Whatever its level, several values on one line; a script may have a variable of that name."""
+    source = """
+        console.log("found", {a: 1}, [2], undefined, 3);
+        console.warn("careful"); console.error(new Error("x").message); console.info(); console.debug(null);
+        { const console = {log: (text) => log(`mine ${text}`)}; console.log("too"); }
+        return typeof console.table;
+    """
+    with interpreter.run(script_input(source)) as script:
+        reached = script.resume((), NOW)
+    assert reached.log == ('found {"a":1} [2] undefined 3', "careful", "x", "", "null", "mine too")
+    assert reached.result == "undefined"
+
+
 def test_a_script_waits_for_requests_and_resumes_with_their_responses(interpreter: Interpreter) -> None:
     """A round contains all pending requests in order; a failed one raises an error that the script can catch."""
     source = """
@@ -318,7 +351,7 @@ def test_the_global_object_offers_no_way_out(run: Run, reach: str) -> None:
         "os",
         "bjson",
         "print",
-        "console",
+       
         "scriptArgs",
         "require",
         "process",

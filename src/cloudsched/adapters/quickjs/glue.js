@@ -17,6 +17,7 @@
   const NativeRangeError = RangeError;
   const NativeDate = Date;
   const slice = String.prototype.slice;
+  const replace = String.prototype.replace;
   const join = Array.prototype.join;
   const sourceOf = Function.prototype.toString;
   const evaluate = eval;
@@ -98,6 +99,18 @@
     if (outputSize <= outputLimit) logged += (logged && ",") + line;
   }
 
+  function createConsole() {
+    const write = (...values) => {
+      let line = "";
+      for (let i = 0; i < values.length; i += 1) {
+        const text = typeof values[i] === "string" ? values[i] : stringify(values[i]);
+        line += (i ? " " : "") + cut(text === undefined ? typeof values[i] : text, LINE);
+      }
+      log(line);
+    };
+    return freeze({ __proto__: null, log: write, info: write, warn: write, error: write, debug: write });
+  }
+
   function random() {
     // Mulberry32 twice, for the 53 bits of a number. It is repeatable, and no source of secrets.
     const next = () => {
@@ -151,7 +164,16 @@
     return `[${stringify(name)},${stringify(message)},${stringify(stack)}]`;
   }
 
+  // A script may be written as a module whose default export is its function, or its result: then that is called.
   function compile(source) {
+    const written = apply(replace, source, [/^([ \t]*)export[ \t]+default[ \t]+/m, "$1const $default = "]);
+    if (written === source) return compileBody(source);
+    return compileBody(
+      `${written}\n;return typeof $default === "function" ? $default(input, { task, tools, sleep, log }) : $default;`,
+    );
+  }
+
+  function compileBody(source) {
     const text = `(async function script(input, task, tools, sleep, log) {"use strict";${source}\n})`;
     const main = evaluate(text);
     if (typeof main !== "function" || `(${apply(sourceOf, main, [])})` !== text) {
@@ -190,8 +212,10 @@
     randomState = request.seed | 0;
     now = request.now;
     replaceBuiltIns();
-    // A global, so that a script may declare a variable of this name.
-    defineProperty(globalThis, "scripts", { __proto__: null, value: createScripts(), writable: true, configurable: true });
+    // Globals, so that a script may declare variables of these names.
+    const share = { __proto__: null, writable: true, configurable: true };
+    defineProperty(globalThis, "scripts", { __proto__: null, ...share, value: createScripts() });
+    defineProperty(globalThis, "console", { __proto__: null, ...share, value: createConsole() });
     run(main, request);
   }
 

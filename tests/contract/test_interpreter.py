@@ -66,12 +66,19 @@ def test_it_returns_what_the_script_returns(run: Run) -> None:
         ),
         ("export default { answer: 42 };", {"answer": 42}),
         ("export default function main() { return helper(); }\nfunction helper() { return 3; }", 3),
-        ("return `\nexport   defaults are words`;", "\nexport   defaults are words"),
+        ("return `\nexport default words`;", "\nexport default words"),
     ],
 )
 def test_a_script_may_be_a_module_with_a_default_export(run: Run, source: str, result: Json) -> None:
     """As people and language models write them: a function is called, anything else is the result."""
     assert run(source, 1) == result
+
+
+def test_a_mistake_in_a_module_is_named_with_its_line(run: Run) -> None:
+    """And not the word that is no longer a mistake."""
+    with pytest.raises(ScriptFailed, match="line 3") as raised:
+        run("export default async function (input) {\n  const a = 1;\n  const a = 2;\n}")
+    assert "export" not in str(raised.value)
 
 
 def test_the_console_writes_to_the_log(interpreter: Interpreter) -> None:
@@ -351,7 +358,6 @@ def test_the_global_object_offers_no_way_out(run: Run, reach: str) -> None:
         "os",
         "bjson",
         "print",
-       
         "scriptArgs",
         "require",
         "process",

@@ -167,10 +167,14 @@
   // A script may be written as a module whose default export is its function, or its result: then that is called.
   function compile(source) {
     const written = apply(replace, source, [/^([ \t]*)export[ \t]+default[ \t]+/m, "$1const $default = "]);
-    if (written === source) return compileBody(source);
-    return compileBody(
-      `${written}\n;return typeof $default === "function" ? $default(input, { task, tools, sleep, log }) : $default;`,
-    );
+    try {
+      return compileBody(source);
+    } catch (error) {
+      if (written === source) throw error;
+      return compileBody(
+        `${written}\n;return typeof $default === "function" ? $default(input, { task, tools, sleep, log }) : $default;`,
+      );
+    }
   }
 
   function compileBody(source) {

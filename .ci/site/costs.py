@@ -1,4 +1,4 @@
-"""Write the table of dollars in docs/explanation/costs.md: what the code counts, times the default prices.
+"""Write the tables of dollars in docs/explanation/costs.md: what the code counts, times the default prices.
 
 Usage: python .ci/site/costs.py
 """
@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cloudsched.config.features import DEFAULT_PRICES
 from cloudsched.domain.documents.overview_responses import to_amounts
 from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.domain.transitions.cost_plan import DEFAULT_SECONDS, plan_costs, plan_sweep
 from cloudsched.domain.transitions.forecast import DELIVERY, HOP, LOCK, OCCURRENCE, QUICK_OCCURRENCE, WORKER
 
+if TYPE_CHECKING:
+    from cloudsched.domain.transitions.cost_plan import CostLine
+
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "costs.md"
-_PLACE = re.compile(r"(?<=<!-- costs -->\n).*?(?=<!-- /costs -->)", re.DOTALL)
+_MILLION = 1_000_000
+_SHOWN_WHOLE = 100
 _ROWS = {
     "creation of a task": UsageCounts(writes=1, dispatches=1),
     "successful occurrence": OCCURRENCE,
@@ -43,9 +49,65 @@ def render() -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_million() -> str:
+    """Return the table of a million occurrences, of plain handlers and of quick ones."""
+    plain, quick = (plan_costs(_MILLION, DEFAULT_PRICES, is_quick=is_quick) for is_quick in (False, True))
+    lines = ["| part | amount | USD | quick handlers: amount | USD |", "|---|---|---|---|---|"]
+    for one, other in zip(plain, quick, strict=True):
+        if one.is_compute and not any("before" in line for line in lines):
+            lines.append(_sum("**before compute and logs**", [e for e in plain if not e.is_compute], quick))
+        shown = " | ".join(f"{_show(each.amount)} | {each.dollars:.2f}" for each in (one, other))
+        lines.append(f"| {one.part} | {shown} |")
+    lines.append(_sum("**together**", plain, quick))
+    return "\n".join(lines) + "\n"
+
+
+def _sum(name: str, plain: list[CostLine], quick: list[CostLine]) -> str:
+    totals = (sum(each.dollars for each in some[: len(plain)]) for some in (plain, quick))
+    one, other = (f"**{total:.2f}**" for total in totals)
+    return f"| {name} | | {one} | | {other} |"
+
+
+def _show(amount: float) -> str:
+    return f"{amount:,.0f}" if amount >= _SHOWN_WHOLE else f"{amount:.2f}"
+
+
+def render_levers() -> str:
+    """Return what a million costs when instances are shared, and without logs."""
+    lines = ["| a million occurrences | plain handlers | quick handlers |", "|---|---|---|"]
+    for name, seconds, has_logs in (
+        ("each 100 ms alone on its instance, logs beyond the free 50 GiB", DEFAULT_SECONDS, True),
+        ("the same, logs within the free 50 GiB", DEFAULT_SECONDS, False),
+        ("ten share an instance, logs beyond the free 50 GiB", DEFAULT_SECONDS / 10, True),
+        ("ten share an instance, logs within the free 50 GiB", DEFAULT_SECONDS / 10, False),
+        ("no time at all, no logs: the floor", 0.0, False),
+    ):
+        totals = [
+            sum(
+                each.dollars
+                for each in plan_costs(_MILLION, DEFAULT_PRICES, is_quick=is_quick, seconds=seconds)
+                if has_logs or each.part != "GiB of logs"
+            )
+            for is_quick in (False, True)
+        ]
+        lines.append(f"| {name} | {totals[0]:.2f} | {totals[1]:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def render_sweep() -> str:
+    """Return what the sweep costs."""
+    return f"The sweep's 43,200 runs a month and its job: {plan_sweep(DEFAULT_PRICES).dollars:.2f} USD.\n"
+
+
+_TABLES = {"costs": render, "million": render_million, "levers": render_levers, "sweep": render_sweep}
+
+
 def put(text: str) -> str:
-    """Return the page with the table in its place."""
-    return _PLACE.sub(lambda _: render(), text)
+    """Return the page with the tables in their places."""
+    for name, make in _TABLES.items():
+        place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
+        text = place.sub(lambda _, make=make: make(), text)
+    return text
 
 
 if __name__ == "__main__":

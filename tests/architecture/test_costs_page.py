@@ -10,6 +10,7 @@ import pytest
 from benchmarks.index_entries import count_entries, make_subjects, measure_document
 
 from cloudsched.config.features import DEFAULT_PRICES
+from cloudsched.domain.transitions.cost_plan import LOGGED_GIB, RECORD_BYTES, STORED_GIB, VCPU_SECOND, plan_costs
 from cloudsched.domain.transitions.forecast import OCCURRENCE
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,8 @@ def test_the_dollars_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> N
     import costs  # type: ignore[import-not-found]  # noqa: PLC0415 - of the site's own folder
 
     assert costs.put(PAGE) == PAGE
-    assert costs.render() in PAGE
+    for table in (costs.render(), costs.render_million(), costs.render_levers(), costs.render_sweep()):
+        assert table in PAGE
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,4 +58,21 @@ def test_records_are_counted_as_they_are_stored() -> None:
     record = next(each for each in make_subjects(0) if each.name == "record")
     content = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
     assert (document, entries) == (measure_document(record), count_entries(content, record).size)
-    assert together == document + entries
+    assert together == document + entries == RECORD_BYTES
+
+
+@pytest.mark.parametrize(
+    ("name", "price"), [("vCPU-second", VCPU_SECOND), ("GiB in Firestore", STORED_GIB), ("GiB of logs", LOGGED_GIB)]
+)
+def test_the_plan_has_the_prices_of_the_page(name: str, price: float) -> None:
+    """Also those that no setting has."""
+    found = re.search(rf"^\| {name}[^|]* \| 1 \| ([\d.]+) \|$", PAGE, re.MULTILINE)
+    assert found
+    assert float(found[1]) == price
+
+
+def test_the_alert_on_spending_prices_a_run_as_the_page_does() -> None:
+    """What `ALERT_DOLLARS_A_DAY` takes for the price of a million runs is near the page's."""
+    table = json.loads((ROOT / "infra" / "resources.json").read_text("utf-8"))
+    whole = sum(each.dollars for each in plan_costs(1e6, DEFAULT_PRICES))
+    assert table["dollarsPerMillionRuns"] == pytest.approx(whole, rel=0.05)

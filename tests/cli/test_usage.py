@@ -6,6 +6,8 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -54,3 +56,56 @@ def test_cost_is_forecast_from_the_schedules(
     nothing = json.loads(run_command("cost", "--url", url, "--owner", "bob", "--json").out)
     assert (nothing["handlers"], nothing["total"]["dollars"]) == ([], 0)
     assert run_command("cost", "--url", url, "--from", "soon").code == 2
+
+
+@pytest.mark.parametrize(
+    ("rate", "runs"),
+    [("1M/month", 1e6), ("20k/day", 600_000), ("300/minute", 12_960_000), ("0.5/hour", 360), ("2/second", 5_184_000)],
+)
+def test_a_plan_is_priced_without_a_deployment(
+    run_command: Callable[..., CommandResult], rate: str, runs: float
+) -> None:
+    """It asks no API, and each run costs what the page says; the totals are those of the parts."""
+    found = json.loads(run_command("cost", "--url", "http://127.0.0.1:9", "--plan", rate, "--json").out)
+    assert found["occurrences"] == runs
+    parts = {each["part"]: each for each in found["parts"]}
+    assert parts["documents written"]["amount"] == 3 * runs
+    assert parts["documents written"]["dollars"] == pytest.approx(2.7 * runs / 1e6)
+    assert found["dollars"] == pytest.approx(sum(each["dollars"] for each in parts.values()))
+    assert found["dollarsBeforeCompute"] == pytest.approx(runs * 4.4837e-6, rel=1e-3)
+
+
+def test_a_plan_follows_its_options_and_the_prices_of_the_settings(
+    run_command: Callable[..., CommandResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Quick handlers write once less, time and retention count, and CLOUDSCHED_PRICES replaces the list's."""
+
+    def plan(*options: str) -> float:
+        found = json.loads(run_command("cost", "--plan", "1M/month", *options, "--json").out)
+        return float(found["dollarsOfRuns"])
+
+    usual = plan()
+    assert usual - plan("--quick") == pytest.approx(0.9)
+    assert usual - plan("--seconds", "0") == pytest.approx(2.525)
+    assert plan("--kept", "60") - usual == pytest.approx(0.1837, rel=1e-3)
+    monkeypatch.setenv("CLOUDSCHED_PRICES", "write=0")
+    assert usual - plan() == pytest.approx(2.7)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--plan", "many"],
+        ["--plan", "1M"],
+        ["--plan", "-1/day"],
+        ["--plan", "999999999B/second"],
+        ["--plan", "1/day", "--owner", "ada"],
+        ["--quick"],
+        ["--seconds", "1"],
+    ],
+)
+def test_a_plan_that_says_nothing_is_refused(run_command: Callable[..., CommandResult], options: list[str]) -> None:
+    """In words, and before anything is asked."""
+    done = run_command("cost", "--url", "http://127.0.0.1:9", *options)
+    assert done.code == 2
+    assert "Error: " in done.err

@@ -93,13 +93,13 @@ def test_the_limit_of_spending_is_a_number_of_runs(tmp_path: Path) -> None:
     """A change of the daily limit changes that policy alone; what is no number of dollars is refused."""
     cloud = new_cloud(tmp_path)
     apply(cloud)
-    cloud.configure(MONITORING="on", ALERT_DOLLARS_A_DAY="65")
+    cloud.configure(MONITORING="on", ALERT_DOLLARS_A_DAY="80")
     apply(cloud)
     assert cloud.changes == 1
     (spending,) = [each for each in find(cloud, "alertPolicies") if each["userLabels"]["key"] == "spending"]
     condition = spending["conditions"][0]["conditionThreshold"]
-    assert condition["thresholdValue"] == 34_722  # 65 dollars pay ten million runs, a 288th of them in five minutes
-    assert "65 dollars" in spending["displayName"]
+    assert condition["thresholdValue"] == 34_722  # 80 dollars pay ten million runs, a 288th of them in five minutes
+    assert "80 dollars" in spending["displayName"]
     cloud.configure(MONITORING="on", ALERT_DOLLARS_A_DAY="0")
     assert "ALERT_DOLLARS_A_DAY" in cloud.run("deploy.sh", "--step=monitoring").err
 

@@ -1,4 +1,4 @@
-"""``cloudsched cost``: forecasts what the tasks that there are will cost in a month."""
+"""``cloudsched cost``: forecasts what the tasks that there are, or those that you plan, will cost in a month."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ import click
 from cloudsched.cli.api_group import ApiCommand, client_options
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.usage import print_table
+from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.overview_responses import to_amounts
 from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.domain.transitions.cost_plan import (
+    DEFAULT_KEPT_DAYS,
+    DEFAULT_SECONDS,
+    parse_plan,
+    plan_costs,
+    plan_sweep,
+)
 from cloudsched.domain.transitions.forecast import forecast_task
+from cloudsched.errors import InvalidInput
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
 
     from cloudsched.client.client import Client
     from cloudsched.client.views import TaskView
+    from cloudsched.domain.transitions.cost_plan import CostLine
 
 _SWEEP: Final = UsageCounts(reads=1, writes=1)
 """What a sweep that finds nothing costs: it reads a task, and writes when it ran."""
@@ -34,6 +44,14 @@ _ASSUMED: Final = (
     "Prices are the deployment's (CLOUDSCHED_PRICES), without free tiers.",
     "The functions' time, storage and logs are not in it (docs/explanation/costs.md).",
 )
+
+
+_PLAN_ASSUMED: Final = (
+    "Locks, workers, deliveries, children, steps and retries are not in it.",
+    "Prices are those of CLOUDSCHED_PRICES, else us-central1's, without free tiers (docs/explanation/costs.md).",
+)
+_SHOWN_WHOLE: Final = 100
+"""From which amount on fractions are not shown."""
 
 
 @dataclass(slots=True)
@@ -53,9 +71,23 @@ class _Row:
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --from, if it has no offset.")
 @click.option("--owner", help="Count only this owner's tasks.")
 @click.option("--handler", help="Count only this handler's.")
+@click.option("--plan", metavar="RATE", help="Ask no deployment: price so many runs, such as 1M/month or 300/minute.")
+@click.option("--quick", is_flag=True, help="With --plan: the handlers are quick=True.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, 3600),
+    metavar="NUMBER",
+    help="With --plan: how long each run has an instance for itself. [default: 0.1]",
+)
+@click.option(
+    "--kept",
+    type=click.FloatRange(0, 3660),
+    metavar="DAYS",
+    help="With --plan: how long records are kept. [default: 30]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @client_options
-def cost(
+def cost(  # noqa: PLR0913 - each is an option of its own
     client: Client,
     *,
     days: int,
@@ -63,16 +95,30 @@ def cost(
     timezone: str | None,
     owner: str | None,
     handler: str | None,
+    plan: str | None,
+    quick: bool,
+    seconds: float | None,
+    kept: float | None,
     as_json: bool,
 ) -> None:
-    """Forecast what the tasks that there are will use and cost in the next days, by handler."""
+    """Forecast what the tasks that there are will use and cost in the next days, by handler.
+
+    With --plan it asks no deployment, and prices a month of so many runs of recurring tasks.
+    """
+    if plan is not None:
+        if since is not None or owner is not None or handler is not None:
+            raise click.UsageError("--plan is about no deployment: leave out --from, --owner and --handler.")
+        _print_plan(plan, is_quick=quick, seconds=seconds, kept=kept, as_json=as_json)
+        return
+    if quick or seconds is not None or kept is not None:
+        raise click.UsageError("--quick, --seconds and --kept are about a --plan.")
     given = None if since is None else parse_instant(since, timezone, "--from")
     known = client.usage(owner=owner, page_size=1)
     start = given or (known.summed_until if known.is_complete else datetime.now(UTC))
     end = start + timedelta(days=days)
     tasks = client.tasks(status="ACTIVE", owner=owner, handler=handler)
-    quick = {each.name for each in client.handlers() if each.is_quick}
-    rows = _forecast(tasks, start, end, quick)
+    quick_handlers = {each.name for each in client.handlers() if each.is_quick}
+    rows = _forecast(tasks, start, end, quick_handlers)
     if owner is None and handler is None:
         sweeps = _SWEEPS_A_DAY * days
         rows["(sweep)"] = _Row(counts=_multiply(_SWEEP, sweeps), requests=sweeps)
@@ -96,6 +142,50 @@ def cost(
         click.echo(
             "- Of tasks that run very often only the first occurrences are counted, and the others extrapolated."
         )
+
+
+def _print_plan(plan: str, *, is_quick: bool, seconds: float | None, kept: float | None, as_json: bool) -> None:
+    try:
+        occurrences = parse_plan(plan)
+    except InvalidInput as error:
+        raise click.BadParameter(f"{error.problem}. {error.hint}", param_hint="--plan") from error
+    prices = Settings.from_environment().prices.per_million
+    seconds, kept = DEFAULT_SECONDS if seconds is None else seconds, DEFAULT_KEPT_DAYS if kept is None else kept
+    lines = plan_costs(occurrences, prices, is_quick=is_quick, seconds=seconds, kept_days=kept)
+    sweep = plan_sweep(prices)
+    before, whole = sum(each.dollars for each in lines if not each.is_compute), sum(each.dollars for each in lines)
+    assumed = [
+        f"Each run succeeds at its first attempt and has an instance for itself for {seconds:g} s.",
+        f"Records are kept for {kept:g} days.",
+        *_PLAN_ASSUMED,
+    ]
+    if as_json:
+        parts = [{"part": each.part, "amount": each.amount, "dollars": each.dollars} for each in (*lines, sweep)]
+        totals = {"dollarsBeforeCompute": before, "dollarsOfRuns": whole, "dollars": whole + sweep.dollars}
+        click.echo(to_json_line({"occurrences": occurrences, "parts": parts, **totals, "assumed": assumed}))
+        return
+    click.echo(f"{occurrences:,.0f} runs a month:\n")
+    before_compute = [_to_plan_line(each) for each in lines if not each.is_compute]
+    compute = [_to_plan_line(each) for each in lines if each.is_compute]
+    print_table(
+        [
+            ("PART", "AMOUNT", "USD"),
+            *before_compute,
+            ("before compute and logs", "", f"{before:,.2f}"),
+            *compute,
+            _to_plan_line(sweep),
+            ("together", "", f"{whole + sweep.dollars:,.2f}"),
+        ],
+        texts=1,
+    )
+    click.echo()
+    for sentence in assumed:
+        click.echo(f"- {sentence}")
+
+
+def _to_plan_line(line: CostLine) -> tuple[str, str, str]:
+    amount = f"{line.amount:,.0f}" if line.amount >= _SHOWN_WHOLE else f"{line.amount:,.2f}"
+    return line.part, amount, f"{line.dollars:,.2f}"
 
 
 def _forecast(tasks: Iterable[TaskView], start: datetime, end: datetime, quick: Collection[str]) -> dict[str, _Row]:

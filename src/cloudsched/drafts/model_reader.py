@@ -209,7 +209,7 @@ def _is_date(fact: Fact) -> bool:
 
 def _find_facts(text: str, language: Language, *, exact: bool = False) -> set[Fact]:
     """Return what a text says; with `exact` only what it says itself, and not what its words may stand for."""
-    tokens = tokenise(text, ordinal_dot=language.ordinal_dot, splits=language.splits)
+    tokens = tokenise(text, language)
     facts: set[Fact] = set()
     for token, matches in zip(tokens, classify(tokens, language), strict=True):
         if token.kind == CLOCK:

@@ -120,7 +120,7 @@ def may_name_time(text: str) -> bool:
     return any(character.isdigit() for character in text) or any(
         _TIMES & matches.keys()
         for language in (ENGLISH, GERMAN)
-        for matches in classify(tokenise(text, ordinal_dot=language.ordinal_dot, splits=language.splits), language)
+        for matches in classify(tokenise(text, language), language)
     )
 
 

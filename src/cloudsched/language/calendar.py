@@ -11,7 +11,7 @@ from dateutil.easter import easter
 from dateutil.relativedelta import relativedelta
 
 from cloudsched.language.grammar_days import list_weekdays
-from cloudsched.language.nodes import DAY, Date, Days, Length, Months, Period, Pick, Point, Relative, Unit, Year
+from cloudsched.language.nodes import DAY, Date, Days, Length, Months, Period, Pick, Point, Relative, Unit, Within, Year
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ONE_DAY = timedelta(days=1)
 LAST_YEAR = 9998
+EASTER_DAYS = {1: 0, 2: -2, 3: 1, 4: -46, 5: -7, 6: -3, 7: -1, 8: 39, 9: 49, 10: 50, 11: 60, 12: -47}
+"""How many days from Easter Sunday the feasts of the lexicon are."""
 _NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _DELTA = {
     Unit.SECOND: "seconds",
@@ -137,8 +139,8 @@ def _is_from(year: int, month: int, day: int, base: date) -> bool:
 
 
 def _find_easter_day(kind: int, node: Date, base: date) -> date:
-    """Return Easter Sunday, Good Friday or Easter Monday."""
-    shift = {1: 0, 2: -2, 3: 1}[kind]
+    """Return Easter Sunday, or a day that is counted from it."""
+    shift = EASTER_DAYS[kind]
     years = [node.year] if node.year is not None else [base.year, base.year + 1]
     for year in years:
         if not 1583 <= year <= 4099:
@@ -177,6 +179,8 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
     if node.kind == "week" and node.weekday is not None:
         monday = today - timedelta(days=today.weekday())
         return monday + timedelta(days=7 * (node.ahead or 0) + node.weekday)
+    if node.kind == "business":
+        return _add_business_days(node, context)
     if node.kind == "weekdays" and node.weekday is not None:
         start = today if node.base is None else find_first_day(node.base, context, base)
         return find_next_weekday(node.weekday, start) + timedelta(weeks=min(node.count - 1, 10_000))
@@ -189,6 +193,25 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
     if node.kind in {"edge", "unit"}:
         return _find_edge(node, context, base)
     raise Refused("not-understood", node.span)
+
+
+def _add_business_days(node: Relative, context: Context) -> date:
+    if context.calendar is not None:
+        raise Refused("inexpressible", node.span, "give the date: which days are holidays is not known here")
+    context.choices.assume("Monday to Friday are business days, also holidays.")
+    day, left = context.today, min(node.count, 10_000)
+    while left:
+        day += ONE_DAY
+        left -= day.weekday() < 5
+    return day
+
+
+def find_within(node: Within, context: Context) -> tuple[date, date]:
+    """Return the first and the last day of the period within which all happens."""
+    first = _find_edge(Relative("unit", ahead=node.ahead, unit=node.unit, span=node.span), context, context.today)
+    if node.unit == Unit.WEEK:
+        return first, first + timedelta(days=6)
+    return first, first + relativedelta(months=1 if node.unit == Unit.MONTH else 3) - ONE_DAY
 
 
 def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from cloudsched.language.nodes import Clock, Span, Window
 
-PARTS = ("morning", "afternoon", "evening", "night")
-_PART_HOURS = (9, 15, 18, 21)
+PARTS = ("morning", "afternoon", "evening", "night", "midday")
+_PART_HOURS = (9, 15, 18, 21, 12)
 NOON = 12
 
 
@@ -44,6 +44,7 @@ class Context:
         clock24: At least one time in the phrase is clearly written on the 24-hour clock.
         follows: The phrase says that its times are those of wherever its owner is.
         is_placed: The phrase names a time zone.
+        is_yearly: What the phrase is about happens every year, such as a birthday.
     """
 
     now: datetime
@@ -54,6 +55,7 @@ class Context:
     clock24: bool = False
     follows: bool = False
     is_placed: bool = False
+    is_yearly: bool = False
 
     @property
     def local(self) -> datetime:
@@ -94,7 +96,15 @@ class Context:
 
     def resolve_time(self, clock: Clock, part: int | None = None) -> TimeOfDay:
         """Return one time of day; the part of the day decides about a bare hour, otherwise it is assumed or asked."""
+        time = self._resolve_exactly(clock, part)
+        if clock.about:
+            self.choices.assume(f"About {time} is {time}.")
+        return time
+
+    def _resolve_exactly(self, clock: Clock, part: int | None) -> TimeOfDay:
         hour = clock.hour
+        if clock.day_end:
+            return self._ask_day_end(clock)
         if clock.half is not None:
             if clock.exact and hour > NOON:
                 return self._make_time(clock, hour)
@@ -102,6 +112,8 @@ class Context:
         if clock.exact and (hour > NOON or clock.part is None):
             return self._make_time(clock, hour)
         part = clock.part if clock.part is not None else part
+        if part == 0 and hour == NOON and not clock.exact:
+            return self._ask_noon(clock)
         if part is not None:
             return self._make_time(clock, _resolve_hour(part, hour, clock.span))
         if hour > NOON or hour == 0 or self.clock24:
@@ -140,6 +152,19 @@ class Context:
             raise Refused("no-such-time", clock.span)
         return TimeOfDay(hour, clock.minute, clock.second)
 
+    def _ask_noon(self, clock: Clock) -> TimeOfDay:
+        """Ask which twelve o'clock "12 in the morning" is."""
+        times = (TimeOfDay(0, clock.minute, clock.second), TimeOfDay(NOON, clock.minute, clock.second))
+        chosen = self.choices.pick("bare-hour", clock.span, tuple(Option(f"at {time}", time) for time in times))
+        assert isinstance(chosen, TimeOfDay)  # noqa: S101 -- one of the two above
+        return chosen
+
+    def _ask_day_end(self, clock: Clock) -> TimeOfDay:
+        times = (TimeOfDay(17), TimeOfDay(23, 59, 59)) if clock.day_end == 1 else (TimeOfDay(17), TimeOfDay(18))
+        chosen = self.choices.pick("day-end", clock.span, tuple(Option(f"at {time}", time) for time in times))
+        assert isinstance(chosen, TimeOfDay)  # noqa: S101 -- one of the two above
+        return chosen
+
     def _ask_half(self, clock: Clock) -> TimeOfDay:
         morning = self._make_time(clock, clock.hour)
         afternoon = self._make_time(clock, clock.hour + NOON)
@@ -161,6 +186,8 @@ def _resolve_hour(part: int, hour: int, span: Span) -> int:
         return hour % NOON
     if part == 1:
         return hour % NOON + NOON
+    if part == 4:
+        return hour if hour >= 10 else hour + NOON
     if part == 2:
         if hour == NOON:
             raise Refused("too-vague", span, "write midnight and say on which day")

@@ -15,6 +15,7 @@ _ORDINALS = """
 
 ENGLISH = Language(
     code="en",
+    name="English",
     words={
         "number": dict(enumerate(_NUMBERS)),
         "tens": dict(zip(range(20, 60, 10), ["twenty", "thirty", "forty", "fifty"], strict=True))
@@ -29,10 +30,12 @@ ENGLISH = Language(
         "thousand": {1000: "thousand"},
         "fraction": {30: "half|half a|half an|1/2", 15: "quarter|quarter of a|quarter of an|a quarter of an"}
         | {45: "three-quarters of an|three quarters of an|three-quarters of a"},
+        "and-half": {30: "and a half|and half", 15: "and a quarter", 45: "and three quarters"},
+        "halves": {},
         "half": {30: "half", 15: "quarter|a quarter"},
         "article": {1: "the|a|an"},
         "a": {1: "a|an|one"},
-        "each": {1: "every|each|ev|every single"},
+        "each": {1: "every|each|ev|every single|all|on all"},
         "other": {2: "other|alternate|alternating"},
         "unit": {
             0: "second|seconds|sec|secs",
@@ -47,6 +50,19 @@ ENGLISH = Language(
         },
         "unit-short": {0: "s", 1: "m", 2: "h", 3: "d", 4: "w"},
         "day-word": {1: "day|days"},
+        "the": {1: "the|on the"},
+        "coming": {1: "this coming|the coming|coming|this upcoming|the upcoming|upcoming|this next"},
+        "parity": {1: "odd|uneven", 2: "even"},
+        "numbered": {1: "numbered"},
+        "that-one": {1: "one|ones|of them|of these|of those|one of them"},
+        "edge-noun": {
+            -5: "month end|monthend|eom|end of month",
+            5: "month start|start of month|beginning of month|month beginning",
+            -6: "quarter end|eoq|end of quarter",
+            6: "quarter start|start of quarter|beginning of quarter",
+            -7: "year end|eoy|end of year",
+            7: "year start|start of year|beginning of year",
+        },
         "adverb": {
             1: "minutely",
             2: "hourly",
@@ -64,6 +80,28 @@ ENGLISH = Language(
             7: "biyearly|bi-yearly|biannually|bi-annually|biannual",
             3: "bidaily|bi-daily",
             2: "bihourly|bi-hourly",
+        },
+        "tri": {4: "triweekly|tri-weekly", 5: "trimonthly|tri-monthly", 7: "triennially|triennial"},
+        "part-adverb": {3: "nightly"},
+        "always": {1: "always|regularly|on a regular basis|as a rule|without fail"},
+        "recurring": {1: "recurring|repeating|recurrent|regular"},
+        "forever": {1: "forever|for ever|indefinitely|until further notice|till further notice|with no end|for good"},
+        "yearly-event": {1: "birthday|bday|b-day|anniversary"},
+        "condition": {1: "if|when|whenever|while|unless|provided|depending|weather|assuming|because"},
+        "half-known": {
+            1: "sunrise|sunset|sunup|sundown|dawn|dusk|daybreak|nightfall|twilight|golden hour|high tide|low tide"
+            "|full moon|new moon|equinox|solstice|spring equinox|payday|pay day|paydays|bedtime|teatime|dinnertime"
+            "|suppertime|brunch time|my birthday|his birthday|her birthday|our anniversary|first thing|last thing"
+            "|start of business|opening time|closing time|rush hour|break time|in spring|in summer|in autumn"
+            "|in winter|in the spring|in the summer|in the autumn|in the winter|in the fall|during summer|during winter"
+            "|all summer|all winter|over the summer|this summer|next summer|this winter|next winter"
+            "|semester|semesters|trimester|term time"
+            "|in term time|decade|decades|century|centuries|every sprint|each sprint|seasonally|periodically"
+            "|intermittently|frequently|constantly|continuously|continually|repeatedly|infrequently|rarely|seldom"
+            "|usually|normally|sporadically|someday|some day|one day|in time|on time|whenever possible|in the future"
+            "|the other day|moonrise|moonset|midsummer|midwinter|during lent|during advent|hanukkah|eid|passover"
+            "|semiweekly|semi-weekly|semimonthly|semi-monthly|bicentennial|workweek|work week|working week|midweek"
+            "|mid-week|mid-month|midmonth|mid-year|midyear|evenly|randomly|at random|alternately"
         },
         "weekday": {
             0: "monday|mon",
@@ -118,15 +156,35 @@ ENGLISH = Language(
         },
         "relday": {
             -1: "yesterday",
-            0: "today",
-            1: "tomorrow|tmrw|tmr|tomorow|tommorow|tommorrow",
-            2: "day after tomorrow|the day after tomorrow|overmorrow",
+            0: "today|this day",
+            1: "tomorrow|tmrw|tmr|tmw|tomorow|tommorow|tommorrow|the next day|next day|the following day|morrow",
+            2: "day after tomorrow|the day after tomorrow|overmorrow"
+            "|the day after tmrw|day after tmrw|the day after tmr",
         },
         "now": {0: "now|right now|immediately|asap|as soon as possible"},
-        "tonight": {0: "tonight"},
-        "part": {0: "morning", 1: "afternoon", 2: "evening", 3: "night"},
-        "parts": {0: "mornings", 1: "afternoons", 2: "evenings", 3: "nights"},
-        "named-time": {720: "noon|midday|12 noon|12 midday", 0: "midnight|12 midnight"},
+        "tonight": {3: "tonight|later tonight"},
+        "part": {
+            0: "morning|forenoon",
+            1: "afternoon",
+            2: "evening",
+            3: "night|night time|nighttime|nite",
+            4: "lunchtime|lunch time",
+        },
+        "parts": {0: "mornings", 1: "afternoons", 2: "evenings", 3: "nights", 4: "lunchtimes"},
+        "named-time": {720: "noon|midday|12 noon|12 midday|noonish|high noon|noontime", 0: "midnight|12 midnight"},
+        "noon-mark": {1: "noon|midday|lunchtime|lunch time"},
+        "day-end": {
+            1: "end of day|the end of day|end of the day|the end of the day|eod|the eod",
+            2: "cob|close of business|the close of business|close of play|end of business|end of the business day"
+            "|end of the working day|end of the workday",
+        },
+        "about": {
+            1: "about|around|approximately|approx|roughly|circa|or about|at about|at around|at roughly|round about"
+        },
+        "ish": {1: "ish|or so|or thereabouts"},
+        "hour-mark": {1: "h"},
+        "hours-said": {1: "hours|hrs|hr|h"},
+        "part-of": {1: "on the|during the|of the"},
         "halfday": {0: "am|a m|in the am", 1: "pm|p m|in the pm"},
         "halfday-short": {0: "a", 1: "p"},
         "oclock": {1: "o'clock|oclock"},
@@ -143,16 +201,30 @@ ENGLISH = Language(
             1: "easter|easter sunday",
             2: "good friday",
             3: "easter monday",
+            4: "ash wednesday",
+            5: "palm sunday",
+            6: "maundy thursday|holy thursday",
+            7: "holy saturday|easter saturday|easter eve",
+            8: "ascension day|ascension",
+            9: "pentecost|whit sunday|whitsun|pentecost sunday",
+            10: "whit monday|pentecost monday",
+            11: "corpus christi",
+            12: "shrove tuesday|pancake day|fat tuesday",
+            229: "leap day|leap days",
         },
         "holiday": {
             1: "holiday|holidays|public holiday|public holidays|bank holiday|bank holidays",
-            2: "thanksgiving|ramadan|diwali",
+            2: "thanksgiving|thanksgiving day|ramadan|diwali|black friday|cyber monday|giving tuesday|super tuesday"
+            "|super bowl sunday|mother's day|mothers day|father's day|fathers day|memorial day|labor day|labour day"
+            "|independence day|veterans day|columbus day|presidents day|presidents' day|martin luther king day|mlk day"
+            "|juneteenth|st patrick's day|saint patrick's day|mardi gras|canada day|australia day|anzac day"
+            "|bastille day"
+            "|guy fawkes night|burns night|chinese new year|lunar new year|groundhog day|earth day|groundhog|tax day",
         },
         "vague": {
-            1: "sometime|some time|anytime|soon|later today|sometimes|often|regularly|occasionally|now and then"
+            1: "sometime|some time|anytime|any time|soon|later today|sometimes|often|occasionally|now and then"
             "|once in a while|from time to time|early|late|mid|asap-ish|a few|few|several|a couple of|a couple|couple"
-            "|approximately|roughly|ish|within|eventually|whenever|shortly"
-            "|around"
+            "|within|eventually|shortly|later on|at some point"
         },
         "at": {1: "at|on the stroke of"},
         "on": {1: "on"},
@@ -172,7 +244,7 @@ ENGLISH = Language(
         "start": {
             1: "starting|starting on|starting in|starting from|starts|starts on|start|beginning"
             "|beginning on|beginning in|as of|commencing|effective|from|since|beginning from|first on"
-            "|not before"
+            "|not before|not earlier than|as from|with effect from|kicking off|kicking off on|begins|begins on"
         },
         "onward": {1: "on|onward|onwards|forward"},
         "until": {
@@ -185,7 +257,6 @@ ENGLISH = Language(
         "twice": {1: "once", 2: "twice", 3: "thrice"},
         "next": {1: "next|coming|the next|the coming|following|the following|upcoming", 0: "this|the current|current"},
         "the-next": {1: "the next|next|the coming|up to the next|up to"},
-        "past-last": {1: "last"},
         "ago": {1: "ago"},
         "hence": {1: "from now|hence|later|from right now|from today|from this moment|out"},
         "edge": {1: "beginning|start|the beginning|the start", -1: "end|the end"},
@@ -193,11 +264,12 @@ ENGLISH = Language(
             1: "except|except for|except on|except in|except during|but not|but not on|but not in|excluding|other than"
             "|apart from|without|save for|not on|not in|not|never|never on|but never on|unless|not during"
             "|except if it is|excepting|minus|with the exception of|aside from|besides|barring|only not on"
-            "|outside|omitting"
+            "|outside|omitting|skipping|but|but for|bar|bar the|save|excl|excl.|exclusive of|leaving out|not including"
+            "|not counting|but never in|only not in|with no runs on|no|but no|but skip|but skipping|and skip|skip"
         },
         "only": {1: "only|just|exclusively"},
         "polite": {1: "please|pls|thanks|thank you|kindly|sharp|exactly|on the dot"},
-        "repeat": {1: "repeat|repeats|repeating|recurring|run|runs|running|occurring|happening|occurs|happens"},
+        "repeat": {1: "repeat|repeats|run|runs|running|occurring|happening|occurs|happens"},
         "if-day": {1: "if it is|if it's"},
         "leap-year": {1: "of every leap year|of each leap year|of leap years"},
         "added": {1: "extra on|extra runs on"},
@@ -217,9 +289,15 @@ ENGLISH = Language(
         "week-number": {1: "week|weeks|week number"},
         "day-number": {1: "day|days"},
         "minute-number": {1: "minute|minutes|at minute|at minutes|minute past the hour"},
+        "the-hour": {1: "the hour|of the hour|past the hour|after the hour|hour"},
         "hour-number": {1: "hour|hours"},
         "second-number": {1: "at second|at seconds"},
-        "half-hour": {1: "on the hour|at the top of the hour", 30: "on the half hour|at half past"},
+        "hour-point": {
+            0: "on the hour|at the top of the hour|top of the hour|on the full hour|at the full hour|on the o'clock",
+            30: "on the half hour|at the half hour|at the bottom of the hour|at half past|half past",
+            15: "at quarter past|at a quarter past|quarter past|a quarter past|on the quarter hour",
+            45: "at quarter to|at a quarter to|quarter to|a quarter to",
+        },
         "synchronised": {1: "synchronized|synchronised|on the clock|aligned"},
         "intro": {
             0: "remind me to|remind me|please|please schedule|schedule me|please remind me|please remind me to"
@@ -249,12 +327,16 @@ ENGLISH = Language(
         "by": {1: "by"},
         "than": {1: "of|than"},
         "completion": {1: "when done|after completion|after i finish|after i finish it|when finished|once done"},
-        "twice-daily": {1: "am and pm"},
         "with": {1: "with"},
-        "ones": {1: "once"},
         "time": {1: "time"},
         "it": {1: "it"},
         "done": {1: "done"},
     },
     month_first=None,
+    innocent=frozenset(
+        {
+            *("bald", "fest", "pendant", "sans", "tout", "midi", "mars", "avant", "mayo", "todo", "salvo", "pesos"),
+            *("menos", "once", "sobre", "media", "entre", "nova", "noon", "kello", "este", "denne", "sabah", "pazar"),
+        }
+    ),
 )

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from cloudsched.domain.calendars.calendar_rule import MAX_CALENDARS, CalendarRule
 from cloudsched.domain.calendars.days import WEEKENDS
 from cloudsched.language.calendar import find_first_day, find_nth_day, make_local_time
-from cloudsched.language.nodes import DAY, WORKDAY, Date, Days, Months, Point, Relative, Unit
+from cloudsched.language.nodes import ANY, DAY, WORKDAY, Date, Days, Months, Point, Relative, Unit
 from cloudsched.language.result import Refused
 from cloudsched.language.rules import ALL_MONTHS, Draft
 
@@ -203,7 +203,14 @@ def _remove_month_days(draft: Draft, out: list[int], point: Days) -> None:
     draft.month_days = left
 
 
+_MOST_WORKDAYS = 23
+"""No month has more days from Monday to Friday."""
+
+
 def _remove_nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) -> None:
+    if any(what in {ANY, WORKDAY} for _, what in out):
+        _remove_positions(draft, out, point)
+        return
     weekly = draft.freq == "WEEKLY" or (draft.freq == "DAILY" and not draft.weekdays)
     if not weekly or draft.interval > 1 or draft.positions or draft.month_days:
         raise Refused("inexpressible", point.span)
@@ -217,6 +224,24 @@ def _remove_nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) 
         result += [(sign * nth, day) for nth in _NTHS if sign * nth not in gone] if gone else [(0, day)]
     draft.freq = "MONTHLY"
     draft.weekdays = result
+
+
+def _remove_positions(draft: Draft, out: list[tuple[int, int]], point: Days) -> None:
+    """Remove "the last one of the month" from the weekdays of a rule, or the last business day."""
+    days = sorted({day for _, day in draft.weekdays})
+    is_weekly = draft.freq == "WEEKLY" and draft.interval == 1 and not draft.positions and not draft.month_days
+    if len(days) == 1 and all(what == ANY for _, what in out):
+        _remove_nth_weekdays(draft, [(nth, days[0]) for nth, _ in out], point)
+        return
+    if not is_weekly or len({nth > 0 for nth, _ in out}) > 1 or any(nth for nth, _ in draft.weekdays):
+        raise Refused("inexpressible", point.span)
+    if any(what == WORKDAY for _, what in out) and days != [0, 1, 2, 3, 4]:
+        raise Refused("inexpressible", point.span)
+    sign = 1 if out[0][0] > 0 else -1
+    gone = {abs(nth) for nth, _ in out}
+    draft.freq = "MONTHLY"
+    most = min(_MOST_WORKDAYS, 5 * len(days))
+    draft.positions = [sign * nth for nth in range(1, most + 1) if nth not in gone]
 
 
 def _resolve_date(point: Point, context: Context, base: date) -> date:

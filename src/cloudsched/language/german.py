@@ -16,8 +16,14 @@ def _inflect(*stems: str, endings: str = "|n|r|s|m") -> str:
     return "|".join(stem + ending for stem in stems for ending in endings.split("|"))
 
 
+def _inflect_adjective(*stems: str) -> str:
+    """Return every adjective with its endings."""
+    return _inflect(*stems, endings="|e|er|es|en|em")
+
+
 GERMAN = Language(
     code="de",
+    name="German",
     words={
         "number": {
             **dict(enumerate(_UNITS)),
@@ -39,7 +45,18 @@ GERMAN = Language(
         | {-4: _inflect("viertletzte"), -5: _inflect("fünftletzte")},
         "to-last": {1: _inflect("letzte")},
         "fraction": {30: "halben|halbe|einer halben|einer halbe", 15: "viertel|einer viertel", 45: "dreiviertel"},
-        "half": {-30: "halb", 15: "viertel"},
+        "and-half": {
+            30: "und eine halbe|und ein halbes|und eine halbe stunde|und eine halbe minute",
+            15: "und eine viertelstunde",
+        },
+        "halves": {
+            3: _inflect("anderthalb", "eineinhalb", endings="|e"),
+            5: "zweieinhalb",
+            7: "dreieinhalb",
+            9: "viereinhalb",
+            11: "fünfeinhalb",
+        },
+        "half": {-15: "dreiviertel", -30: "halb", 15: "viertel"},
         "article": {1: "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines"},
         "a": {1: "ein|eine|einen|einem|einer"},
         "each": {1: "jeden|jede|jedes|jeder|jedem|alle|allen"},
@@ -55,16 +72,47 @@ GERMAN = Language(
         },
         "unit-short": {0: "s", 1: "m", 2: "h", 3: "d"},
         "day-word": {1: "tag|tages|tage"},
+        "the": {1: "am|den|dem|der"},
+        "coming": {1: _inflect("kommende")},
+        "parity": {1: _inflect("ungerade"), 2: _inflect("gerade")},
+        "that-one": {1: "des monats|im monat"},
+        "edge-noun": {
+            -5: "monatsende|monatsletzter|monatsletzten|ultimo|monatsultimo|ende des monats",
+            5: "monatsanfang|monatserster|monatsersten|monatsbeginn",
+            -6: "quartalsende|quartalsultimo",
+            6: "quartalsanfang|quartalsbeginn|quartalsersten",
+            -7: "jahresende|jahresultimo",
+            7: "jahresanfang|jahresbeginn",
+        },
         "adverb": {
-            1: "minütlich",
-            2: "stündlich",
-            3: "täglich",
-            4: "wöchentlich",
-            5: "monatlich",
-            6: "vierteljährlich|quartalsweise",
-            7: "jährlich",
-            8: "vierzehntägig|zweiwöchentlich",
-            9: "halbjährlich",
+            1: _inflect_adjective("minütlich"),
+            2: _inflect_adjective("stündlich"),
+            3: _inflect_adjective("täglich", "alltäglich", "tagtäglich"),
+            4: _inflect_adjective("wöchentlich", "allwöchentlich"),
+            5: _inflect_adjective("monatlich", "allmonatlich"),
+            6: _inflect_adjective("vierteljährlich", "quartalsweise", "quartalsmäßig"),
+            7: _inflect_adjective("jährlich", "alljährlich"),
+            8: _inflect_adjective("vierzehntägig", "vierzehntäglich", "zweiwöchentlich", "zweiwöchig", "14-tägig"),
+            9: _inflect_adjective("halbjährlich"),
+        },
+        "part-adverb": {
+            0: _inflect_adjective("allmorgendlich"),
+            2: _inflect_adjective("allabendlich"),
+            3: _inflect_adjective("allnächtlich", "nächtlich"),
+        },
+        "always": {1: "immer|jeweils|stets|regelmäßig|jedes mal"},
+        "recurring": {1: _inflect_adjective("wiederkehrend", "regelmäßig", "wiederholend")},
+        "forever": {1: "für immer|unbefristet|bis auf weiteres|auf unbestimmte zeit|dauerhaft"},
+        "yearly-event": {1: "geburtstag|jahrestag|hochzeitstag|namenstag"},
+        "condition": {1: "wenn|falls|sobald|solange|sofern|weil|obwohl"},
+        "half-known": {
+            1: "sonnenaufgang|sonnenuntergang|morgendämmerung|abenddämmerung|dämmerung|vollmond|neumond|zahltag"
+            "|nach feierabend|vor feierabend|ladenschluss"
+            "|mein geburtstag|meinem geburtstag|im frühling|im frühjahr|im sommer|im herbst"
+            "|im winter|semester|trimester|jahrzehnt|jahrhundert|schuljahr|ferien|schulferien"
+            "|im advent|in der fastenzeit|ramadan|periodisch|häufig|ständig"
+            "|dauernd|fortlaufend|wiederholt|selten|meistens"
+            "|normalerweise|gewöhnlich|irgendwann|eines tages|wochenmitte|monatsmitte|jahresmitte|zur teezeit"
         },
         "weekday": {
             0: "montag|mo",
@@ -108,12 +156,28 @@ GERMAN = Language(
         },
         "relday": {-1: "gestern", 0: "heute", 1: "morgen", 2: "übermorgen"},
         "now": {0: "jetzt|sofort"},
-        "tonight": {0: "heute abend|heute nacht"},
-        "part": {0: "vormittag|morgen|früh", 1: "nachmittag", 2: "abend", 3: "nacht"},
-        "parts": {0: "vormittags|morgens", 1: "nachmittags", 2: "abends", 3: "nachts"},
-        "named-time": {720: "mittag|mittags", 0: "mitternacht"},
+        "tonight": {
+            0: "heute morgen|heute früh|heute vormittag",
+            1: "heute nachmittag",
+            2: "heute abend",
+            3: "heute nacht",
+            4: "heute mittag",
+        },
+        "part": {0: "vormittag|morgen|früh", 1: "nachmittag", 2: "abend", 3: "nacht", 4: "mittag"},
+        "parts": {0: "vormittags|morgens|frühmorgens", 1: "nachmittags", 2: "abends", 3: "nachts", 4: "mittags"},
+        "named-time": {720: "mittag|zwölf uhr mittags", 0: "mitternacht|mitternachts"},
+        "noon-mark": {1: "mittag|mittags|zu mittag|am mittag"},
+        "day-end": {
+            1: "ende des tages|das ende des tages|tagesende",
+            2: "büroschluss|dienstschluss|geschäftsschluss|ende des arbeitstages|ende des arbeitstags|feierabend",
+        },
+        "about": {1: "gegen|etwa|ungefähr|circa|ca|so gegen|um etwa|um circa|um ca|um ungefähr|so um"},
+        "ish": {1: "rum|herum"},
+        "hour-mark": {1: "h"},
+        "hours-said": {1: "uhr"},
         "halfday": {0: "morgens|vormittags|früh", 1: "nachmittags|abends"},
         "oclock": {1: "uhr"},
+        "hour-point": {0: "zur vollen stunde|zu jeder vollen stunde|um voll", 30: "zur halben stunde|um halb"},
         "past": {1: "nach", -1: "vor"},
         "clock-minute": {1: "minuten|minute|min"},
         "feast": {
@@ -124,11 +188,28 @@ GERMAN = Language(
             1: "ostern|ostersonntag",
             2: "karfreitag",
             3: "ostermontag",
+            4: "aschermittwoch",
+            5: "palmsonntag",
+            6: "gründonnerstag",
+            7: "karsamstag|ostersamstag",
+            8: "christi himmelfahrt|himmelfahrt|vatertag",
+            9: "pfingsten|pfingstsonntag",
+            10: "pfingstmontag",
+            11: "fronleichnam",
+            12: "faschingsdienstag|fastnachtsdienstag|veilchendienstag",
+            229: "schalttag",
+            106: "dreikönig|heilige drei könige",
+            501: "tag der arbeit|maifeiertag",
+            1003: "tag der deutschen einheit",
+            1031: "reformationstag",
+            1101: "allerheiligen",
+            1206: "nikolaus|nikolaustag",
+            1226: "zweiter weihnachtstag|zweiten weihnachtstag",
         },
         "holiday": {1: "feiertag|feiertage|feiertagen|feiertags"},
-        "vague": {1: "irgendwann|bald|manchmal|oft|gelegentlich|demnächst|später|ungefähr|etwa|gegen|ein paar|einige"},
-        "at": {1: "um"},
-        "on": {1: "am|an|an den|an dem"},
+        "vague": {1: "bald|manchmal|oft|gelegentlich|demnächst|später|ein paar|einige"},
+        "at": {1: "um|zu"},
+        "on": {1: "am|an|an den|an dem|zum|den"},
         "on-day": {1: "am|an"},
         "in": {1: "in|im"},
         "of": {1: "des|der|vom|im|in|von"},
@@ -167,6 +248,7 @@ GERMAN = Language(
         "added": {1: "zusätzlich am|und zusätzlich am"},
         "synchronised": {1: "nach der uhr"},
         "minute-number": {1: "zur minute|in minute|zu minute"},
+        "the-hour": {1: "der stunde|der vollen stunde"},
         "hour-number": {1: "stunde"},
         "second-number": {1: "zur sekunde"},
         "following": {
@@ -174,7 +256,7 @@ GERMAN = Language(
             "|wo immer ich gerade bin|wo auch immer ich bin|wo auch immer ich gerade bin|egal wo sein besitzer ist"
         },
         "week-start": {1: "wochen beginnen am|woche beginnt am"},
-        "week-number": {1: "woche|kalenderwoche|kw"},
+        "week-number": {1: "woche|wochen|kalenderwoche|kalenderwochen|kw"},
         "intro": {0: "erinnere mich daran|erinnere mich|erinner mich|bitte erinnere mich"},
         "outro": {1: "daran|erinnere mich daran|erinnere mich"},
         "zone-time": {1: "zeit|ortszeit"},
@@ -188,6 +270,7 @@ GERMAN = Language(
     },
     month_first=False,
     ordinal_dot=True,
+    innocent=frozenset({"note", "pendant", "mars", "midi", "media", "uhr", "rush", "tide", "lent", "sprint"}),
     clock24=True,
     glued_numbers={
         f"{unit}und{word}": ten + number

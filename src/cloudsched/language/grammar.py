@@ -1,6 +1,7 @@
 """Parse a whole phrase: a title, and a sequence of clauses.
 
-    phrase  = [intro] [title] clause {[","|"and"] clause} [outro title]
+    phrase  = [intro] [lead] [title] clause {[","|"and"] clause} [[outro] title]
+    lead    = "nightly" | "weekly" | "recurring" …, before what it is about: "nightly backup at 2:30"
     clause  = repeat | days | times | window | part | limit | start | end | except | zone | relative day
 
 The clause at a position depends only on the tokens from there on, so it is parsed once and cached. The work grows
@@ -15,16 +16,39 @@ from typing import TYPE_CHECKING
 from cloudsched.language import grammar_clauses as clauses
 from cloudsched.language import grammar_clocks as clocks
 from cloudsched.language import grammar_points as points
-from cloudsched.language.grammar_days import parse_days, parse_months, parse_period, parse_week_start
+from cloudsched.language.grammar_days import (
+    parse_days,
+    parse_days_of_weeks,
+    parse_months,
+    parse_period,
+    parse_week_start,
+)
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_ordinal
+from cloudsched.language.grammar_shifts import parse_shifted
 from cloudsched.language.lexicon import QUOTE, WORD, Cursor, Language, Matches, Token, classify, may_be_title
-from cloudsched.language.nodes import DAY, Clause, Days, Mark, Months, NamedCalendars, Phrase, Pick, Span, Unit
-from cloudsched.language.result import Refused
+from cloudsched.language.nodes import (
+    DAY,
+    Clause,
+    Days,
+    Mark,
+    Months,
+    NamedCalendars,
+    Phrase,
+    Pick,
+    Repeat,
+    Span,
+    Times,
+    Unit,
+)
+from cloudsched.language.result import HINTS, Refused
+from cloudsched.language.watchwords import find_languages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+_FEWEST_WORDS = 2
+"""A title behind a schedule has so many words at least, if nothing shows that it is one."""
 _SURE_DAYS = 28
 """Every month has these."""
 
@@ -128,6 +152,7 @@ def _parse_moved_days(c: Cursor) -> Days | None:
 
 _Read = tuple[tuple[Clause, ...], int]
 _COUNTED = frozenset({"at", "on", "from", "to", "until", "before", "after", "in", "past", "for"})
+_NO_TITLE_BEGINS = frozenset({"condition", "after", "before", "at", "by", "until", "from", "between"})
 _NO_TITLE_ENDS = frozenset({"comma", "dash", "colon", "for", "stop"})
 
 
@@ -144,7 +169,7 @@ def _parse_days(c: Cursor) -> Days | None:
     c.take("only")
     on = c.take("on", "for") is not None
     c.take("only")
-    result = parse_days(c)
+    result = parse_days(c) or c.attempt(parse_days_of_weeks)
     if result is None or not on:
         return result
     return replace(result, on=on, span=c.span(start))
@@ -164,25 +189,33 @@ _RULES: tuple[Callable[[Cursor], list[Clause] | None], ...] = (
     clauses.parse_except,
     clauses.parse_added,
     _as_list_rule(parse_moved_days),
+    parse_shifted,
     clauses.parse_each,
     clauses.parse_adverb,
     _as_list_rule(points.parse_relative),
     _as_list_rule(clocks.parse_window),
     clauses.parse_start,
     clauses.parse_end,
+    clocks.parse_hour_point,
     _as_list_rule(clocks.parse_times),
     _as_list_rule(points.parse_edge),
     _as_list_rule(clocks.parse_part),
     _as_list_rule(_parse_days),
+    _as_list_rule(points.parse_edge_noun),
     _as_list_rule(points.parse_repeated_edge),
     _as_list_rule(clocks.parse_grid),
     _as_list_rule(points.parse_year_limit),
+    _as_list_rule(points.parse_within),
     _as_list_rule(_parse_months),
     _as_list_rule(parse_week_start),
     _as_list_rule(clauses.parse_only_if),
     clauses.parse_place,
     clauses.parse_mark,
 )
+
+
+_RULES_FOR_NAMES = (clauses.parse_place,)
+"""The rules that may begin with a word outside the lexicon: a city names a time zone."""
 
 
 class Parser:
@@ -193,10 +226,13 @@ class Parser:
         matches: The word classes that begin at each token.
         furthest: The furthest token that any attempt reached: the first word that was not understood.
         refused: The first refusal that a rule raised.
+        blocked: Why a word cannot be part of a title, if one had to be.
     """
 
-    def __init__(self, tokens: Sequence[Token], language: Language) -> None:
+    def __init__(self, tokens: Sequence[Token], language: Language, *, allow_title: bool = True) -> None:
         self.tokens = tokens
+        self.blocked: Refused | None = None
+        self._allow_title = allow_title
         self.matches: list[Matches] = classify(tokens, language)
         self.furthest = 0
         self.refused: Refused | None = None
@@ -206,23 +242,44 @@ class Parser:
     def parse(self) -> Phrase | None:
         """Return the phrase; None if a word belongs neither to the schedule nor to a title."""
         begin = self._skip_intro()
-        for start in dict.fromkeys((0, begin, *range(begin, len(self.tokens)))):
+        return self._parse_from(begin, begin, ()) or self._parse_led(begin)
+
+    def _parse_led(self, begin: int) -> Phrase | None:
+        """Parse ``weekly team meeting on Tuesdays``: how often, what, and then the rest of when."""
+        c = self.cursor
+        c.at = begin
+        c.take("article")
+        lead = c.attempt(clauses.parse_lead)
+        if lead is None or not self._allow_title:
+            return None
+        after = c.at
+        if after >= len(self.tokens) or not self._is_unknown(after):
+            return None
+        return self._parse_from(begin, after, lead)
+
+    def _parse_from(self, begin: int, after: int, lead: Sequence[Clause]) -> Phrase | None:
+        """Parse a title from `after` on, and the clauses behind it. The title of a led phrase begins with its lead."""
+        for start in dict.fromkeys((0, begin) if not lead else ()) | dict.fromkeys(range(after, len(self.tokens) + 1)):
             title = None
-            if start > begin:
-                if not self._may_extend_title(start):
+            if start > after:
+                if not self._may_extend_title(start, after):
                     return None
-                if not self._is_title(begin, start):
+                if not self._is_title(after, start):
                     continue
                 title = self._find_title_span(begin, start)
+            elif lead:
+                continue
+            if start == len(self.tokens):
+                return Phrase(title, tuple(lead), start) if lead else None
             result = self._parse_clauses(start)
             if result is None:
                 continue
             read, end = result
             if end == len(self.tokens):
-                return Phrase(title, read, start)
-            after = self._parse_outro(end) if title is None else None
-            if after is not None:
-                return Phrase(after, read, start)
+                return Phrase(title, (*lead, *read), start)
+            outro = self._parse_outro(end, read) if title is None else None
+            if outro is not None:
+                return Phrase(outro, read, start)
         return None
 
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
@@ -298,8 +355,10 @@ class Parser:
         return self._memo[at]
 
     def _try_rules(self, at: int) -> tuple[list[Clause], int] | None:
+        if at >= len(self.matches):
+            return None
         c = self.cursor
-        for rule in _RULES:
+        for rule in _RULES if self.matches[at] else _RULES_FOR_NAMES:
             c.at = at
             try:
                 result = rule(c)
@@ -310,15 +369,36 @@ class Parser:
                 return result, c.at
         return None
 
-    def _may_extend_title(self, start: int) -> bool:
-        """Return whether the word before a token may belong to a title."""
+    def _may_extend_title(self, start: int, begin: int) -> bool:
+        """Return whether the word before a token may belong to a title that begins at another."""
         before = start - 1
+        if not self._allow_title:
+            return False
         if self.tokens[before].kind == QUOTE:
             return True
+        if before == begin and self._begins_no_title(before):
+            self._block(before, HINTS["half-known"])
+            return False
+        if self._is_unknown(before) and find_languages(self.tokens[before].text, self.cursor.language):
+            self._block(before, HINTS["not-understood"])
+            return False
         following = self.matches[start] if start < len(self.matches) else None
         if "number" in self.matches[before] and before and not _COUNTED.isdisjoint(self.matches[before - 1]):
             return False  # "at 10" belongs to no title
-        return may_be_title(self.matches[before], following)
+        if may_be_title(self.matches[before], following):
+            return True
+        if "half-known" in self.matches[before]:
+            self.cursor.at = self.matches[before]["half-known"].end
+            self.blocked = Refused("half-known", self.cursor.span(before))
+        return False
+
+    def _begins_no_title(self, at: int) -> bool:
+        """Return whether a word says when, or on what condition, so that what follows is no title: "after work"."""
+        is_compound = at + 1 < len(self.tokens) and self.tokens[at + 1].text == "-"
+        return not is_compound and not _NO_TITLE_BEGINS.isdisjoint(self.matches[at])
+
+    def _block(self, at: int, hint: str) -> None:
+        self.blocked = Refused("not-understood", (self.tokens[at].start, self.tokens[at].end), hint)
 
     def _is_title(self, begin: int, end: int) -> bool:
         end = self._trim_title(begin, end)
@@ -332,7 +412,8 @@ class Parser:
 
     def _is_unknown(self, at: int) -> bool:
         token = self.tokens[at]
-        return token.kind == QUOTE or (token.kind == WORD and not self.matches[at] and len(token.text) > 1)
+        is_plain = not self.matches[at].keys() - {"yearly-event"}
+        return token.kind == QUOTE or (token.kind == WORD and is_plain and len(token.text) > 1)
 
     def _trim_title(self, begin: int, end: int) -> int:
         while end > begin and any(kind in _NO_TITLE_ENDS for kind in self.matches[end - 1]):
@@ -343,18 +424,28 @@ class Parser:
         end = self._trim_title(begin, end)
         return self.tokens[begin].start, self.tokens[end - 1].end
 
-    def _parse_outro(self, at: int) -> Span | None:
-        """Return the title that follows the schedule: after a colon or dash, in quotes, or as "remind me to …"."""
+    def _parse_outro(self, at: int, read: Sequence[Clause]) -> Span | None:
+        """Return the title behind the schedule: after a colon, in quotes, as "remind me to …", or two words and more.
+
+        Without such a sign, what stands before has to say at what time; and a single unknown word is rather
+        something that was meant to say when.
+        """
         c = self.cursor
         c.at = at
-        shown = c.take("colon", "dash") is not None
+        is_dash = not c.ended and "dash" in self.matches[at] and not self.tokens[at].glued
+        shown = c.take("colon", *(("dash",) if is_dash else ())) is not None
         shown = c.take("outro") is not None or shown
-        if c.ended or not (shown or self.tokens[c.at].kind == QUOTE):
+        if c.ended or not self._allow_title:
             return None
+        shown = shown or self.tokens[c.at].kind == QUOTE
         begin, end = c.at, len(self.tokens)
-        for place in range(begin, end):
-            following = self.matches[place + 1] if place + 1 < end else None
-            if self.tokens[place].kind != QUOTE and not may_be_title(self.matches[place], following):
+        is_timed = any(
+            isinstance(each, Times) or (isinstance(each, Repeat) and each.unit <= Unit.HOUR) for each in read
+        )
+        if not shown and not (is_timed and end - begin >= _FEWEST_WORDS and self._is_unknown(begin)):
+            return None
+        for place in range(begin + 1, end + 1):
+            if not self._may_extend_title(place, begin):
                 return None
         return self._find_title_span(begin, end) if self._is_title(begin, end) else None
 

@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_clocks import parse_clock
-from cloudsched.language.grammar_days import SETS, parse_days, parse_months
+from cloudsched.language.grammar_days import SETS, parse_days, parse_months, parse_period
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_length, parse_number, parse_ordinal
-from cloudsched.language.grammar_points import parse_point
+from cloudsched.language.grammar_points import parse_edge_noun, parse_point
 from cloudsched.language.nodes import (
+    ANY,
+    DAY,
     FOLLOWING,
+    REPEATS,
     Added,
     Clause,
     Date,
@@ -22,6 +25,7 @@ from cloudsched.language.nodes import (
     Months,
     OnlyIf,
     Part,
+    Period,
     Pick,
     Place,
     Point,
@@ -30,7 +34,7 @@ from cloudsched.language.nodes import (
     Start,
     Unit,
 )
-from cloudsched.language.places import find_place
+from cloudsched.language.places import REGIONS, find_place
 from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
@@ -49,7 +53,9 @@ def parse_each(c: Cursor) -> list[Clause] | None:
     if c.token is not None and c.token.text == "!":
         raise Refused("completion", c.span(start))
     return (
-        c.attempt(lambda c: _parse_interval(c, start))
+        c.attempt(lambda c: _parse_each_edge(c, start))
+        or c.attempt(lambda c: _parse_each_parity(c, start))
+        or c.attempt(lambda c: _parse_interval(c, start))
         or c.attempt(lambda c: _parse_each_month(c, start))
         or c.attempt(lambda c: _parse_each_part(c, start))
         or c.attempt(lambda c: _parse_each_days(c, start))
@@ -61,7 +67,46 @@ def _parse_each_days(c: Cursor, start: int) -> list[Clause] | None:
         c.take("holiday")
         raise Refused("holidays", c.span(start))
     result = parse_days(c, each=True)
-    return None if result is None else [result]
+    return None if result is None else _split_weekday_dates(result)
+
+
+def _parse_each_edge(c: Cursor, start: int) -> list[Clause] | None:
+    edge = parse_edge_noun(c)
+    return None if edge is None else [replace(edge, marked=True, span=c.span(start))]
+
+
+def _parse_each_parity(c: Cursor, start: int) -> list[Clause] | None:
+    """Parse ``every odd week on Monday``, ``every even day``."""
+    parity = c.take("parity")
+    if parity is None:
+        return None
+    c.take("dash")
+    c.take("numbered")
+    unit = c.take("unit")
+    if unit is not None and unit.value == Unit.DAY:
+        raise Refused(
+            "inexpressible", c.span(start), "list the days, for example: on the 1st, 3rd and 5th of the month"
+        )
+    if unit is None or unit.value != Unit.WEEK:
+        return None
+    c.take("comma")
+    c.take("on")
+    days = parse_days(c)
+    if days is None or days.dates or days.weeks or any(pick.nth for pick in days.picks):
+        raise Refused("incomplete", c.span(start), "say on which day of the week")
+    return [replace(days, weeks=tuple(range(parity.value, 54, 2)), marked=True, on=True, span=c.span(start))]
+
+
+def _split_weekday_dates(days: Days) -> list[Clause]:
+    """Return the days, with "Friday the 13th" as the 13th if it is a Friday."""
+    dates = days.dates
+    if not dates or any(date.month is not None or date.weekday is None or date.day is None for date in dates):
+        return [days]
+    weekdays = tuple(dict.fromkeys(date.weekday for date in dates if date.weekday is not None))
+    picks = tuple(Pick(date.day, DAY) for date in dates if date.day is not None)
+    if len(weekdays) > 1:
+        raise Refused("inexpressible", days.span)
+    return [replace(days, picks=picks, dates=(), marked=True, on=True), OnlyIf(weekdays, days.span)]
 
 
 def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
@@ -97,6 +142,9 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
             return [Repeat(fraction.value, Unit.MINUTE, span=c.span(start))]
     c.at = before
     if count is None:
+        broken = c.attempt(_parse_broken_interval)
+        if broken is not None:
+            return [replace(broken, span=c.span(start))]
         count = parse_number(c)
         if count is None:
             c.at = before
@@ -128,6 +176,28 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
     return [Repeat(interval, Unit(unit.value), loose="", span=c.span(start))]
 
 
+def _parse_broken_interval(c: Cursor) -> Repeat | None:
+    """Parse an interval that is no whole number: ``hour and a half``, ``two and a half hours``, ``1h30``."""
+    a_unit = c.take("unit") if c.sees("unit") and c.sees("and-half", ahead=1) else None
+    if a_unit is not None:
+        half = c.take("and-half")
+        if half is None or a_unit.value not in (Unit.MINUTE, Unit.HOUR):
+            return None
+        return Repeat(60 + half.value, Unit(a_unit.value - 1))
+    length = parse_length(c)
+    if length is None or all(unit > Unit.HOUR for unit, _ in length.amounts) or len(length.amounts) == 0:
+        return None
+    if any(unit > Unit.HOUR for unit, _ in length.amounts):
+        raise Refused("inexpressible", length.span)
+    is_plain = len(length.amounts) == 1
+    seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in length.amounts)
+    if not seconds:
+        return None
+    if is_plain:
+        return Repeat(length.amounts[0][1], length.amounts[0][0])
+    return Repeat(seconds // 60, Unit.MINUTE) if seconds % 60 == 0 else Repeat(seconds, Unit.SECOND)
+
+
 def _parse_day_interval(c: Cursor, start: int, interval: int, *, nth: bool) -> list[Clause] | None:
     """Parse ``every other Tuesday``, ``every 3 Fridays``, ``every 4 weekends``; an ordinal here belongs to the days."""
     if nth:
@@ -154,9 +224,10 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
         half_year = result.value == Unit.HALF_YEAR
         named = Unit.MONTH if half_year else Unit(result.value)
         return [Repeat(6 if half_year else 1, named, adverb=True, span=c.span(start))]
-    bi = c.take("bi")
-    if bi is not None:
-        return [Repeat(2, Unit(bi.value), loose="bi", adverb=True, span=c.span(start))]
+    for kind, interval in (("bi", 2), ("tri", 3)):
+        found = c.take(kind)
+        if found is not None:
+            return [Repeat(interval, Unit(found.value), loose="bi", adverb=True, span=c.span(start))]
     rate = c.take("twice")
     count = rate.value if rate is not None else parse_number(c)
     if count is None or (rate is None and c.take("times") is None):
@@ -171,6 +242,17 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
     if unit is None:
         return None
     return [Repeat(every, Unit(unit.value), rate=count, adverb=True, span=c.span(start))]
+
+
+def parse_lead(c: Cursor) -> list[Clause] | None:
+    """Parse how often at the head of a phrase, before what it is about: ``nightly``, ``weekly``, ``recurring``."""
+    start = c.at
+    if c.take("recurring") is not None:
+        return [Mark(REPEATS, c.span(start))]
+    part = c.take("part-adverb")
+    if part is not None:
+        return [Part(part.value, each=True, span=c.span(start))]
+    return parse_adverb(c) if c.sees("adverb", "bi", "tri") else None
 
 
 def parse_start(c: Cursor) -> list[Clause] | None:
@@ -326,6 +408,14 @@ def _take_holidays(c: Cursor, start: int) -> bool:
 def _parse_excepted(c: Cursor) -> list[Point] | None:
     start = c.at
     c.take("article")
+    nth = parse_ordinal(c)
+    if nth is not None and c.take("that-one") is not None:
+        period = parse_period(c, nth=True, each=False)
+        if period is not None and (period.unit != Unit.MONTH or period.ahead is not None or period.interval > 1):
+            raise Refused("inexpressible", c.span(start))
+        return [Days((Pick(nth, ANY),), period or Period(), marked=True, span=c.span(start))]
+    c.at = start
+    c.take("article")
     named = parse_months(c)
     if named and not c.sees("number", "ordinal", "tens", "day-number"):
         return [Months(named, span=c.span(start))]
@@ -415,11 +505,18 @@ def parse_place(c: Cursor) -> list[Clause] | None:
     names, c.at, needs_time = result
     time = c.take("zone-time") is not None
     c.take("close")
-    if needs_time and not (time or has_preposition or (after_comma and c.ended)):
+    if needs_time and not (time or has_preposition or _follows_clock(c, start) or (after_comma and c.ended)):
         return None
     if not time and has_preposition and not needs_time and len(names) > 1:
         return None
     return [Place(names, c.span(start))]
+
+
+def _follows_clock(c: Cursor, at: int) -> bool:
+    """Return whether a word such as Pacific stands right behind a time of day."""
+    before = c.matches[at - 1] if at else {}
+    is_clock = "halfday" in before or "halfday-short" in before or "clock" in before or "named-time" in before
+    return is_clock and c.tokens[at].text in REGIONS
 
 
 def parse_mark(c: Cursor) -> list[Clause] | None:
@@ -434,6 +531,10 @@ def parse_mark(c: Cursor) -> list[Clause] | None:
     if c.sees("completion"):
         c.take("completion")
         raise Refused("completion", c.span(start))
+    if c.take("always", "recurring") is not None:
+        return [Mark(REPEATS, c.span(start))]
+    if c.take("forever") is not None:
+        return [Mark("forever", c.span(start))]
     once = c.take("twice")
     if once is not None and once.value == 1 and not c.sees("per"):
         return [Mark("once", c.span(start))]

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number
 from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR
-from cloudsched.language.nodes import Clock, Grid, Part, Times, Window
+from cloudsched.language.nodes import Clock, Grid, Part, Repeat, Times, Unit, Window
 from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
     from cloudsched.language.lexicon import Cursor
+    from cloudsched.language.nodes import Clause
 
 _NOT_AFTER_AN_HOUR = ("unit", "times", "month", "weekday", "weekdays", "dayset", "daysets", "of", "number", "tens")
 
@@ -19,7 +20,7 @@ _NOT_AFTER_AN_HOUR = ("unit", "times", "month", "weekday", "weekdays", "dayset",
 def parse_times(c: Cursor) -> Times | Window | None:
     """Parse ``at 9:00, 12 and 17:30``, ``3pm``, ``9am to 5pm``."""
     start = c.at
-    said_at = c.take("at") is not None or c.bare
+    said_at = c.take("at") is not None or c.bare or c.sees("about")
     window = c.attempt(lambda c: _parse_span(c, bare=said_at))
     if window is not None:
         return replace(window, span=c.span(start))
@@ -108,6 +109,53 @@ def parse_grid(c: Cursor) -> Grid | None:
     return Grid(minutes, hours, seconds, c.span(start))
 
 
+def parse_hour_point(c: Cursor) -> list[Clause] | None:
+    """Parse a minute of the hour: ``on the hour``, ``at 15 past every hour``, ``at :30``, ``at half past``."""
+    start = c.at
+    c.take("for", "of")
+    minute = c.attempt(_parse_minute)
+    if minute is None:
+        return None
+    has_hour = c.take("the-hour") is not None
+    grid = Grid((minute,), (), span=c.span(start))
+    middle = c.at
+    c.take("of", "past")
+    repeated = c.take("each") is not None
+    unit = c.take("unit") if repeated else None
+    if unit is not None and unit.value == Unit.HOUR and not has_hour:
+        return [grid, Repeat(1, Unit.HOUR, span=c.span(start))]
+    c.at = middle
+    return [grid]
+
+
+def _parse_minute(c: Cursor) -> int | None:
+    point = c.take("hour-point")
+    if point is not None:
+        c.take("the-hour")
+        following = ("number", "tens", "named-time", "clock", "oclock")
+        return None if c.sees(*following) else point.value
+    c.take("at")
+    if c.take("colon") is not None:
+        token = c.token
+        if token is None or token.kind != NUMBER or not token.glued or len(token.text) != 2:
+            return None
+        c.at += 1
+        return token.value[0] if token.value[0] <= 59 else None
+    numbered = c.take("minute-number") is not None
+    value = parse_number(c)
+    if value is None or not 0 <= value <= 59:
+        return None
+    if numbered:
+        return value if c.sees("of", "past") and c.sees("each", ahead=1) else None
+    c.take("clock-minute")
+    side = c.take("past")
+    if side is None or c.sees("number", "tens", "named-time", "clock"):
+        return None
+    if not (c.ended or c.sees("each", "the-hour", "adverb", "comma", "on", "daysets", "from", "between", "except")):
+        return None
+    return value if side.value > 0 else 60 - value
+
+
 def parse_numbers(c: Cursor) -> tuple[int, ...]:
     """Parse numbers and ranges of them: ``2, 15 and 27``, ``9 to 12 and 17``."""
     result: list[int] = []
@@ -131,8 +179,12 @@ def parse_numbers(c: Cursor) -> tuple[int, ...]:
 def parse_part(c: Cursor) -> Part | None:
     """Parse a part of the day: ``in the morning``, ``this evening``, ``tonight``, ``mornings``."""
     start = c.at
-    if c.take("tonight") is not None:
-        return Part(3, today=True, span=c.span(start))
+    adverb = c.take("part-adverb")
+    if adverb is not None:
+        return Part(adverb.value, each=True, span=c.span(start))
+    today = c.take("tonight")
+    if today is not None:
+        return Part(today.value, today=True, span=c.span(start))
     this = c.take("next")
     if this is not None:
         named = c.take("part") if this.value == 0 else None
@@ -155,7 +207,16 @@ def parse_clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
         last: A plain number must not begin another clause, as in "9 times".
     """
     start = c.at
-    result = _parse_named(c) or c.attempt(_parse_around) or c.attempt(lambda c: _parse_hour(c, bare=bare, last=last))
+    about = c.take("about") is not None
+    result = (
+        _parse_named(c)
+        or _parse_day_end(c)
+        or c.attempt(_parse_around)
+        or c.attempt(lambda c: _parse_hour(c, bare=bare or about, last=last))
+    )
+    if c.sees("dash") and c.sees("ish", ahead=1):
+        c.take("dash")
+    about = c.take("ish") is not None or about
     if result is None:
         c.at = start
         return None
@@ -163,10 +224,22 @@ def parse_clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
         raise Refused("no-such-time", c.span(start))
     if result.half is not None and not 0 <= result.hour <= (12 if not result.exact else 23):
         raise Refused("no-such-time", c.span(start))
-    return replace(result, span=c.span(start))
+    return replace(result, about=about, span=c.span(start))
+
+
+def _parse_day_end(c: Cursor) -> Clock | None:
+    found = c.take("day-end")
+    return None if found is None else Clock(17, exact=True, named=True, day_end=found.value)
 
 
 def _parse_named(c: Cursor) -> Clock | None:
+    start = c.at
+    if c.take("noon-mark") is not None:  # "midday at 12"
+        if c.take("at") is not None:
+            hour = c.attempt(lambda c: _parse_hour(c, bare=True, last=False))
+            if hour is not None and hour.hour <= 12:
+                return replace(hour, part=4, exact=False)
+        c.at = start
     named = c.take("named-time")
     return None if named is None else Clock(named.value // 60, named.value % 60, exact=True, named=True)
 
@@ -211,10 +284,13 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
         c.take("oclock")
         return _parse_half(c, Clock(hour, minute, second[0] if second else 0, exact=exact))
     if token.kind == PAIR:
-        if not bare or "." not in token.text or len(token.value) != 2 or token.text[-3] != ".":
+        if "." not in token.text or len(token.value) != 2 or token.text[-3] != ".":
             return None
         c.at += 1
+        if not bare and not c.sees("halfday", "oclock"):
+            return None
         hour, minute = token.value
+        c.take("oclock")
         return _parse_half(c, Clock(hour, minute, exact=hour > 12 or token.text.startswith("0")))
     digits = token.text if token.kind == NUMBER else ""
     hour_said = parse_number(c)
@@ -224,7 +300,11 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     spoken = False
     if len(digits) in {3, 4}:
         result = Clock(hour_said // 100, hour_said % 100, exact=hour_said >= 1300 or digits[0] == "0")
-        bare = bare and (len(digits) == 4 or c.sees("in", "halfday"))
+        hours = c.take("hours-said") is not None
+        is_military = hours or (len(digits) == 4 and not _may_be_year(hour_said) and _is_time(result))
+        bare = (bare and (len(digits) == 4 or c.sees("in", "halfday"))) or is_military
+        if hours:
+            return replace(result, exact=True) if _is_time(result) else None
     elif len(digits) > 4:
         return None
     elif not digits and (c.sees("tens", "number", "dash")):
@@ -240,10 +320,22 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     return _parse_hour_number(c, result, bare=bare or spoken, last=last)
 
 
+def _may_be_year(number: int) -> bool:
+    return 1900 <= number < 2100
+
+
+def _is_time(clock: Clock) -> bool:
+    return clock.hour <= 23 and clock.minute <= 59
+
+
 def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> Clock | None:
     """Return an hour given as a number; None if nothing shows that the number is an hour."""
-    oclock = c.take("oclock") is not None
-    if oclock:
+    token = c.token
+    glued = token is not None and token.glued and c.take("hour-mark") is not None
+    oclock = glued or c.take("oclock") is not None
+    if glued:
+        result = replace(result, exact=True)
+    elif oclock:
         minute = c.token
         follows = c.language.clock24 and minute is not None and minute.kind == NUMBER and minute.value[0] <= 59
         if follows and minute is not None and not c.sees("unit", ahead=1) and not c.sees("month", ahead=1):
@@ -267,7 +359,12 @@ def _parse_half(c: Cursor, result: Clock) -> Clock:
     if half is not None:
         return replace(result, half=half.value)
     before = c.at
-    if c.take("in", "at") is not None:
+    if half is None:
+        noon = c.take("noon-mark")
+        if noon is not None and result.hour <= 12:
+            return replace(result, part=4, exact=False)
+        c.at = before
+    if c.take("in", "at", "part-of") is not None:
         c.take("article")
         named = c.take("part")
         if named is not None:

@@ -138,6 +138,9 @@ def parse_dates(c: Cursor) -> list[Date] | None:
     if token is not None and token.kind in {DATE, PAIR}:
         one = parse_numeric_date(c)
         return None if one is None else [_add_weekday(one, of_weekday, c, start)]
+    named = c.attempt(_parse_named_date)
+    if named is not None:
+        return [_add_weekday(named, of_weekday, c, start)]
     c.take("article")
     month = c.take("month")
     result = _parse_days_after_month(c) if month is not None else None
@@ -160,6 +163,32 @@ def parse_dates(c: Cursor) -> list[Date] | None:
     if len(result) > 1 and of_weekday is not None:
         return None
     return [Date(month.value, day, year, of_weekday, span=span) for day in result]
+
+
+def _parse_named_date(c: Cursor) -> Date | None:
+    """Parse a date in numbers with a month's name: ``Oct-2``, ``2/Oct/2027``, ``2019-sep-01``."""
+    parts: list[tuple[str, int]] = []
+    while len(parts) < 3:
+        if parts and c.take("dash", "slash") is None:
+            break
+        token = c.token
+        month = c.take("month")
+        if month is not None:
+            parts.append(("month", month.value))
+        elif token is not None and token.kind == NUMBER and len(token.text) in {1, 2, 4}:
+            c.at += 1
+            parts.append(("year" if len(token.text) == 4 else "day", token.value[0]))
+        else:
+            return None
+    order = tuple(kind for kind, _ in parts)
+    if order == ("day", "month", "day") and c.matches:
+        parts[2] = ("year", 2000 + parts[2][1])
+        order = ("day", "month", "year")
+    shapes = {("month", "day"), ("day", "month"), ("day", "month", "year"), ("year", "month", "day")}
+    found = dict(parts)
+    if order not in shapes | {("month", "day", "year")} or not 1 <= found["day"] <= 31 or c.sees("dash", "slash"):
+        return None
+    return Date(found["month"], found["day"], found.get("year"))
 
 
 def _add_weekday(date: Date, weekday: int | None, c: Cursor, start: int) -> Date:
@@ -304,6 +333,7 @@ def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
         marked=each or plural or (period is not None and period.each),
         loose=each and period is None and any(pick.nth > 1 and pick.what < DAY for pick in picks),
         plural=plural,
+        either=not each and any("or" in matches for matches in c.matches[start : c.at]),
         business=any("business" in matches for matches in c.matches[start : c.at]),
         span=c.span(start),
     )
@@ -339,7 +369,7 @@ def _parse_named_days(c: Cursor, *, each: bool) -> _Found | None:
         before = c.at
         again = False
         if picks:
-            joined = c.skip("comma", "and", "or", "also")
+            joined = c.skip("comma", "and", "or", "also", "slash")
             c.take("on")
             again = c.take("each") is not None
             if not joined and (picks[-1].nth or not c.sees("weekday", "weekdays")):
@@ -366,8 +396,14 @@ def _parse_item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
     article = c.take("article") is not None
     nths = parse_ordinals(c)
     if not nths:
+        if c.at == start + 1 and article and c.sees("weekday", "weekdays", "daysets") and c.matches[start].get("a"):
+            return _parse_names(c)  # "on a Wednesday"
         c.at = start
-        return _parse_names(c) or _parse_month_days(c, listed=listed)
+        return (
+            c.attempt(_parse_names)
+            or c.attempt(lambda c: _parse_month_days(c, listed=listed))
+            or c.attempt(_parse_the_number)
+        )
     alone = not (article or listed or c.sees("of", "each", "per", "month"))
     unit = c.take("day-word")
     if unit is not None and not c.sees("weekday"):
@@ -472,10 +508,54 @@ def _parse_month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | N
     return [Pick(value, DAY) for value in result], False
 
 
+def _parse_the_number(c: Cursor) -> tuple[list[Pick], bool] | None:
+    """Parse ``the 27``: a day of the month by a plain number, at the end of what the phrase says of days."""
+    if c.take("the") is None:
+        return None
+    value = parse_number(c)
+    following = (
+        "unit",
+        "month",
+        "times",
+        "halfday",
+        "oclock",
+        "weekday",
+        "dayset",
+        "number",
+        "fraction",
+        "past",
+        "dash",
+    )
+    if value is None or not 1 <= value <= 31 or c.sees(*following) or not (c.ended or c.matches[c.at]):
+        return None
+    return [Pick(value, DAY)], False
+
+
+def parse_days_of_weeks(c: Cursor) -> Days | None:
+    """Parse ``in odd weeks on Monday``: the weeks before their days."""
+    start = c.at
+    weeks = _parse_weeks(c)
+    c.take("comma")
+    c.take("on")
+    days = parse_days(c) if weeks else None
+    if days is None or days.weeks or days.dates or days.period is not None:
+        return None
+    return replace(days, weeks=weeks, marked=True, span=c.span(start))
+
+
 def _parse_weeks(c: Cursor) -> tuple[int, ...]:
     start = c.at
     result: list[int] = []
-    if c.take("in", "of") is not None and c.take("week-number") is not None:
+    has_preposition = c.take("in", "of") is not None
+    parity = c.take("parity") if has_preposition else None
+    if parity is not None:
+        c.take("dash")
+        c.take("numbered")
+        if c.take("week-number") is None and not _take_weeks(c):
+            c.at = start
+            return ()
+        return tuple(range(parity.value, 54, 2))
+    if has_preposition and c.take("week-number") is not None:
         while len(result) < MOST_ITEMS:
             before = c.at
             if result:
@@ -488,6 +568,11 @@ def _parse_weeks(c: Cursor) -> tuple[int, ...]:
     if not result:
         c.at = start
     return tuple(result)
+
+
+def _take_weeks(c: Cursor) -> bool:
+    unit = c.take("unit")
+    return unit is not None and unit.value == Unit.WEEK
 
 
 def _parse_dates(c: Cursor) -> _Found | None:

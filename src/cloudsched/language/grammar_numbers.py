@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.language.lexicon import PAIR
+from cloudsched.language.lexicon import CLOCK, PAIR
 from cloudsched.language.nodes import Length, Unit
 
 if TYPE_CHECKING:
@@ -90,11 +90,20 @@ def parse_ordinals(c: Cursor) -> list[int]:
 
 
 def parse_length(c: Cursor) -> Length | None:
-    """Parse a length of time: ``2 weeks``, ``an hour and 30 minutes``, ``half an hour``, ``2.5 hours``."""
+    """Parse a length of time: ``2 weeks``, ``an hour and a half``, ``1h30m``, ``half an hour``, ``2.5 hours``."""
     start = c.at
     amounts: list[tuple[Unit, int]] = []
+    token = c.token
+    if token is not None and token.kind == CLOCK and "h" in token.text:
+        c.at += 1
+        return Length(((Unit.HOUR, token.value[0]), (Unit.MINUTE, token.value[1])), c.span(start))
     while len(amounts) < MOST_ITEMS:
         before = c.at
+        more = _parse_more(c, amounts[-1][0]) if amounts and c.sees("and-half") else None
+        if more is not None:
+            amounts.append(more)
+            break
+        c.at = before
         if amounts:
             c.take("and", "comma")
         result = _parse_amount(c)
@@ -106,6 +115,25 @@ def parse_length(c: Cursor) -> Length | None:
         c.at = start
         return None
     return Length(tuple(amounts), c.span(start))
+
+
+_PARTS_OF = {
+    Unit.MINUTE: (Unit.SECOND, 60),
+    Unit.HOUR: (Unit.MINUTE, 60),
+    Unit.DAY: (Unit.HOUR, 24),
+    Unit.YEAR: (Unit.MONTH, 12),
+}
+"""How many of the next smaller unit a unit has."""
+
+
+def _parse_more(c: Cursor, unit: Unit) -> tuple[Unit, int] | None:
+    """Parse ``and a half``, which is of the unit before: the value is in sixtieths."""
+    found = c.take("and-half")
+    if found is None or unit not in _PARTS_OF or c.sees("of", "a", "unit"):
+        return None
+    finer, count = _PARTS_OF[unit]
+    amount, rest = divmod(found.value * count, 60)
+    return None if rest else (finer, amount)
 
 
 def _parse_amount(c: Cursor) -> tuple[Unit, int] | None:
@@ -123,6 +151,9 @@ def _parse_amount(c: Cursor) -> tuple[Unit, int] | None:
             return result
         c.at = start
         return None
+    mixed = _parse_mixed(c)
+    if mixed is not None:
+        return mixed
     a = c.take("a")
     count = a.value if a is not None and not c.sees("number", "tens") else parse_number(c)
     unit = c.take("unit")
@@ -132,6 +163,27 @@ def _parse_amount(c: Cursor) -> tuple[Unit, int] | None:
         c.at = start
         return None
     return _normalize_unit(Unit(unit.value), count)
+
+
+def _parse_mixed(c: Cursor) -> tuple[Unit, int] | None:
+    """Parse ``two and a half hours``, ``anderthalb Stunden``: a number of halves of a unit."""
+    start = c.at
+    halves = c.take("halves")
+    sixtieths = 30 * halves.value if halves is not None else None
+    if sixtieths is None:
+        count = parse_number(c)
+        more = c.take("and-half") if count is not None else None
+        sixtieths = 60 * count + more.value if count is not None and more is not None else None
+    unit = c.take("unit") if sixtieths is not None else None
+    if unit is None or sixtieths is None or Unit(unit.value) not in _PARTS_OF:
+        c.at = start
+        return None
+    finer, per_unit = _PARTS_OF[Unit(unit.value)]
+    amount, rest = divmod(sixtieths * per_unit, 60)
+    if rest:
+        c.at = start
+        return None
+    return finer, amount
 
 
 def _normalize_unit(unit: Unit, count: int) -> tuple[Unit, int]:

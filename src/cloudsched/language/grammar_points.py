@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cloudsched.language.grammar_days import parse_days, parse_months, parse_numeric_date, parse_period, parse_year
 from cloudsched.language.grammar_numbers import parse_length, parse_number, parse_ordinal
 from cloudsched.language.lexicon import DATE, PAIR
-from cloudsched.language.nodes import Date, Days, Months, Pick, Point, Relative, Unit, Year
+from cloudsched.language.nodes import DAY, Date, Days, Length, Months, Period, Pick, Point, Relative, Unit, Within, Year
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,20 +36,47 @@ def parse_relative(c: Cursor) -> Relative | None:
 def _parse_day(c: Cursor) -> Relative | None:
     start = c.at
     c.take("on", "for")
+    if c.sees("tonight"):
+        return None  # "heute Morgen" is this morning, and not tomorrow
     result = c.take("relday")
     if result is None:
         c.at = start
         result = c.take("now")
         return None if result is None else Relative("now", span=c.span(start))
-    return Relative("day", result.value, span=c.span(start))
+    day = Relative("day", result.value, span=c.span(start))
+    later = c.attempt(_parse_whole_days) if c.take("in") is not None else None
+    if later is None:
+        c.at = start
+        c.take("on", "for")
+        c.take("relday")
+        return day
+    return Relative("length", length=later, base=day, span=c.span(start))
+
+
+def _parse_business_days(c: Cursor) -> int | None:
+    count = parse_number(c)
+    if count is None:
+        count = 1 if c.take("a") is not None else None
+    return count if count is not None and c.take("business") is not None else None
+
+
+def _parse_whole_days(c: Cursor) -> Length | None:
+    length = parse_length(c)
+    return length if length is not None and length.finest >= Unit.DAY else None
 
 
 def _parse_from_now(c: Cursor) -> Relative | None:
     """Parse ``in 20 minutes``, ``2 hours from now``, ``3 days after Easter``, ``a week from Monday``."""
     start = c.at
     if c.take("in") is not None:
+        business = c.attempt(_parse_business_days)
+        if business is not None:
+            return Relative("business", business, span=c.span(start))
         result = parse_length(c)
         return None if result is None else Relative("length", length=result, span=c.span(start))
+    business = c.attempt(_parse_business_days)
+    if business is not None:
+        return Relative("business", business, span=c.span(start)) if c.take("hence") is not None else None
     result = parse_length(c)
     if result is None:
         return None
@@ -57,6 +84,9 @@ def _parse_from_now(c: Cursor) -> Relative | None:
         # "3 years from today" and "a day from now" count days; "a day from right now" counts from this instant.
         exact = "right" in c.tokens[c.at - 2].text
         return Relative("length", length=result, from_moment=exact, span=c.span(start))
+    if result.finest >= Unit.WEEK and c.sees("relday"):  # "a week today"
+        day = _parse_day(c)
+        return None if day is None else Relative("length", length=result, base=day, span=c.span(start))
     back = c.sees("before")
     if c.take("after", "from", "before") is None:
         return None
@@ -109,6 +139,12 @@ def _parse_weekday_of_week(c: Cursor) -> Relative | None:
 
 def _parse_next_weekday(c: Cursor) -> Relative | None:
     start = c.at
+    c.take("on", "for")
+    coming = c.take("coming")
+    if coming is not None and c.sees("weekday"):
+        named = c.take("weekday")
+        return None if named is None else Relative("weekday", weekday=named.value, span=c.span(start))
+    c.at = start
     c.take("on", "for")
     ahead = c.take("next")
     named = c.take("weekday")
@@ -173,6 +209,29 @@ def parse_repeated_edge(c: Cursor) -> Days | None:
     )
 
 
+def parse_edge_noun(c: Cursor) -> Days | None:
+    """Parse ``month end``, ``zum Quartalsende``: a word for the first or the last day of a period."""
+    start = c.at
+    c.take("at", "on", "in")
+    c.take("article")
+    found = c.take("edge-noun")
+    if found is None:
+        return None
+    period = Period(Unit(abs(found.value)), definite=True)
+    return Days((Pick(1 if found.value > 0 else -1, DAY),), period, on=True, span=c.span(start))
+
+
+def parse_within(c: Cursor) -> Within | None:
+    """Parse ``next week``, ``this month``: the period within which the rest of the phrase happens."""
+    start = c.at
+    c.take("in", "for", "on")
+    ahead = c.take("next")
+    unit = c.take("unit")
+    if ahead is None or unit is None or unit.value not in (Unit.WEEK, Unit.MONTH, Unit.QUARTER):
+        return None
+    return Within(Unit(unit.value), ahead.value, c.span(start))
+
+
 def parse_point(c: Cursor) -> Point | None:
     """Parse a day, a month or a year at which a schedule starts or ends, or that it leaves out."""
     start = c.at
@@ -196,6 +255,9 @@ def parse_point(c: Cursor) -> Point | None:
         year = parse_year(c)
         if year is not None:
             return Date(named[0], None, year, span=c.span(start)) if len(named) == 1 else None
+        if c.sees("number", "ordinal", "tens"):
+            c.at = start
+            return None  # a day of the month follows, so that it was a list of dates
         return Months(named, span=c.span(start))
     year = parse_year(c)
     if year is not None:

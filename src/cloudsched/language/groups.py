@@ -28,6 +28,7 @@ from cloudsched.language.nodes import (
     Unit,
     WeekStart,
     Window,
+    Within,
     Year,
 )
 from cloudsched.language.result import Refused
@@ -74,6 +75,7 @@ class Plan:
     calendars: list[NamedCalendars] = field(default_factory=list)
     place: Place | None = None
     year: Year | None = None
+    within: Within | None = None
     marks: set[str] = field(default_factory=set)
 
     @property
@@ -124,6 +126,9 @@ def _place_clause(plan: Plan, clause: Clause, joined: str) -> None:
         case Year():
             _require_unset(plan.year, clause.span)
             plan.year = clause
+        case Within():
+            _require_unset(plan.within, clause.span)
+            plan.within = clause
         case Mark():
             plan.marks.add(clause.kind)
         case _:
@@ -156,18 +161,21 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
         case Times():
             if joined and full:
                 group = _start_group(plan)
+            elif not joined and group.part is not None:
+                _share_times(plan, clause)
             if (group.clocks and not joined) or group.window or group.grid:
                 raise Refused("contradiction", clause.span)
             group.clocks += clause.clocks
         case Window():
             if joined and full:
                 group = _start_group(plan)
-            _require_unset(group.window or group.clocks or group.grid, clause.span)
+            _require_unset(group.window or group.clocks or (group.grid and not _is_minute(group.grid)), clause.span)
             group.window = clause
         case Grid():
             if joined and full:
                 group = _start_group(plan)
-            _require_unset(group.window or group.clocks or group.grid, clause.span)
+            is_set = (group.window and not _is_minute(clause)) or group.clocks or group.grid
+            _require_unset(is_set, clause.span)
             group.grid = clause
         case Part():
             if joined and group.part is not None:
@@ -188,6 +196,18 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
             group.only_if = clause
         case _:
             raise Refused("not-understood")
+
+
+def _is_minute(grid: Grid) -> bool:
+    """Return whether a grid names minutes of each hour alone, so that a window may limit the hours."""
+    return bool(grid.minutes) and not grid.hours and not grid.seconds
+
+
+def _share_times(plan: Plan, clause: Times) -> None:
+    """Give the times to the parts of the day before as well: "in the morning and in the evening at 8"."""
+    for before in plan.groups[:-1]:
+        if before.part is not None and not before.has_days and not (before.clocks or before.window or before.grid):
+            before.clocks = list(clause.clocks)
 
 
 def _can_follow(before: Days, after: Days) -> bool:

@@ -26,7 +26,7 @@ _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`"}
 _PATTERN = re.compile(
     r"""
       (?P<date>\d{4}-\d{1,2}-\d{1,2})(?![\d/-])T?
-    | (?P<clock>\d{1,2}:\d{2}(?::\d{2})?(?!\d|:\d)|\d{1,2}h\d{2}(?![\dh]))Z?
+    | (?P<clock>\d{1,2}:\d{2}(?::\d{2})?(?!\d|:\d)|\d{1,2}h\d{2}(?![\dhm]))Z?
     | (?P<ordinal>\d{1,4}(?:st|nd|rd|th))(?![^\W\d])
     | (?P<pair>\d{1,4}[/.]\d{1,4}(?:[/.]\d{2,4})?|\d{1,2}-\d{1,2}(?:-\d{2,4})?)(?![\d/:]|[.-]\d)
     | (?P<path>[^\W\d]\w*(?:/[^\W\d][\w+-]*)+|(?:UTC|GMT)[+-]\d{1,2}(?::\d{2})?)
@@ -59,14 +59,15 @@ class Token(NamedTuple):
     glued: bool = False
 
 
-def tokenise(text: str, *, ordinal_dot: bool, splits: Callable[[str], bool]) -> list[Token]:
+def tokenise(text: str, language: Language, titles: Iterable[str] = ()) -> list[Token]:
     """Return the tokens of a phrase.
 
     Args:
         text: The phrase.
-        ordinal_dot: Whether a number with a full stop is an ordinal, as in German.
-        splits: Decides whether a word and the digits after it are two tokens (``Feb13``).
+        language: Says whether a number with a full stop is an ordinal, and which words stand before a slash.
+        titles: Titles that count as quoted where they stand in the phrase.
     """
+    known = sorted((each.casefold() for each in titles if each.strip()), key=len, reverse=True)
     tokens: list[Token] = []
     at = 0
     while at < len(text):
@@ -79,16 +80,51 @@ def tokenise(text: str, *, ordinal_dot: bool, splits: Callable[[str], bool]) -> 
             tokens.append(Token(QUOTE, text[at + 1 : end], at, end + 1))
             at = end + 1
             continue
+        title = _find_title(text, at, known) if known else 0
+        if title:
+            tokens.append(Token(QUOTE, text[at : at + title], at, at + title))
+            at += title
+            continue
         result = _PATTERN.match(text, at)
         if result is None:  # a lone combining character and the like
             at += 1
             continue
         glued = bool(tokens) and tokens[-1].end == at
-        token = _make_token(result, text, glued=glued, ordinal_dot=ordinal_dot)
+        token = _make_token(result, text, glued=glued, ordinal_dot=language.ordinal_dot)
         at = token.end
-        if token.text != ".":
+        if token.kind == PATH and _is_list(token.text, language):
+            tokens += _split_path(token)
+        elif token.text != ".":
             tokens.append(token)
-    return _join_tokens(tokens, splits)
+    return _join_tokens(tokens, language)
+
+
+def _find_title(text: str, at: int, titles: Sequence[str]) -> int:
+    """Return the length of the longest title that begins here as a word of its own; 0 if there is none."""
+    if at and text[at - 1].isalnum():
+        return 0
+    for title in titles:
+        end = at + len(title)
+        if text[at:end].casefold() == title and not (end < len(text) and text[end].isalnum()):
+            return len(title)
+    return 0
+
+
+def _is_list(path: str, language: Language) -> bool:
+    """Return whether words between slashes are words of the lexicon, as in ``mon/wed/fri``, and not a zone."""
+    return all(part in language.entries for part in path.lower().split("/"))
+
+
+def _split_path(path: Token) -> list[Token]:
+    tokens: list[Token] = []
+    at = path.start
+    for part in path.text.split("/"):
+        if tokens:
+            tokens.append(Token(MARK, "/", at, at + 1, (), True))
+            at += 1
+        tokens.append(Token(WORD, part.lower(), at, at + len(part), (), bool(tokens)))
+        at += len(part)
+    return tokens
 
 
 def _make_token(result: re.Match[str], text: str, *, glued: bool, ordinal_dot: bool) -> Token:
@@ -112,15 +148,16 @@ def _make_token(result: re.Match[str], text: str, *, glued: bool, ordinal_dot: b
     return Token(kind, plain, start, end, value, glued)
 
 
-def _join_tokens(tokens: list[Token], splits: Callable[[str], bool]) -> list[Token]:
-    """Join letters and digits that belong together: ``A4`` is one token, ``Feb13`` is two."""
+def _join_tokens(tokens: list[Token], language: Language) -> list[Token]:
+    """Join letters and digits that belong together: ``A4`` is one token, ``Feb13`` and ``1h30m`` are several."""
     joined: list[Token] = []
     for token in tokens:
         before = joined[-1] if joined else None
+        is_unit = before is not None and before.glued and len(joined) > 1 and joined[-2].kind == NUMBER
         letters_then_digits = (
             before is not None and token.glued and before.kind == WORD and token.kind in {NUMBER, CLOCK, ORDINAL, PAIR}
         )
-        if letters_then_digits and before is not None and not splits(before.text):
+        if letters_then_digits and before is not None and not is_unit and not language.splits(before.text):
             joined[-1] = Token(WORD, before.text + token.text, before.start, token.end, (), before.glued)
         else:
             joined.append(token)
@@ -228,12 +265,13 @@ HARMLESS = frozenset(
     }
     | {"make", "instead", "add-more", "skip", "no-more", "postpone", "shift", "same-time", "filler", "onward", "ones"}
     | {"for-after", "added", "if-day", "if-day-end", "on-or", "days-of", "moved", "moved-to", "not-on"}
-    | {"pair", "repeat-word"}
+    | {"pair", "repeat-word", "slash", "the", "numbered", "that-one", "part-of", "parity", "ish", "about", "halves"}
+    | {"hour-mark", "and-half", "condition", "hour-point", "yearly-event"}
 )
 # Classes whose words may be part of a title if an unknown word follows: "start the backup".
 FOLLOWED = frozenset({"start", "edge", "repeat", "other", "closest"}) | HARMLESS
 _MARKS = {",": "comma", ";": "comma", "-": "dash", "–": "dash", "—": "dash", ":": "colon", "&": "and", "@": "at"}  # noqa: RUF001
-_MARKS |= {"(": "open", ")": "close", "+": "and", "…": "comma", "!": "stop", "?": "stop", "'": "stop"}
+_MARKS |= {"(": "open", ")": "close", "+": "and", "…": "comma", "!": "stop", "?": "stop", "'": "stop", "/": "slash"}
 _TOKENS = {CLOCK: "clock", DATE: "date", PAIR: "pair", QUOTE: "quote", PATH: "path"}
 
 
@@ -253,19 +291,23 @@ class Language:
 
     Attributes:
         code: Its ISO 639 code.
+        name: Its name in English.
         words: For each class, the texts of each value; several texts are separated by ``|``.
         month_first: Whether the month comes first in ``3/4``; None if usage differs.
         ordinal_dot: Whether ``24.`` is an ordinal.
         clock24: Whether the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
         glued_numbers: Numbers written as one word that the other entries do not compose.
+        innocent: Words that say nothing about time in this language, though they do in another.
     """
 
     code: str
+    name: str
     words: Mapping[str, Mapping[int, str]]
     month_first: bool | None = None
     ordinal_dot: bool = False
     clock24: bool = False
     glued_numbers: Mapping[str, int] = field(default_factory=dict)
+    innocent: frozenset[str] = frozenset()
 
     @cached_property
     def entries(self) -> dict[str, list[tuple[tuple[str, ...], str, int]]]:

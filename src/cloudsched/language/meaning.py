@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.exceptions import list_added
-from cloudsched.language.groups import Plan, build_plan
-from cloudsched.language.nodes import DAY, FOLLOWING, Clock, Days, Period
+from cloudsched.language.groups import Group, Plan, build_plan
+from cloudsched.language.nodes import DAY, FOLLOWING, REPEATS, Clock, Days, Period, Repeat, Unit
 from cloudsched.language.once import build_once
 from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.result import Option, Refused
@@ -28,6 +29,10 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
         Unclear: The clauses are ambiguous.
     """
     plan = build_plan(clauses)
+    if REPEATS in plan.marks:
+        plan.groups = [_mark_repeated(group) for group in plan.groups]
+    if "forever" in plan.marks and plan.ends:
+        raise Refused("contradiction", plan.ends[0].span)
     resolve_zone(plan, context)
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
     if _is_recurring(plan, context):
@@ -42,6 +47,13 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     if counted is not None and context.calendar is not None:
         raise Refused("inexpressible", counted.span, "give the date: which days are holidays is not known here")
     return _build_dates(plan, context) if plan.added else build_once(plan, context)
+
+
+def _mark_repeated(group: Group) -> Group:
+    """Return a group that repeats, since a word such as "always" says so: on its days, or every day."""
+    if group.days or group.repeat is not None:
+        return replace(group, days=[replace(days, marked=True) for days in group.days])
+    return group if group.relatives else replace(group, repeat=Repeat(1, Unit.DAY, span=(0, 0)))
 
 
 def _build_dates(plan: Plan, context: Context) -> Schedule:
@@ -102,7 +114,11 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     if not all_days:
         return False
     bounded = bool(plan.ends or plan.exceptions or plan.calendars or plan.start)
-    decided = [_is_repeated(days, context, bounded=bounded) for days in all_days]
+    decided = [
+        _is_repeated(days, context, bounded=bounded, is_range=group.only_if is not None)
+        for group in plan.groups
+        for days in group.days
+    ]
     if all(decided) and not any(group.relatives for group in plan.groups):
         return True
     if any(decided):
@@ -110,22 +126,28 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     return False
 
 
-def _is_repeated(days: Days, context: Context, *, bounded: bool) -> bool:
+def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool) -> bool:
     """Return whether days without "every" or a plural still mean a repetition; ask if it is unclear."""
     period = days.period
+    if days.dates and context.is_yearly and all(date.year is None and date.month for date in days.dates):
+        return _ask_repeat(days, context)
     if days.dates or (period is not None and (period.year is not None or period.ahead is not None)):
         return False
     if days.business and context.calendar is not None and any(pick.nth for pick in days.picks):
         context.choices.assume(f"It is in every {(period or Period()).unit.name.lower()}.")
         return True
-    several = len(days.picks) > 1
+    several = len(days.picks) > 1 and not is_range
     if period is not None and period.months:
         return several or len(period.months) > 1 or days.plural
     if period is not None and (not period.definite or several):
         context.choices.assume(f"It is in every {period.unit.name.lower()}.")
         return True
     if all(not pick.nth for pick in days.picks):
-        return several and _ask_repeat(days, context)
+        if several and days.either:
+            return _ask_repeat(days, context)
+        if several:
+            context.choices.assume("It is in every week.")
+        return several
     if period is None and not several and all(pick.what == DAY for pick in days.picks):
         return False
     if several:

@@ -37,8 +37,10 @@ class Clock:
         second: Seconds.
         half: 0 for the morning, 1 for the afternoon, None if not given.
         exact: It is written on the 24-hour clock.
-        part: The part of the day given with it: 0 morning, 1 afternoon, 2 evening, 3 night.
+        part: The part of the day given with it: 0 morning, 1 afternoon, 2 evening, 3 night, 4 midday.
         named: It is the word "noon" or "midnight".
+        day_end: It is the end of the day (1) or of the working day (2), which has no time of its own.
+        about: It is said to be rough: "around 9".
         span: Its part of the phrase.
     """
 
@@ -49,6 +51,8 @@ class Clock:
     exact: bool = False
     part: int | None = None
     named: bool = False
+    day_end: int = 0
+    about: bool = False
     span: Span = NOWHERE
 
 
@@ -84,8 +88,11 @@ class Repeat:
 FOLLOWING = "following"
 """The kind of the mark that says that the times follow their owner from zone to zone."""
 
-DAY, WORKDAY, WEEKENDDAY = 7, 8, 9
-"""What a `Pick` may pick besides a weekday, 0 to 6."""
+REPEATS = "repeats"
+"""The kind of the mark that says that what follows repeats: "always on Tuesday", "recurring"."""
+
+DAY, WORKDAY, WEEKENDDAY, ANY = 7, 8, 9, 10
+"""What a `Pick` may pick besides a weekday, 0 to 6; ``ANY`` is any of the days that an exception is taken from."""
 
 
 class Pick(NamedTuple):
@@ -145,7 +152,8 @@ class Relative:
     Attributes:
         kind: ``day`` (``count`` days from today), ``weekday`` (``ahead`` is 0 for "this", 1 for "next", None for the
             coming one), ``week`` (a weekday of the week ``ahead`` weeks from now), ``length`` (from ``base``, or now),
-            ``weekdays`` (``count`` such weekdays from ``base``), ``edge`` (the start or end of a period), ``unit`` (the
+            ``weekdays`` (``count`` such weekdays from ``base``),
+            ``business`` (``count`` business days from today), ``edge`` (the start or end of a period), ``unit`` (the
             start of a period), ``closest`` (the weekday closest to ``base``), ``now``.
     """
 
@@ -173,6 +181,7 @@ class Days:
         on: A preposition introduces them.
         loose: The ordinal may also mean an interval.
         plural: Several days are named.
+        either: One of them is meant: "Monday or Tuesday".
         business: They are named as business days or the like, which a calendar of holidays may change.
         positions: Which of the picked days of a week, month or year: the first, the last.
         moved: ``before`` or ``after``: on a day that is no business day, they move to the last before, or the next.
@@ -186,6 +195,7 @@ class Days:
     on: bool = False
     loose: bool = False
     plural: bool = False
+    either: bool = False
     business: bool = False
     positions: tuple[int, ...] = ()
     moved: str = ""
@@ -273,6 +283,15 @@ class Year:
     span: Span = NOWHERE
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The period within which all happens: 0 periods ahead is this one, 1 the next."""
+
+    unit: Unit
+    ahead: int
+    span: Span = NOWHERE
+
+
 Point = Date | Relative | Days | Months | Year
 
 
@@ -337,7 +356,8 @@ class Place:
 class Mark:
     """A word that applies to the whole phrase.
 
-    These are ``and``, ``synchronised``, ``once``, ``skip-back``, ``skip-forward``, ``skip-omit`` and ``following``.
+    These are ``and``, ``synchronised``, ``once``, ``skip-back``, ``skip-forward``, ``skip-omit``, ``following``,
+    ``repeats`` and ``forever``.
     """
 
     kind: str
@@ -358,6 +378,7 @@ Clause = (
     | OnlyIf
     | Added
     | Year
+    | Within
     | Start
     | End
     | Except

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,17 +13,19 @@ from cloudsched.language.calendar import (
     find_first_day,
     find_next_weekday,
     find_nth_day,
+    find_within,
     make_local_time,
     resolve_date,
     resolve_relative_day,
 )
 from cloudsched.language.context import TimeOfDay
-from cloudsched.language.nodes import DAY, Clock, Days, Length, Relative, Unit
+from cloudsched.language.nodes import DAY, Clock, Days, Length, Period, Relative, Unit
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
     from cloudsched.language.context import Context
     from cloudsched.language.groups import Group, Plan
+    from cloudsched.language.nodes import Within
 
 ONE_DAY = timedelta(days=1)
 
@@ -41,6 +44,8 @@ def build_once(plan: Plan, context: Context) -> Schedule:
     if plan.start is not None:
         raise Refused("no-recurrence", plan.start.span)
     result: list[datetime] = []
+    if plan.within is not None:
+        plan.groups = [_place_within(group, plan.within, context) for group in plan.groups]
     for group in plan.groups:
         if group.window is not None:
             raise Refused("too-vague", group.window.span)
@@ -56,6 +61,35 @@ def build_once(plan: Plan, context: Context) -> Schedule:
         return build_at(result[0], context, is_local=all(_names_local_time(group) for group in plan.groups))
     local = [at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None).isoformat() for at in result]
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
+
+
+def _place_within(group: Group, within: Within, context: Context) -> Group:
+    """Return a group whose day is in a period: "next month on the 3rd", "Friday at 9 next week"."""
+    if group.relatives or len(group.days) > 1 or (group.days and (group.days[0].dates or group.days[0].period)):
+        raise Refused("contradiction", within.span)
+    if not group.days:
+        return replace(group, relatives=[_ask_day_within(within, context)])
+    days = group.days[0]
+    if len(days.picks) == 1 and not days.picks[0].nth and within.unit == Unit.WEEK:
+        relative = Relative("week", weekday=days.picks[0].what, ahead=within.ahead, span=days.span)
+        return replace(group, days=[], relatives=[relative])
+    if within.unit == Unit.WEEK or not all(pick.nth for pick in days.picks):
+        raise Refused("too-vague", within.span)
+    return replace(group, days=[replace(days, period=Period(within.unit, ahead=within.ahead))])
+
+
+def _ask_day_within(within: Within, context: Context) -> Relative:
+    """Ask which day "next week" is: its first, or the one after as many weeks."""
+    first, last = find_within(within, context)
+    length = Length(((within.unit, within.ahead),), within.span) if within.unit != Unit.QUARTER else None
+    options = [Option(f"{first:%A, %Y-%m-%d}", first)] if within.ahead else []
+    if length is not None and within.ahead:
+        options.append(Option(f"{add_length(context.today, length):%A, %Y-%m-%d}", add_length(context.today, length)))
+    else:
+        options.append(Option(f"{last:%A, %Y-%m-%d}", last))
+    chosen = context.choices.pick("which-of-month", within.span, tuple(options))
+    assert isinstance(chosen, date)  # noqa: S101 -- one of those above
+    return Relative("day", (chosen - context.today).days, span=within.span)
 
 
 def _is_now(plan: Plan) -> bool:

@@ -30,6 +30,8 @@ _NAMED = {
     "pdt": ("America/Los_Angeles",),
     "pt": ("America/Los_Angeles",),
     "pacific": ("America/Los_Angeles",),
+    "central": ("America/Chicago",),
+    "mountain": ("America/Denver",),
     "cet": ("CET",),
     "cest": ("CET",),
     "mez": ("CET",),
@@ -77,7 +79,9 @@ _NAMED = {
     "central european": ("CET",),
     "eastern european": ("EET",),
 }
-_NEEDS_TIME = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "rio", "uk", "german"})
+REGIONS = frozenset({"eastern", "central", "mountain", "pacific", "et", "ct", "mt", "pt"})
+"""Words that name a zone behind a time of day, and something else anywhere else."""
+_NEEDS_TIME = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "mountain", "rio", "uk", "german"})
 _MOST_WORDS = 4
 
 

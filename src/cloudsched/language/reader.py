@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.context import Context, TimeOfDay
-from cloudsched.language.english import ENGLISH
-from cloudsched.language.german import GERMAN
 from cloudsched.language.grammar import Parser
-from cloudsched.language.lexicon import WORD, Token, tokenise
+from cloudsched.language.languages import LANGUAGES, find_language
+from cloudsched.language.lexicon import WORD, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear
 from cloudsched.language.updates import find_change
+from cloudsched.language.watchwords import guess_language, name_language
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.domain.schedules.schedule import Schedule
@@ -90,6 +90,7 @@ MOST_READINGS = 8
 QUESTIONS = {
     "nth-or-interval": "is that the nth such day of each month, or an interval in weeks?",
     "bare-hour": "is that in the morning or in the afternoon?",
+    "day-end": "when does the day end for that?",
     "bi": "is that once every two periods, or twice in each period?",
     "date-order": "which number is the month?",
     "this-or-next": "which day do you mean?",
@@ -138,18 +139,18 @@ def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | Non
 
 
 MAX_LENGTH = 500
-LANGUAGES: dict[str, Language] = {"en": ENGLISH, "de": GERMAN}
 
 
-def read(
+def read(  # noqa: PLR0913 -- each is named
     text: str,
     *,
     now: datetime,
     timezone: str,
-    locale: str = "en",
+    locale: str | None = "en",
     current: Schedule | None = None,
     default_time: tuple[int, int] = (9, 0),
     default_calendar: str | None = None,
+    titles: Collection[str] | None = (),
 ) -> Reading:
     """Return what a phrase means: a schedule, a question or a refusal. What is assumed is always reported.
 
@@ -157,10 +158,13 @@ def read(
         text: The phrase, at most 500 characters.
         now: The current time, aware; "tomorrow" and "in 20 minutes" count from it.
         timezone: The IANA time zone of the phrase, unless the phrase names one.
-        locale: The language, such as ``en``, ``en-US`` or ``de``. A region decides the order of day and month.
+        locale: The language, such as ``en``, ``en-US`` or ``de``. A region decides the order of day and month. If it is
+            None, the words tell the language.
         current: The schedule to change; the phrase is then an update such as "make it 10 instead".
         default_time: Hour and minute to use if the phrase gives no time.
         default_calendar: The id of the calendar that "except holidays" and "business days" mean; None if there is none.
+        titles: Titles that may stand in the phrase without quotes, even if their words say when or how often. If it is
+            None, the phrase has no title: it is refused if a word belongs to no schedule.
 
     Raises:
         InvalidSchedule: The time zone does not exist.
@@ -174,57 +178,66 @@ def read(
     if not text.strip():
         return _refuse(Refused("empty", (0, len(text))), text)
     context = Context(now, timezone, TimeOfDay(*default_time), calendar=default_calendar)
-    return _Reader(text, context, find_language(locale), current).read()
-
-
-def find_language(locale: str) -> Language:
-    """Return the language of a locale.
-
-    Raises:
-        ValueError: The language is not supported.
-    """
-    code, _, region = locale.replace("_", "-").partition("-")
-    language = LANGUAGES.get(code.lower())
-    if language is None:
-        raise ValueError(f"locale {locale!r} is not supported; use one of {', '.join(LANGUAGES)}")
-    return apply_region(language, region.upper())
-
-
-_REGIONAL: dict[tuple[str, bool], Language] = {}
-
-
-def apply_region(language: Language, region: str) -> Language:
-    """Return a language with a region's order of day and month."""
-    if not region or language.month_first is not None:
-        return language
-    month_first = region in {"US", "PH", "CA", "BZ"}
-    key = language.code, month_first
-    if key not in _REGIONAL:
-        _REGIONAL[key] = replace(language, month_first=month_first)
-    return _REGIONAL[key]
+    languages = LANGUAGES.values() if locale is None else (find_language(locale),)
+    return _Reader(text, context, languages, current, titles).read()
 
 
 class _Reader:
     """Reads one phrase; a question interprets it once for each answer."""
 
-    def __init__(self, text: str, context: Context, language: Language, current: Schedule | None) -> None:
-        self._text, self._context, self._language, self._current = text, context, language, current
+    def __init__(
+        self,
+        text: str,
+        context: Context,
+        languages: Collection[Language],
+        current: Schedule | None,
+        titles: Collection[str] | None,
+    ) -> None:
+        self._text, self._context, self._current = text, context, current
+        self._titles, self._allow_title = titles or (), titles is not None
+        self._languages = languages
+        self._language = next(iter(languages))
 
     def read(self) -> Reading:
-        tokens = tokenise(self._text, ordinal_dot=self._language.ordinal_dot, splits=self._language.splits)
-        parser = Parser(tokens, self._language)
+        tokens = self._tokenise()
+        guessed = guess_language(tokens, self._languages) if len(self._languages) > 1 else self._language
+        if guessed is not self._language:
+            self._language = guessed
+            tokens = self._tokenise()
+            reading = self._read_tokens(tokens)
+            note = f"The words were read as {guessed.name}."
+            return replace(reading, assumptions=(note, *reading.assumptions)) if reading.schedule else reading
+        return self._read_tokens(tokens)
+
+    def _tokenise(self) -> list[Token]:
+        return tokenise(self._text, self._language, self._titles)
+
+    def _read_tokens(self, tokens: list[Token]) -> Reading:
+        parser = Parser(tokens, self._language, allow_title=self._allow_title)
         if self._current is not None:
             changed = self._read_change(parser, self._current)
-            return (
-                changed
-                if changed is not None
-                else _refuse(Refused("no-update", self._find_furthest(parser)), self._text)
-            )
+            return changed if changed is not None else self._refuse_unread(parser, "no-update")
         phrase = parser.parse()
         if phrase is None:
-            refused = parser.refused or Refused("not-understood", self._find_furthest(parser))
-            return self._read_slip(parser, None) or _refuse(refused, self._text)
+            return self._read_slip(parser, None) or self._refuse_unread(parser, "not-understood")
         return (self._read_slip(parser, phrase) if phrase.title is not None else None) or self._interpret(phrase)
+
+    def _refuse_unread(self, parser: Parser, code: str) -> Reading:
+        """Return why a phrase is not read: a reason that a rule gave, another language, or the first unknown word."""
+        if parser.refused is not None and code != "no-update":
+            return _refuse(parser.refused, self._text)
+        name = name_language(parser.tokens, self._language)
+        if name is None:
+            return _refuse(parser.blocked or Refused(code, self._find_furthest(parser)), self._text)
+        supported = next((code for code, language in LANGUAGES.items() if language.name == name), None)
+        hint = f"this looks like {name}; "
+        hint += f"say so by the locale {supported!r}" if supported else "write when it runs in one of the languages "
+        hint += "" if supported else ", ".join(language.name for language in LANGUAGES.values())
+        hint += ", and put a title that is meant so in quotes"
+        span = next(
+            (each.start, each.end) for each in parser.tokens if name_language([each], self._language) is not None
+        )
+        return _refuse(Refused("other-language", span, hint), self._text)
 
     def _read_change(self, parser: Parser, current: Schedule) -> Reading | None:
         change = find_change(parser)
@@ -244,7 +257,7 @@ class _Reader:
         readings: list[Alternative] = []
         span = (0, len(self._text))
         for tokens in find_corrections(parser.tokens, parser.matches, self._language):
-            corrected = Parser(tokens, self._language).parse()
+            corrected = Parser(tokens, self._language, allow_title=self._allow_title).parse()
             if corrected is None or (phrase is not None and not is_title_shorter(corrected, phrase)):
                 continue
             reading = self._interpret(corrected)
@@ -270,7 +283,9 @@ class _Reader:
 
     def _interpret(self, phrase: Phrase) -> Reading:
         title = self._text[slice(*phrase.title)].strip('"“”„«»` ') if phrase.title else None
-        return self._build_reading(self._make_builder(phrase), title)
+        words = tokenise(title, self._language) if title else ()
+        is_yearly = any("yearly-event" in matches for matches in classify(words, self._language))
+        return self._build_reading(self._make_builder(phrase, is_yearly=is_yearly), title)
 
     def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None) -> Reading:
         choices = Choices()
@@ -286,9 +301,9 @@ class _Reader:
             return _refuse(Refused("never", hint=str(error)), self._text)
         return Reading("schedule", schedule, title, tuple(choices.notes))
 
-    def _make_builder(self, phrase: Phrase) -> Callable[[Choices], Schedule]:
+    def _make_builder(self, phrase: Phrase, *, is_yearly: bool) -> Callable[[Choices], Schedule]:
         def build(choices: Choices) -> Schedule:
-            context = replace(self._context, choices=choices)
+            context = replace(self._context, choices=choices, is_yearly=is_yearly)
             schedule = build_schedule(phrase.clauses, context)
             return schedule.following() if context.follows else schedule
 

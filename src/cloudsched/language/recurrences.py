@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from cloudsched.language.builder import Bounds, Builder
-from cloudsched.language.calendar import find_first_day
+from cloudsched.language.calendar import find_first_day, find_within
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
 from cloudsched.language.groups import Group
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 
 def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
-    """Resolve "biweekly", which is ambiguous: every two weeks, or twice a week."""
+    """Resolve "biweekly" and "triweekly", which are ambiguous: every two weeks, or twice a week."""
     unit = repeat.unit.name.lower()
     every = replace(group, repeat=replace(repeat, loose=""))
-    often = replace(repeat, interval=1, rate=2, loose="")
-    names = (f"every two {unit}s", f"twice a {unit}")
+    often = replace(repeat, interval=1, rate=repeat.interval, loose="")
+    interval, rate = ("two", "twice") if repeat.interval == 2 else ("three", "three times")
+    names = (f"every {interval} {unit}s", f"{rate} a {unit}")
     options: tuple[Option, ...] = (Option(names[0], every), Option(names[1], _spread_evenly(group, often)))
     if repeat.unit == Unit.HOUR or group.days:
         options = options[:1]
@@ -83,6 +84,7 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
         Refused: There is no such schedule.
         Unclear: The phrase is ambiguous.
     """
+    _take_end_time(plan)
     _check_times(plan)
     drafts = [draft for group in plan.groups for draft in build_rules(group, plan, context)]
     today = context.today
@@ -96,13 +98,29 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
             raise Refused("past", plan.year.span)
         start = max(start, date(year, 1, 1))
         until = date(year, 12, 31)
-    bounds = Bounds(start, has_start=plan.start is not None or plan.year is not None, until=until)
+    if plan.within is not None:
+        first, until = find_within(plan.within, context)
+        start = max(start, first)
+        context.choices.assume(f"It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.")
+    is_bound = plan.start is not None or plan.year is not None or (plan.within is not None and start > today)
+    bounds = Bounds(start, has_start=is_bound, until=until)
     exdates = apply_exceptions(drafts, plan.exceptions, context, start)
     schedule = Builder(plan, context, drafts, bounds).build(exdates)
     rdates = list_added(plan.added, context)
     if rdates:
         schedule = schedule.model_copy(update={"rdates": rdates})
     return add_calendars(schedule, plan, context)
+
+
+def _take_end_time(plan: Plan) -> None:
+    """Make the only time of day that of the occurrences: "daily until Friday at 9" runs daily at 9."""
+    timed = any(group.has_times or (group.repeat and group.repeat.unit <= Unit.HOUR) for group in plan.groups)
+    ends = [end for end in plan.ends if end.clock is not None]
+    if timed or len(ends) != 1 or ends[0].clock is None or (plan.start is not None and plan.start.clock is not None):
+        return
+    for group in plan.groups:
+        group.clocks = [ends[0].clock]
+    plan.ends = [replace(end, clock=None) for end in plan.ends]
 
 
 def _check_times(plan: Plan) -> None:
@@ -226,12 +244,13 @@ def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Con
         if group.grid is not None:
             _limit_numbers(drafts[0], group.grid)
         return drafts
-    if group.grid is not None:
-        raise Refused("contradiction", group.grid.span)
     window = group.window
     first, last = context.resolve_window(window)
-    times = _list_steps(first, last, step, window)
-    dated = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY), window=None)
+    if group.grid is None:
+        times = _list_steps(first, last, step, window)
+    else:
+        times = _list_minutes(first, last, repeat, group.grid, window)
+    dated = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY), window=None, grid=None)
     if any(days.period and not days.marked and not days.on for days in group.days):
         raise Refused("not-understood", group.days[0].span)
     drafts = build_day_rules(dated, context)
@@ -268,6 +287,17 @@ def _build_on_the_clock(group: Group, step: int) -> list[Draft] | None:
     if hours > 1:
         draft.hours = tuple(range(0, 24, hours))
     return [draft]
+
+
+def _list_minutes(first: TimeOfDay, last: TimeOfDay, repeat: Repeat, grid: Grid, window: Window) -> list[TimeOfDay]:
+    """Return the times of some minutes of each hour within a window."""
+    if repeat.unit != Unit.HOUR or repeat.interval != 1 or last <= first:
+        raise Refused("contradiction", grid.span)
+    times = [TimeOfDay(hour, minute) for hour in range(24) for minute in sorted(grid.minutes)]
+    times = [time for time in times if first <= time <= last]
+    if not times:
+        raise Refused("never", window.span)
+    return times
 
 
 def _list_steps(first: TimeOfDay, last: TimeOfDay, step: int, window: Window) -> list[TimeOfDay]:

@@ -15,6 +15,8 @@ HINTS = {
     "too-long": "shorten it to at most 500 characters",
     "no-time": "add a day or a time, for example: every weekday at 9:00, or: tomorrow at 14:00",
     "not-understood": "use other words; if the unknown words belong to a title, put the title in quotes",
+    "half-known": "when that is cannot be known here; give the time of day, the day or the date",
+    "other-language": "write it in a language that is known here",
     "incomplete": "something is missing here; write it in full, for example: every 2 weeks on Monday",
     "no-such-time": "there is no such time; use a time between 00:00 and 23:59",
     "no-such-date": "there is no such date; check the day and the month",

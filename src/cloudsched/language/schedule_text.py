@@ -36,15 +36,16 @@ class ScheduleText:
     assumptions: tuple[str, ...] = ()
 
 
-def read_schedule(
+def read_schedule(  # noqa: PLR0913 -- each is named
     text: str,
     *,
     now: datetime,
     timezone: str = "UTC",
     current: Schedule | None = None,
-    locale: str = "en",
+    locale: str | None = None,
     default_time: time = DEFAULT_TIME,
     default_calendar: str | None = None,
+    has_title: bool = False,
 ) -> ScheduleText:
     """Return the schedule that a text means, whether it is a notation (see `Schedule.parse`) or plain words.
 
@@ -53,9 +54,10 @@ def read_schedule(
         now: The current time, aware; "tomorrow" and durations count from it.
         timezone: The IANA time zone, unless the text names one.
         current: The schedule that words such as "make it 10 instead" change.
-        locale: The language of the words, such as ``en-US``.
+        locale: The language of the words, such as ``en-US``; None if the words tell it.
         default_time: The time of day of words that name a day and no time.
         default_calendar: The id of the calendar that words such as "except holidays" mean; None if there is none.
+        has_title: Whether the title stands elsewhere, so that every word of the text has to belong to the schedule.
 
     Raises:
         AmbiguousSchedule: The words have several meanings; `readings` lists them.
@@ -75,6 +77,7 @@ def read_schedule(
         locale=locale,
         default_time=at,
         default_calendar=default_calendar,
+        titles=None if has_title else (),
     )
     if reading.schedule is not None:
         return ScheduleText(reading.schedule, reading.title, reading.assumptions)
@@ -95,7 +98,7 @@ def read_until(text: str, *, now: datetime, timezone: str, default_time: time = 
     """
     for words in (text, f"in {text}"):
         try:
-            found = read_schedule(words, now=now, timezone=timezone, default_time=default_time)
+            found = read_schedule(words, now=now, timezone=timezone, default_time=default_time, has_title=True)
         except InvalidSchedule:
             continue
         if found.schedule.is_one_time and found.title is None:

@@ -80,6 +80,7 @@ def read_schedule_field(
             current=current,
             default_time=default_time,
             default_calendar=default_calendar,
+            has_title=bool(fields.get("title")),
         )
 
     try:

@@ -1,0 +1,144 @@
+"""Words that say when or how often in some language: no title may swallow them, and they tell a phrase's language.
+
+A title is what is left of a phrase, so a word about time that the grammar does not know would end in it, and "varje
+måndag kl 9:30" would run once. These words keep that from happening. Quotes, or a task that is so titled, allow them.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.language.lexicon import HARMLESS, WORD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cloudsched.language.lexicon import Language, Token
+
+_FOREIGN: Final = {
+    "French": """chaque tous toutes jours lundi mardi mercredi jeudi vendredi samedi dimanche lundis mardis mercredis
+        jeudis vendredis samedis dimanches demain aujourd'hui après-demain matin soir nuit semaine semaines janvier
+        février avril juin juillet août septembre octobre novembre décembre heures prochain prochaine jusqu'au sauf
+        quotidien hebdomadaire mensuel toujours midi minuit""",
+    "Spanish": """cada todos todas lunes martes miércoles miercoles jueves viernes sábado sábados domingos mañana
+        pasado tarde noche semana semanas enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre
+        diciembre próximo próxima hasta excepto diariamente semanalmente mensualmente siempre mediodía medianoche""",
+    "Portuguese": """cada todos todas diariamente semanalmente mensalmente anualmente hoje amanhã manhã noite tarde
+        semana semanas mês meses anos dias segunda terça quarta quinta sexta sábado domingo feira segundas terças
+        quartas quintas sextas sábados domingos janeiro fevereiro março abril junho julho agosto setembro outubro
+        novembro dezembro próxima próximo às até exceto durante desde sempre""",
+    "Italian": """ogni tutti tutte lunedì martedì mercoledì giovedì venerdì sabato domenica lunedi martedi mercoledi
+        giovedi venerdi domani dopodomani oggi mattina mattino sera pomeriggio settimana settimane mese mesi anno anni
+        giorno giorni mezzogiorno mezzanotte gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre
+        dicembre prossimo prossima fino tranne giornalmente settimanalmente mensilmente sempre""",
+    "Dutch": """elke iedere maandag dinsdag woensdag donderdag vrijdag zaterdag zondag maandags vandaag overmorgen avond
+        ochtend middag dagelijks wekelijks maandelijks jaarlijks weken maand maanden volgende behalve januari februari
+        maart augustus vanaf werkdag werkdagen altijd""",
+    "Swedish": """varje varannan måndag tisdag onsdag torsdag fredag lördag söndag måndagar tisdagar onsdagar torsdagar
+        fredagar lördagar söndagar imorgon morgon kväll dagligen veckan vecka veckor månad månader januari februari
+        augusti klockan vardag vardagar nästa utom""",
+    "Danish": """hver mandag tirsdag torsdag fredag lørdag søndag dagligt ugentligt måned måneder januar februar marts
+        hverdag hverdage næste undtagen""",
+    "Norwegian": """hver mandag tirsdag torsdag fredag lørdag søndag daglig ukentlig uken måneden måneder neste unntatt
+        klokken""",
+    "Polish": """każdy każdego każdą codziennie poniedziałek poniedziałki wtorek wtorki środa środę czwartek piątek
+        sobota sobotę niedziela niedzielę jutro dzisiaj pojutrze godzina godzinie godzinę tydzień miesiąc miesiąca
+        stycznia lutego marca kwietnia czerwca lipca sierpnia września października listopada grudnia""",
+    "Czech": """každý každé každou pondělí úterý středa středu čtvrtek pátek sobota sobotu neděle neděli zítra dnes
+        denně týden týdně měsíc hodin""",
+    "Hungarian": "minden hétfő hétfőn kedden szerda szerdán csütörtök csütörtökön péntek pénteken szombat szombaton "
+    "vasárnap holnap reggel naponta hetente órakor",
+    "Romanian": "fiecare marți miercuri vineri sâmbătă duminică mâine zilnic săptămânal săptămână ianuarie februarie",
+    "Finnish": """joka maanantai maanantaina tiistai tiistaina keskiviikko keskiviikkona torstai torstaina perjantai
+        perjantaina lauantai lauantaina sunnuntai sunnuntaina huomenna tänään päivä päivittäin viikko viikoittain
+        kello""",
+    "Turkish": "hafta haftada bugün pazartesi çarşamba perşembe cuma cumartesi pazar saat sabah akşam",
+    "Indonesian": "setiap senin selasa rabu kamis jumat sabtu minggu besok pukul bulan",
+    "Vietnamese": "mỗi ngày thứ hàng tuần tháng giờ sáng",
+    "Russian": """каждый каждую каждое каждые ежедневно еженедельно понедельник вторник среда среду четверг пятница
+        пятницу суббота субботу воскресенье завтра сегодня послезавтра утром вечером часов неделю месяц январь""",
+    "Ukrainian": "щодня кожен кожного понеділок вівторок середа середу четвер п'ятниця субота неділя завтра сьогодні",
+}
+"""What some languages without a lexicon call the days, the periods, "every" and "tomorrow"; no whole vocabulary."""
+_SCRIPTS: Final = {
+    "HIRAGANA": "Japanese",
+    "KATAKANA": "Japanese",
+    "HANGUL": "Korean",
+    "CJK": "Chinese",
+    "ARABIC": "Arabic",
+    "HEBREW": "Hebrew",
+    "THAI": "Thai",
+    "DEVANAGARI": "Hindi",
+    "GREEK": "Greek",
+}
+"""Scripts in which words have no spaces between them, or none of whose words can be known here."""
+_JAPANESE: Final = frozenset("曜毎時")
+"""Characters of Japanese words about time that Chinese writes otherwise."""
+_SHORTEST: Final = 4
+"""Shorter words are words of too many languages, unless they have a letter that few languages have."""
+
+
+def _is_telling(word: str) -> bool:
+    return len(word) >= _SHORTEST or not word.isascii()
+
+
+@lru_cache(maxsize=1)
+def _build_index() -> dict[str, frozenset[str]]:
+    """Return the languages in which a word says when or how often."""
+    from cloudsched.language.languages import LANGUAGES  # noqa: PLC0415 -- they are built from what is above
+
+    index: dict[str, set[str]] = {}
+    for name, words in _FOREIGN.items():
+        for word in words.split():
+            if _is_telling(word):
+                index.setdefault(word, set()).add(name)
+    for language in LANGUAGES.values():
+        for entries in language.entries.values():
+            for words_of, kind, _ in entries:
+                if len(words_of) == 1 and kind not in HARMLESS and _is_telling(words_of[0]):
+                    index.setdefault(words_of[0], set()).add(language.name)
+    return {word: frozenset(names) for word, names in index.items()}
+
+
+def find_languages(word: str, language: Language) -> frozenset[str]:
+    """Return the names of the other languages in which a word says when or how often; empty for any other word."""
+    if word in language.innocent:
+        return frozenset()
+    known = _build_index().get(word)
+    if known is not None:
+        return known
+    if word.isascii():
+        return frozenset()
+    scripts = [unicodedata.name(letter, "").partition(" ")[0] for letter in word]
+    if not _JAPANESE.isdisjoint(word) or "HIRAGANA" in scripts:
+        return frozenset({"Japanese"})
+    return frozenset({_SCRIPTS[script] for script in scripts if script in _SCRIPTS})
+
+
+def name_language(tokens: Iterable[Token], language: Language) -> str | None:
+    """Return the other language that most of the words about time belong to; None if there are no such words."""
+    votes: Counter[str] = Counter()
+    for token in tokens:
+        if token.kind == WORD and token.text not in language.entries:
+            votes.update(find_languages(token.text, language) - {language.name})
+    if "Japanese" in votes:
+        votes.pop("Chinese", None)
+    return max(sorted(votes), key=votes.__getitem__) if votes else None
+
+
+def guess_language(tokens: Sequence[Token], languages: Iterable[Language]) -> Language:
+    """Return the language that knows most of the words of a phrase; the first of those that know as many."""
+
+    def count(language: Language) -> float:
+        score = 0.0
+        for token in tokens:
+            if token.kind != WORD:
+                continue
+            kinds = {kind for words, kind, _ in language.entries.get(token.text, ()) if words[0] == token.text}
+            score += 2 if kinds - HARMLESS and _is_telling(token.text) else 1 if kinds else 0
+        return score
+
+    return max(languages, key=count)

@@ -75,7 +75,7 @@ GERMAN_PHRASES = [
     Own("jeden zweiten Dienstag", "ask", []),
     Own("morgen um 3", "ask", []),
     Own("am 31. jedes Monats", "ask", []),
-    Own("jeden Montga um 9 Uhr", "ask", []),
+    _recur("jeden Montga um 9 Uhr", walk(wd(MO), ["09:00"])),
     Own("jeden Tag außer an Feiertagen", "refuse", []),
     Own("jeden Montag Banane um 9 Uhr", "refuse", []),
     Own("gestern um 9 Uhr", "refuse", []),

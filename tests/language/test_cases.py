@@ -11,6 +11,7 @@ import pytest
 from benchmarks import language_phrases
 from benchmarks.language_scoring import CASES, judge, parse_now
 from tests.cases import try_each
+from tests.language.breadth_phrases import BREADTH
 from tests.language.german_phrases import GERMAN_PHRASES
 from tests.language.later_phrases import LATER
 from tests.language.own_phrases import HELD_OUT, OWN, Own
@@ -65,7 +66,7 @@ def check(own: Own, locale: str = "en") -> None:
     assert list_local_times(reading, len(own.expected) + ends) == own.expected
 
 
-@try_each("own", OWN + LATER)
+@try_each("own", OWN + LATER + BREADTH)
 def test_a_phrase_of_our_own(own: Own) -> None:
     """The phrase names what a plain walk over the calendar names; ambiguity is asked back, nonsense refused."""
     check(own)

@@ -80,13 +80,12 @@ class Builder:
             suffix = f";COUNT={self.bounds.count}"
         elif self.bounds.until is not None:
             suffix = f";UNTIL={make_local_time(self.bounds.until, *self.bounds.until_clock):%Y%m%dT%H%M%S}"
+        rules = [text + suffix for text in texts]
         try:
-            schedule = Schedule(
-                rrule=[text + suffix for text in texts],
-                dtstart=dtstart,
-                timezone=self.context.timezone,
-                exdates=exdates,
-            )
+            schedule = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone, exdates=exdates)
+            if self.context.stretched:
+                kept = self._list_needed(exdates, schedule.copy_unchecked(exdates=()))
+                schedule = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone, exdates=kept)
         except SearchLimitReached:
             raise
         except InvalidSchedule as error:
@@ -94,6 +93,18 @@ class Builder:
         if schedule.next_after(self.context.now) is None and not self.plan.added:
             raise Refused("past" if self.plan.ends else "never")
         return schedule
+
+    def _list_needed(self, exdates: list[str], full: Schedule) -> list[str]:
+        """Return the exceptions without those days of a stretch on which nothing runs."""
+        kept = []
+        for text in exdates:
+            if text in self.context.stretched:
+                day = datetime.fromisoformat(text)
+                begin = self.context.to_instant(day)
+                if not full.between(begin, self.context.to_instant(day + timedelta(days=1)) - timedelta(seconds=1)):
+                    continue
+            kept.append(text)
+        return kept
 
     @property
     def _needs_phase(self) -> bool:

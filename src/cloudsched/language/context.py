@@ -44,6 +44,7 @@ class Context:
         clock24: At least one time in the phrase is clearly written on the 24-hour clock.
         follows: The phrase says that its times are those of wherever its owner is.
         is_placed: The phrase names a time zone.
+        stretched: Dates to leave out that were not named one by one; those on which nothing runs need no exception.
         is_yearly: What the phrase is about happens every year, such as a birthday.
     """
 
@@ -56,6 +57,7 @@ class Context:
     follows: bool = False
     is_placed: bool = False
     is_yearly: bool = False
+    stretched: set[str] = field(default_factory=set)
 
     @property
     def local(self) -> datetime:

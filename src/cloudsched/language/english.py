@@ -128,7 +128,7 @@ ENGLISH = Language(
             3: "day of the week",
         },
         "daysets": {
-            0: "weekdays|workdays|work days|working days|business days|week days",
+            0: "m-f|weekdays|workdays|work days|working days|business days|week days",
             1: "weekends",
             2: "weekend days",
         },
@@ -256,6 +256,8 @@ ENGLISH = Language(
         "times": {1: "times|time|x|occurrences|occurrence|repetitions|instances|runs|repeats"},
         "twice": {1: "once", 2: "twice", 3: "thrice"},
         "next": {1: "next|coming|the next|the coming|following|the following|upcoming", 0: "this|the current|current"},
+        "in-total": {1: "in total|altogether|overall|all told|in all"},
+        "alternating": {1: "alternate|alternating"},
         "the-next": {1: "the next|next|the coming|up to the next|up to"},
         "ago": {1: "ago"},
         "hence": {1: "from now|hence|later|from right now|from today|from this moment|out"},
@@ -314,6 +316,11 @@ ENGLISH = Language(
         "instead": {1: "instead|rather|now"},
         "add-more": {1: "also|also on|add|and also|and also on|also at|plus|too|as well|and"},
         "skip": {1: "skip|leave out|drop|cancel|omit|miss"},
+        "stop-after": {
+            1: "stop after|end after|finish after|quit after|stop it after|end it after|stops after|ends after"
+        },
+        "more": {1: "more|further"},
+        "instead-of": {1: "instead of|rather than|in place of|in lieu of|not"},
         "no-more": {
             1: "no longer|no more|stop|remove|drop|no|not|not on|no longer on|take out|without|except|except on"
         },

@@ -5,14 +5,15 @@ A phrase names a calendar by its id, or as "holidays" and "business days".
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
 from cloudsched.domain.calendars.calendar_rule import MAX_CALENDARS, CalendarRule
 from cloudsched.domain.calendars.days import WEEKENDS
-from cloudsched.language.calendar import find_first_day, find_nth_day, make_local_time
-from cloudsched.language.nodes import ANY, DAY, WORKDAY, Date, Days, Months, Point, Relative, Unit
+from cloudsched.language.calendar import find_first_day, find_nth_day, find_within, make_local_time
+from cloudsched.language.nodes import ANY, DAY, WORKDAY, Date, Days, Months, Point, Relative, Stretch, Unit, Within
 from cloudsched.language.result import Refused
 from cloudsched.language.rules import ALL_MONTHS, Draft
 
@@ -122,7 +123,9 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
     base = max(start, context.today)
     for exception in exceptions:
         for point in exception.points:
-            if isinstance(point, Months):
+            if isinstance(point, Stretch | Within):
+                dates += _list_stretch(point, context, base)
+            elif isinstance(point, Months):
                 _remove_months(drafts, point)
             elif isinstance(point, Days) and not point.dates and _is_repeated(point):
                 _remove_days(drafts, point)
@@ -133,6 +136,28 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
                 dates.append(
                     text if clock is None else make_local_time(result, *context.resolve_time(clock)).isoformat()
                 )
+    return dates
+
+
+_LONGEST_STRETCH = 62
+"""How many days may be left out in a row."""
+
+
+def _list_stretch(point: Stretch | Within, context: Context, base: date) -> list[str]:
+    """Return the dates from the first to the last day that a phrase leaves out."""
+    if isinstance(point, Within):
+        first, last = find_within(point, context)
+    else:
+        first = find_first_day(point.first, context, base)
+        last = find_first_day(point.last, context, first)
+    days = (last - first).days
+    if days < 0 or last < context.today:
+        raise Refused("past" if last < context.today else "contradiction", point.span)
+    if days >= _LONGEST_STRETCH:
+        raise Refused("inexpressible", point.span, "name months, or make two schedules: one before, one after")
+    context.choices.assume(f"It leaves out {first:%Y-%m-%d} to {last:%Y-%m-%d}.")
+    dates = [(first + timedelta(days=day)).isoformat() for day in range(days + 1)]
+    context.stretched.update(dates)
     return dates
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_clocks import parse_clock
-from cloudsched.language.grammar_days import SETS, parse_days, parse_months, parse_period
+from cloudsched.language.grammar_days import SETS, parse_dates, parse_days, parse_months, parse_period
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_length, parse_number, parse_ordinal
-from cloudsched.language.grammar_points import parse_edge_noun, parse_point
+from cloudsched.language.grammar_points import parse_edge_noun, parse_point, parse_within
 from cloudsched.language.nodes import (
     ANY,
     DAY,
@@ -32,7 +32,9 @@ from cloudsched.language.nodes import (
     Relative,
     Repeat,
     Start,
+    Stretch,
     Unit,
+    Within,
 )
 from cloudsched.language.places import REGIONS, find_place
 from cloudsched.language.result import Refused
@@ -224,6 +226,11 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
         half_year = result.value == Unit.HALF_YEAR
         named = Unit.MONTH if half_year else Unit(result.value)
         return [Repeat(6 if half_year else 1, named, adverb=True, span=c.span(start))]
+    if c.take("alternating") is not None:
+        if not c.sees("weekday", "weekdays", *_SETS):
+            unit = c.take("unit")
+            return None if unit is None else [Repeat(2, Unit(unit.value), span=c.span(start))]
+        return _parse_day_interval(c, start, 2, nth=False)
     for kind, interval in (("bi", 2), ("tri", 3)):
         found = c.take(kind)
         if found is not None:
@@ -345,6 +352,7 @@ def _parse_count(c: Cursor) -> list[Clause] | None:
         return None
     if count < 1:
         raise Refused("never", c.span(start))
+    c.take("in-total")
     return [End(count=count, span=c.span(start))]
 
 
@@ -369,7 +377,7 @@ def parse_except(c: Cursor) -> list[Clause] | None:
     c.skip("comma", "open")
     if c.take("except") is None:
         return None
-    points: list[Point] = []
+    points: list[Point | Stretch | Within] = []
     holidays = False
     while len(points) < MOST_ITEMS:
         before = c.at
@@ -377,6 +385,10 @@ def parse_except(c: Cursor) -> list[Clause] | None:
             if not c.skip("comma", "and", "or"):
                 break
             c.take("except")
+        stretch = parse_stretch(c)
+        if stretch is not None:
+            points.append(stretch)
+            continue
         c.take("on", "for", "in", "start")
         if not holidays and _take_holidays(c, start):
             holidays = True
@@ -390,6 +402,32 @@ def parse_except(c: Cursor) -> list[Clause] | None:
         return None
     c.take("close")
     return [Except(tuple(points), c.span(start), holidays=holidays)]
+
+
+def parse_stretch(c: Cursor) -> Stretch | Within | None:
+    """Parse ``from April 1 to April 10``, ``between Christmas and New Year``, ``next week``."""
+    return c.attempt(parse_within) or c.attempt(_parse_from_to)
+
+
+def _parse_from_to(c: Cursor) -> Stretch | None:
+    start = c.at
+    if c.take("from", "between", "start") is None:
+        return None
+    first = _parse_stretch_end(c)
+    if first is None or c.take("to", "until", "and", "dash") is None:
+        return None
+    last = _parse_stretch_end(c)
+    if last is None:
+        return None
+    return Stretch(first, last, c.span(start))
+
+
+def _parse_stretch_end(c: Cursor) -> Date | Relative | None:
+    named = c.attempt(parse_dates)
+    if named is not None:
+        return named[0] if len(named) == 1 else None
+    point = parse_point(c)
+    return point if isinstance(point, Date | Relative) else None
 
 
 def _take_holidays(c: Cursor, start: int) -> bool:

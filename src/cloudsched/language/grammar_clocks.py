@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from cloudsched.language.lexicon import Cursor
     from cloudsched.language.nodes import Clause
 
+_SPOKEN = frozenset({5, 10, 20, 25})
+"""The minutes that people say before or after an hour: "ten to nine"."""
 _NOT_AFTER_AN_HOUR = ("unit", "times", "month", "weekday", "weekdays", "dayset", "daysets", "of", "number", "tens")
 
 
@@ -247,15 +249,17 @@ def _parse_named(c: Cursor) -> Clock | None:
 def _parse_around(c: Cursor) -> Clock | None:
     """Parse ``half past three``, ``a quarter to noon``, ``20 minutes past 8pm``."""
     half = c.take("half")
+    digits = c.token is not None and c.token.kind == NUMBER
     count = parse_number(c) if half is None else half.value
     if count is None or count > 59:
         return None
     minutes = c.take("clock-minute") is not None
     side = c.take("past")
-    if side is not None and side.value < 0 and half is None and not minutes:
+    spoken = c.token is not None and c.token.kind != NUMBER and not digits
+    if side is not None and side.value < 0 and half is None and not minutes and not (spoken and count in _SPOKEN):
         return None  # "9 to 17" is a window
     if side is None:
-        if half is None or half.value >= 0 or not c.sees("number", "tens"):
+        if half is None or half.value == 15 or not c.sees("number", "tens"):
             return None
         direction = 1  # in a language where half nine means 8:30, "half" has a negative value
     else:

@@ -265,6 +265,16 @@ def _parse_days_before_month(c: Cursor) -> list[int] | None:
         if value is None or value < 1:
             c.at = before
             break
+        middle = c.at
+        last = None
+        if c.take("to", "dash") is not None:
+            c.take("article")
+            last = parse_ordinal(c) or parse_number(c)
+        if last is not None and value < last <= 31 and c.sees("month", "of"):
+            result += range(value, last + 1)
+            plain = False
+            continue
+        c.at = middle
         result.append(value)
     if not result:
         return None

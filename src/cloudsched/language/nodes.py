@@ -292,6 +292,15 @@ class Within:
     span: Span = NOWHERE
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """All days from one to another."""
+
+    first: Date | Relative
+    last: Date | Relative
+    span: Span = NOWHERE
+
+
 Point = Date | Relative | Days | Months | Year
 
 
@@ -325,7 +334,7 @@ class End:
 class Except:
     """Exceptions; with ``holidays``, also the days of the default calendar."""
 
-    points: tuple[Point, ...]
+    points: tuple[Point | Stretch | Within, ...]
     span: Span = NOWHERE
     holidays: bool = False
 

@@ -242,7 +242,8 @@ def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -
         raise Refused("too-vague", clock.span, "write 00:00 and say on which day")
     if day == context.today:
         return [ends]
-    if any(days.dates or any(pick.what == DAY for pick in days.picks) for days in group.days):
+    is_eve = any((date.month, date.day) == (12, 31) for days in group.days for date in days.dates)
+    if not is_eve and any(days.dates or any(pick.what == DAY for pick in days.picks) for days in group.days):
         context.choices.assume("Midnight is the start of the day.")
         return [begins]
     options = (Option(f"{begins:%A, %Y-%m-%d} at 00:00", begins), Option(f"{ends:%A, %Y-%m-%d} at 00:00", ends))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
+from cloudsched.language.changes import find_change
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES, find_language
 from cloudsched.language.lexicon import WORD, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear
-from cloudsched.language.updates import find_change
 from cloudsched.language.watchwords import guess_language, name_language
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _MOST_CANDIDATES = 3
 
 
 def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> Iterator[list[Token]]:
-    """Yield the phrase with one unknown word corrected, for each unknown word that may be a typo."""
+    """Yield the phrase with one unknown word corrected, for each that may be a typo; then with all of them."""
     unknown = [
         place
         for place, token in enumerate(tokens)
@@ -40,6 +40,9 @@ def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], langua
     for place in unknown[:_MOST_WORDS]:
         for word in find_candidates(tokens[place].text, language)[:_MOST_CANDIDATES]:
             yield [*tokens[:place], tokens[place]._replace(text=word), *tokens[place + 1 :]]
+    best = {place: find_candidates(tokens[place].text, language)[:1] for place in unknown[:_MOST_WORDS]}
+    if sum(map(bool, best.values())) > 1:
+        yield [each._replace(text=best[at][0]) if best.get(at) else each for at, each in enumerate(tokens)]
 
 
 def is_title_shorter(corrected: Phrase, phrase: Phrase) -> bool:
@@ -68,6 +71,11 @@ def is_slip(typed: str, meant: str) -> bool:
         return exchanged or typed[at + 1 :] == meant[at + 1 :]
     longer, shorter = (typed, meant) if len(typed) > len(meant) else (meant, typed)
     return longer[at + 1 :] == shorter[at:]
+
+
+def _is_sure(typed: str, meant: str) -> bool:
+    """Return whether a word is too long, and too much like another, to have been meant as typed."""
+    return len(typed) > _SHORTEST and typed[0] == meant[0] and typed != f"{meant}s"
 
 
 _INDEXES: dict[str, dict[str, set[str]]] = {}
@@ -245,7 +253,7 @@ class _Reader:
             return None
 
         def build(choices: Choices) -> Schedule:
-            context = replace(self._context, timezone=current.timezone, choices=choices)
+            context = replace(self._context, timezone=current.timezone, choices=choices, stretched=set())
             changed = change(current.as_fixed(), context)
             follows = context.follows or (current.follows_owner and not context.is_placed)
             return changed.following() if follows else changed
@@ -255,12 +263,21 @@ class _Reader:
     def _read_slip(self, parser: Parser, phrase: Phrase | None) -> Reading | None:
         """Return a question if correcting a typo in one unknown word turns the phrase into a schedule."""
         readings: list[Alternative] = []
+        accepted: list[tuple[Reading, str]] = []
         span = (0, len(self._text))
         for tokens in find_corrections(parser.tokens, parser.matches, self._language):
             corrected = Parser(tokens, self._language, allow_title=self._allow_title).parse()
             if corrected is None or (phrase is not None and not is_title_shorter(corrected, phrase)):
                 continue
             reading = self._interpret(corrected)
+            slips = [(new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old]
+            if (
+                phrase is None
+                and reading.schedule is not None
+                and all(_is_sure(old.text, new.text) for new, old in slips)
+            ):
+                note = " and ".join(f"{old.text!r} is read as {new.text!r}" for new, old in slips)
+                accepted.append((reading, note))
             word, typed = next((new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old)
             span = (typed.start, typed.end)
             if reading.schedule is not None:
@@ -271,6 +288,9 @@ class _Reader:
                 readings += reading.readings
         if not readings:
             return None
+        if len(accepted) == len(readings) and len({str(each.schedule) for each, _ in accepted}) == 1:
+            reading, note = accepted[0]  # there is only one thing that it can have been meant to be
+            return replace(reading, assumptions=(f"{note[0].upper()}{note[1:]}.", *reading.assumptions))
         as_typed = self._interpret(phrase) if phrase is not None else None
         if as_typed is not None and as_typed.schedule is not None:
             readings.append(Alternative(as_typed.schedule, as_typed.schedule.describe(), "as it was typed"))
@@ -303,7 +323,7 @@ class _Reader:
 
     def _make_builder(self, phrase: Phrase, *, is_yearly: bool) -> Callable[[Choices], Schedule]:
         def build(choices: Choices) -> Schedule:
-            context = replace(self._context, choices=choices, is_yearly=is_yearly)
+            context = replace(self._context, choices=choices, is_yearly=is_yearly, stretched=set())
             schedule = build_schedule(phrase.clauses, context)
             return schedule.following() if context.follows else schedule
 

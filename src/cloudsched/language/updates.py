@@ -19,7 +19,7 @@ from cloudsched.language.exceptions import add_calendars, apply_exceptions
 from cloudsched.language.grammar_numbers import parse_length
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.meaning import is_24_hour, list_clocks, resolve_zone
-from cloudsched.language.nodes import FOLLOWING, Days, Except, Relative, Repeat, Unit
+from cloudsched.language.nodes import FOLLOWING, Days, End, Except, Relative, Repeat, Unit
 from cloudsched.language.once import build_at, build_once
 from cloudsched.language.recurrences import build_rules
 from cloudsched.language.result import Option, Refused
@@ -185,11 +185,11 @@ _PERIODS = {
 }
 
 
-def find_change(parser: Parser) -> Callable[[Schedule, Context], Schedule] | None:
+def find_edit(parser: Parser) -> Callable[[Schedule, Context], Schedule] | None:
     """Return the change that a phrase asks for; None if the phrase is not a change."""
     c = parser.cursor
     c.at = 0
-    return _parse_shift(c) or _parse_skip_next(c) or _parse_same_time(c) or _parse_edit(parser, c)
+    return _parse_shift(c) or _parse_skip_next(c) or _parse_same_time(c) or parse_edit(parser, len(parser.tokens))
 
 
 def _parse_shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
@@ -235,13 +235,15 @@ def _parse_same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | Non
     return _move_to_next_week
 
 
-def _parse_edit(parser: Parser, c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
-    """Parse what to set, add or leave out."""
-    end = _find_end(parser, "instead", "also", "polite", "stop", "only")
+def parse_edit(parser: Parser, end: int) -> Callable[[Schedule, Context], Schedule] | None:
+    """Parse what to set, add or leave out; `end` is the token after the last one."""
+    c = parser.cursor
+    is_part = end < len(parser.tokens)
+    end = _find_end(parser, end, "instead", "also", "polite", "stop", "only")
     tail = parser.matches[end] if end < len(parser.tokens) else {}
     adds_after = "also" in tail
     instead = any("instead" in parser.matches[at] for at in range(end, len(parser.tokens)))
-    for kind in ("same-time", "make", "add-more", "no-more", "skip", ""):
+    for kind in ("same-time", "make", "only", "add-more", "no-more", "skip", ""):
         c.at = 0
         c.take("polite")
         head = c.take(kind) if kind else None
@@ -250,8 +252,8 @@ def _parse_edit(parser: Parser, c: Cursor) -> Callable[[Schedule, Context], Sche
         begin = c.at
         if begin >= end:
             continue
-        read = parser.parse_between(begin, end, bare=kind == "make" or instead)
-        if read is None:
+        read = parser.parse_between(begin, end, bare=kind in {"make", "only"} or instead or is_part)
+        if read is None or (kind == "only" and any(isinstance(clause, End) for clause in read)):
             continue
         if kind in {"no-more", "skip"}:
             return _build_removal(read, single=kind == "skip")
@@ -260,8 +262,7 @@ def _parse_edit(parser: Parser, c: Cursor) -> Callable[[Schedule, Context], Sche
     return None
 
 
-def _find_end(parser: Parser, *kinds: str) -> int:
-    end = len(parser.tokens)
+def _find_end(parser: Parser, end: int, *kinds: str) -> int:
     while end:
         last = next(
             (
@@ -298,7 +299,7 @@ def _build_removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedul
         if not chosen or len(plan.groups) > 1 or group.has_times or group.repeat or plan.ends or plan.start:
             raise Refused("no-update")
         dates = apply_exceptions(edit.drafts, [Except(tuple(chosen))], context, context.today)
-        return _note_unchanged(_add_exdates(edit, dates, context), current, context, dates)
+        return _note_unchanged(add_exdates(edit, dates, context), current, context, dates)
 
     return change
 
@@ -310,7 +311,8 @@ def _pick_single(point: Days | Relative) -> Days | Relative:
     return point
 
 
-def _add_exdates(edit: Edit, dates: list[str], context: Context) -> Schedule:
+def add_exdates(edit: Edit, dates: list[str], context: Context) -> Schedule:
+    """Return an edited schedule that leaves out some more dates or local times."""
     edit.exdates += [date for date in dates if date not in edit.exdates]
     return edit.build(Plan(), context)
 
@@ -330,7 +332,7 @@ def _exclude_next(current: Schedule, context: Context) -> Schedule:
     day = current.moved_from(following) or local.date()
     local = datetime.combine(day, local.time())
     several = any(len(draft.times) != 1 for draft in edit.drafts) or len(edit.drafts) > 1
-    return _add_exdates(edit, [local.isoformat() if several else day.isoformat()], context)
+    return add_exdates(edit, [local.isoformat() if several else day.isoformat()], context)
 
 
 def _move_to_next_week(current: Schedule, context: Context) -> Schedule:

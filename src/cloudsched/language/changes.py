@@ -1,0 +1,272 @@
+"""Changes that count occurrences or name what they replace: "skip the next three", "stop after five times".
+
+Everything else that a phrase may change is in `updates`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.language.context import TimeOfDay
+from cloudsched.language.exceptions import apply_exceptions
+from cloudsched.language.grammar_clauses import parse_stretch
+from cloudsched.language.grammar_numbers import parse_number
+from cloudsched.language.grammar_points import parse_point
+from cloudsched.language.groups import Plan, build_plan
+from cloudsched.language.nodes import Date, End, Except, Months, Relative, Year
+from cloudsched.language.result import Refused
+from cloudsched.language.updates import add_exdates, find_edit, parse_edit, take_apart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.language.context import Context
+    from cloudsched.language.grammar import Parser
+    from cloudsched.language.lexicon import Cursor
+    from cloudsched.language.nodes import Clock, Point, Stretch, Within
+    from cloudsched.language.updates import Edit
+
+    Change = Callable[[Schedule, Context], Schedule]
+
+_MOST = 1000
+"""How many occurrences a phrase may count."""
+_MOST_SKIPPED = 50
+"""How many occurrences may be left out one by one."""
+
+
+def find_change(parser: Parser) -> Change | None:
+    """Return the change that a phrase asks for; None if the phrase is not a change."""
+    c = parser.cursor
+    for rule in (_parse_skip_several, _parse_skip_stretch, _parse_stop_after, _parse_only_more, _parse_drop_part):
+        c.at = 0
+        c.skip("polite")
+        change = rule(c)
+        if change is not None:
+            c.skip("polite", "stop")
+            if c.ended:
+                return change
+    return _parse_exchange(parser) or find_edit(parser)
+
+
+def _parse_skip_several(c: Cursor) -> Change | None:
+    """Parse ``skip the next three``, ``cancel the next 2 occurrences``."""
+    if c.take("skip", "no-more") is None:
+        return None
+    c.take("article")
+    c.take("next", "the-next")
+    count = parse_number(c)
+    if count is None or count < 2 or c.sees("unit", "weekday", "weekdays", "month"):
+        return None
+    c.take("times", "one")
+    if count > _MOST_SKIPPED:
+        raise Refused("too-many", c.span(0))
+    return lambda current, context: _skip_next(current, context, count)
+
+
+def _parse_skip_stretch(c: Cursor) -> Change | None:
+    """Parse ``skip next week``, ``skip from April 1 to April 10``; the verb may come last, as in German."""
+    headed = c.take("skip", "no-more") is not None
+    stretch = parse_stretch(c)
+    if stretch is None or not (headed or c.take("skip-after") is not None):
+        return None
+    return lambda current, context: _skip_stretch(current, context, stretch)
+
+
+def _parse_stop_after(c: Cursor) -> Change | None:
+    """Parse ``stop after 5 times``, ``stop after March``."""
+    start = c.at
+    if c.take("stop-after") is None:
+        return None
+    count = _parse_count(c)
+    if count is not None:
+        return lambda current, context: _end_after(current, context, count)
+    point = parse_point(c)
+    if point is None:
+        return None
+    ended, span = c.ended, c.span(start)
+    return (lambda current, context: _end_at(current, context, point, span)) if ended else None
+
+
+def _parse_only_more(c: Cursor) -> Change | None:
+    """Parse ``only 5 more times``, ``just three more``."""
+    if c.take("only") is None:
+        return None
+    count = parse_number(c)
+    more = c.take("more") is not None
+    times = c.take("times") is not None
+    more = c.take("more") is not None or more
+    if count is None or not (more or times) or c.sees("per", "adverb"):
+        return None
+    return lambda current, context: _end_after(current, context, count)
+
+
+def _parse_count(c: Cursor) -> int | None:
+    start = c.at
+    count = parse_number(c)
+    c.take("more")
+    if count is None or (c.take("times") is None and not c.ended and not c.sees("polite", "stop")):
+        c.at = start
+        return None
+    c.take("more", "in-total")
+    return count
+
+
+def _list_next(current: Schedule, context: Context, count: int) -> list[datetime]:
+    if current.is_one_time:
+        raise Refused("no-update", hint="it runs once only")
+    if not 1 <= count <= _MOST:
+        raise Refused("too-many")
+    return current.anchored(context.now).upcoming(context.now, count)
+
+
+def _skip_next(current: Schedule, context: Context, count: int) -> Schedule:
+    """Leave out the next occurrences: by their days, or by their times where a day may have several."""
+    zone = load_tzinfo(current.timezone)
+    following = _list_next(current, context, count)
+    if len(following) < count:
+        raise Refused("no-update", hint=f"it runs only {len(following)} times more")
+    edit = take_apart(current, context)
+    several = any(len(draft.times) != 1 for draft in edit.drafts) or len(edit.drafts) > 1
+    texts = []
+    for at in following:
+        local = at.astimezone(zone).replace(tzinfo=None)
+        day = current.moved_from(at) or local.date()
+        texts.append(datetime.combine(day, local.time()).isoformat() if several else day.isoformat())
+    return add_exdates(edit, texts, context)
+
+
+def _skip_stretch(current: Schedule, context: Context, stretch: Stretch | Within) -> Schedule:
+    if current.is_one_time:
+        raise Refused("no-update", hint="it runs once only")
+    edit = take_apart(current, context)
+    dates = apply_exceptions(edit.drafts, [Except((stretch,))], context, context.today)
+    changed = add_exdates(edit, dates, context)
+    if changed.upcoming(context.now, 40) == current.anchored(context.now).upcoming(context.now, 40):
+        context.choices.assume("The schedule does not run on these days, so nothing changes.")
+    return changed
+
+
+def _end_after(current: Schedule, context: Context, count: int) -> Schedule:
+    """End after the next occurrences; which they are is known, so that the end is the last of them."""
+    following = _list_next(current, context, count)
+    edit = take_apart(current, context)
+    edit.count = None
+    edit.until = following[-1].astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
+    context.choices.assume(f"The last time is {edit.until:%Y-%m-%d at %H:%M}.")
+    return edit.build(Plan(), context)
+
+
+def _end_at(current: Schedule, context: Context, point: Point, span: tuple[int, int]) -> Schedule:
+    """End with a day, a month or a year, which are included: "stop after March"."""
+    if current.is_one_time:
+        raise Refused("no-update", hint="it runs once only")
+    if isinstance(point, Months):
+        point = Relative("edge", -1, base=Date(point.months[-1]), span=span)
+    elif isinstance(point, Year):
+        year = point.year if point.year is not None else context.today.year + (point.ahead or 0)
+        point = Date(12, 31, year, span=span)
+    plan = build_plan([End(point, span=span)])
+    return take_apart(current, context).build(plan, context)
+
+
+def _parse_exchange(parser: Parser) -> Change | None:
+    """Parse ``at 9:30 instead of 9``, ``Tuesdays rather than Mondays``: what is new, and what it replaces."""
+    at = next((place for place, matches in enumerate(parser.matches) if "instead-of" in matches), None)
+    if not at:
+        return None
+    end, after = len(parser.tokens), parser.matches[at]["instead-of"].end
+    while end > after and {"polite", "stop"} & parser.matches[end - 1].keys():
+        end -= 1
+    change = parse_edit(parser, at)
+    old = parser.parse_between(after, end, bare=True) if after < end else None
+    if change is None or old is None:
+        return None
+    replaced = old
+
+    new = parser.parse_between(1 if "make" in parser.matches[0] else 0, at, bare=True)
+
+    def exchange(current: Schedule, context: Context) -> Schedule:
+        if current.is_one_time:
+            return change(current, context)
+        old_group = build_plan(replaced).groups[-1]
+        new_group = build_plan(new).groups[-1] if new is not None else None
+        edit = take_apart(current, context)
+        if old_group.clocks and not old_group.has_days:
+            if new_group is None or not new_group.clocks or new_group.has_days:
+                raise Refused("no-update")
+            _exchange_times(edit, old_group.clocks, new_group.clocks, context)
+            return edit.build(Plan(), context)
+        if old_group.days and not old_group.has_times:
+            named = {pick.what for days in old_group.days for pick in days.picks if not pick.nth}
+            own = {day for draft in edit.drafts for nth, day in draft.weekdays if not nth}
+            if named != own:
+                raise Refused("no-update", hint="it runs on other days than these; say on which it should run")
+            return change(current, context)
+        raise Refused("no-update")
+
+    return exchange
+
+
+def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], context: Context) -> None:
+    """Put new times of day in the place of others; a bare hour is in the same half of the day as what it replaces."""
+    own = sorted({time for draft in edit.drafts for time in draft.times})
+    gone = [_find_time(clock, own) for clock in old]
+    added = [_near(clock, gone[0], context) for clock in new]
+    for draft in edit.drafts:
+        if not set(gone) <= set(draft.times):
+            raise Refused(
+                "no-update", hint="it has different times on different days; describe the whole schedule again"
+            )
+        draft.times = sorted({*(time for time in draft.times if time not in gone), *added})
+
+
+def _find_time(clock: Clock, own: Sequence[TimeOfDay]) -> TimeOfDay:
+    """Return the time of a schedule that a clock names; one that is exactly that comes first."""
+    hour = clock.hour % 12 + 12 * clock.half if clock.half is not None else clock.hour
+    exact = TimeOfDay(hour, clock.minute, clock.second)
+    if exact in own:
+        return exact
+    other = TimeOfDay((hour + 12) % 24, clock.minute, clock.second)
+    if clock.half is None and not clock.exact and other in own:
+        return other
+    raise Refused("no-update", clock.span, "it does not run at this time; say at which it should run")
+
+
+def _near(clock: Clock, old: TimeOfDay, context: Context) -> TimeOfDay:
+    if clock.half is not None or clock.exact or clock.part is not None or clock.hour > 12:
+        return context.resolve_time(clock)
+    choices = [TimeOfDay((clock.hour + shift) % 24, clock.minute, clock.second) for shift in (0, 12)]
+    return min(choices, key=lambda time: abs(60 * (time.hour - old.hour) + time.minute - old.minute))
+
+
+_PART_TIMES = {0: (0, 12), 1: (12, 18), 2: (17, 24), 3: (20, 24), 4: (11, 14)}
+"""The hours of each part of the day; a night also has those before 5."""
+
+
+def _parse_drop_part(c: Cursor) -> Change | None:
+    """Parse ``drop the evening one``, ``no more in the morning``."""
+    if c.take("skip", "no-more") is None:
+        return None
+    c.take("in", "at")
+    c.take("article")
+    part = c.take("part", "parts")
+    if part is None:
+        return None
+    c.take("one", "that-one")
+    first, last = _PART_TIMES[part.value]
+
+    def drop(current: Schedule, context: Context) -> Schedule:
+        if current.is_one_time:
+            raise Refused("no-update")
+        edit = take_apart(current, context)
+        for draft in edit.drafts:
+            kept = [time for time in draft.times if not first <= time.hour < last]
+            if kept == draft.times or not kept:
+                raise Refused("no-update", hint="it has no such time besides others; say at which times it should run")
+            draft.times = kept
+        return edit.build(Plan(), context)
+
+    return drop

@@ -1,0 +1,63 @@
+"""Phrases as people write them, by class: each was refused or read wrongly once."""
+
+from __future__ import annotations
+
+from tests.language.own_phrases import ask, occur, recur, refuse, update
+from tests.language.walk import FR, MO, SA, TU, WE, WORK, any_day, both, dom, month, walk, wd
+
+BREADTH = [
+    # the same days and times, in other orders and other words
+    recur("0830 on weekdays", walk(WORK, ["08:30"])),
+    recur("at 1700 hours every Friday", walk(wd(FR), ["17:00"])),
+    recur("17h every day", walk(any_day, ["17:00"])),
+    recur("every mon/wed/fri at 9am", walk(wd(MO, WE, FR), ["09:00"])),
+    recur("Mon, Wed and Fri at 6 a.m.", walk(wd(MO, WE, FR), ["06:00"])),
+    recur("M-F at 9am", walk(WORK, ["09:00"])),
+    recur("all days except Sunday at 8am", walk(wd(MO, TU, WE, 3, FR, SA), ["08:00"])),
+    recur("every day but Sunday at 8am", walk(wd(MO, TU, WE, 3, FR, SA), ["08:00"])),
+    recur("every day at 9 in the evening", walk(any_day, ["21:00"])),
+    recur("every Friday at 1:30 in the afternoon", walk(wd(FR), ["13:30"])),
+    recur("every day around 9:30ish", walk(any_day, ["09:30"])),
+    recur("twice a day at 8am and 8pm", walk(any_day, ["08:00", "20:00"])),
+    recur("mornings and evenings at 8", walk(any_day, ["08:00", "20:00"])),
+    # days of the month
+    recur("every Friday the 13th at 9am", walk(both(dom(13), wd(FR)), ["09:00"], count=6)),
+    recur("the day before the last day of each month at noon", walk(dom(-2), ["12:00"])),
+    recur("two days before the end of each month at noon", walk(dom(-3), ["12:00"])),
+    recur(
+        "the first Monday on or after the 10th of each month at 9am", walk(both(wd(MO), dom(*range(10, 17))), ["09:00"])
+    ),
+    recur("the day after the first Monday of each month at 9am", walk(both(wd(TU), dom(*range(2, 9))), ["09:00"])),
+    recur("every month end at 5pm", walk(dom(-1), ["17:00"])),
+    recur("every Saturday at 9am skipping December", walk(both(wd(SA), month(*range(1, 12))), ["09:00"])),
+    ask("month end at 5pm"),
+    # one-off
+    occur("in an hour and a half", "2026-11-20T11:47"),
+    occur("in 1h30m", "2026-11-20T11:47"),
+    occur("in two and a half hours", "2026-11-20T12:47"),
+    occur("8.30pm today", "2026-11-20T20:30"),
+    occur("tonight around 7", "2026-11-20T19:00"),
+    occur("next month on the 3rd at 8am", "2026-12-03T08:00"),
+    occur("Friday at 9am next week", "2026-11-27T09:00"),
+    occur("this coming Sunday at 9am", "2026-11-22T09:00"),
+    occur("in four business days at 9am", "2026-11-26T09:00"),
+    occur("a week today at 9am", "2026-11-27T09:00"),
+    occur("Ash Wednesday at 9am", "2027-02-10T09:00"),
+    occur("2027/sep/01 at 9am", "2027-09-01T09:00"),
+    occur("the 27 at 9am", "2026-11-27T09:00"),
+    occur("at ten to nine tomorrow morning", "2026-11-21T08:50"),
+    ask("next week at 9am"),
+    ask("EOD every weekday"),
+    ask("midnight on New Year's Eve"),
+    refuse("sunset every day"),
+    refuse("every Funday at 9am"),
+    # changes
+    update("every Monday at 9:00", "skip next week", walk(wd(MO), ["09:00"], count=9)[1:]),
+    update("every Monday at 9:00", "skip the next three", walk(wd(MO), ["09:00"], count=11)[3:]),
+    update("every Monday at 9:00", "stop after 3 times", walk(wd(MO), ["09:00"], count=3)),
+    update("every Monday at 9:00", "only 3 more times", walk(wd(MO), ["09:00"], count=3)),
+    update("every Monday at 9:00", "at 9:30 instead of 9", walk(wd(MO), ["09:30"])),
+    update("every day at 8:00 and 20:00", "at 8:30 instead of 8", walk(any_day, ["08:30", "20:00"])),
+    update("every day at 8:00 and 20:00", "drop the evening one", walk(any_day, ["08:00"])),
+    update("every Monday at 9:00", "Tuesdays instead of Mondays", walk(wd(TU), ["09:00"])),
+]

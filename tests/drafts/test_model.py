@@ -94,7 +94,7 @@ def test_an_unfaithful_answer_is_not_used(sim: Simulation, server: ModelServer, 
     server.say(answer)
     drafted = draft(sim)
     assert (drafted.decision, drafted.draft_token) == ("refusal", None)
-    assert [each.code for each in drafted.missing] == ["not-understood"]
+    assert [each.code for each in drafted.missing] == ["other-language"]
 
 
 @pytest.mark.parametrize("bad", ["not json", {"decision": "maybe"}, [1], {"decision": "creation", "schedule": 7}])
@@ -117,7 +117,7 @@ def test_a_model_that_fails_leaves_the_grammar(
 ) -> None:
     """A draft is never worse for having a model."""
     server.answer(content, status, Retry_After="60")
-    assert [each.code for each in draft(sim).missing] == ["not-understood"]
+    assert [each.code for each in draft(sim).missing] == ["other-language"]
     words = "remind me to stretch every weekday at 9:00"
     assert draft(sim, words, conversation=[{"role": "user", "content": "hi"}]).draft_token is not None
 

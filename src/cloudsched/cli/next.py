@@ -211,7 +211,9 @@ def _read(
         settings = Settings.from_environment()
         default = calendar or settings.default_calendar
         at = settings.default_time
-        read = read_schedule(text, now=now, timezone=timezone, default_time=at, default_calendar=default)
+        read = read_schedule(
+            text, now=now, timezone=timezone, default_time=at, default_calendar=default, has_title=True
+        )
     schedule = read.schedule
     if not dtstart and not policies:
         return read

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.payload import Filled, complete_payload, take_fields
 from cloudsched.drafts.phrases import find_category, is_reminder, may_name_time, strip_request, take_delivery
-from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
+from cloudsched.drafts.request import ASK_WHEN, UNREAD, Proposal, to_missing_fields
 from cloudsched.drafts.situation import choose_handler
 from cloudsched.drafts.update_reader import read_update, refuse_change
 
@@ -89,7 +89,7 @@ def make_creation(  # noqa: PLR0917 - what was found in one text
 
 
 def _needs_words(reading: Reading) -> bool:
-    return any(problem.code in {"not-understood", "empty", "too-long"} for problem in reading.problems)
+    return any(problem.code in UNREAD for problem in reading.problems)
 
 
 def ask_schedule(

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion,
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.payload import Filled, complete_payload, find_field
 from cloudsched.drafts.phrases import Delivery, may_name_time
-from cloudsched.drafts.request import ASK_WHEN, Proposal, clean, to_missing_fields
+from cloudsched.drafts.request import ASK_WHEN, UNREAD, Proposal, clean, to_missing_fields
 from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.engine.assistant.brief import describe_tools
@@ -337,7 +337,7 @@ def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -
     is_unsaid = not answer.schedule.strip() and may_name_time(said)  # the model has not understood when
     reading = situation.read(answer.schedule) if answer.schedule.strip() else situation.read_without_time()
     if reading.title is not None or reading.kind == "refusal":
-        if reading.title is not None or any(each.code == "not-understood" for each in reading.problems):
+        if reading.title is not None or any(each.code in UNREAD for each in reading.problems):
             return None  # words that are neither a schedule's nor anything else's
         return Proposal(decision=Decision.REFUSAL, missing=to_missing_fields(reading))
     title = clean(answer.title).strip()

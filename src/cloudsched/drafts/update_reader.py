@@ -11,7 +11,7 @@ from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.payload import check_fields, find_field, list_payload_fields, take_fields
 from cloudsched.drafts.phrases import find_category, take_delivery
-from cloudsched.drafts.request import Proposal, to_missing_fields
+from cloudsched.drafts.request import UNREAD, Proposal, to_missing_fields
 from cloudsched.drafts.situation import ask_which, find_meant, is_named
 
 if TYPE_CHECKING:
@@ -399,7 +399,7 @@ def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
 
 
 def _is_unread(reading: Reading) -> bool:
-    return all(problem.code in {"no-update", "not-understood"} for problem in reading.problems)
+    return all(problem.code == "no-update" or problem.code in UNREAD for problem in reading.problems)
 
 
 def _to_proposal(task: Task, reading: Reading | None, parts: list[Changes], said: str) -> Proposal:

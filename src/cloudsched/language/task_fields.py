@@ -48,9 +48,11 @@ def read_schedule_field(
     default_calendar: str | None = None,
     current: Schedule | None = None,
     find_owner_zone: Callable[[], str | None] = lambda: None,
+    allows_title: bool = False,
 ) -> ScheduleText:
     """Return what ``schedule`` means: text, with ``timezone`` beside it, or ``{"cron": …, "timezone": …}``.
 
+    Every word has to belong to the schedule, unless a title may stand in the words.
     What follows its owner is read in the zone that `find_owner_zone` returns; in UTC, if that is not known.
 
     Raises:
@@ -80,7 +82,7 @@ def read_schedule_field(
             current=current,
             default_time=default_time,
             default_calendar=default_calendar,
-            has_title=bool(fields.get("title")),
+            has_title=not allows_title,
         )
 
     try:
@@ -132,6 +134,7 @@ def with_schedule(
         default_calendar=default_calendar,
         current=current,
         find_owner_zone=find_owner_zone,
+        allows_title=not fields.get("title"),
     )
     noted = _noted.get()
     if noted is not None:

@@ -41,11 +41,11 @@ def test_words_and_cron_become_the_schedule(call: Call, schedule: dict[str, Any]
 
 
 def test_the_title_may_be_in_the_words(call: Call) -> None:
-    """It is taken where the task has none, and only there."""
+    """It is taken where the task has none. Beside a title it would be lost, so that the words are refused."""
     words = {"schedule": "remind me to call mum every Sunday at 6pm"}
     answer = call("POST", "/v1/tasks", {**{name: TASK[name] for name in ("owner", "handler", "payload")}, **words})
     assert answer.get_json()["title"] == "call mum"
-    assert create(call, **words)["title"] == "Tea"
+    assert call("POST", "/v1/tasks", {**TASK, **words}).status_code == 400
 
 
 def test_a_question_comes_back_with_its_readings(call: Call) -> None:

@@ -50,7 +50,7 @@ _RATE_OF_A_QUEUE: Final = 312.5
 _CONCURRENT: Final = 120
 """Concurrent dispatches of a queue: what 500 deliveries a second take, of about 0.2 s each, and a fifth more."""
 _DEFAULT_RATE: Final = 100
-"""Up to here the default settings do: one shard, and one queue of 200/200."""
+"""Up to here the default settings do: one shard, and one queue of 200/30."""
 
 
 def choose_deployment(tasks: int, rate: float, *, is_quick: bool = False) -> Deployment:

@@ -56,7 +56,7 @@ class QueueSetup:
 
     count: int = 1
     rate: float = 200.0
-    concurrent: int = 200
+    concurrent: int = 30
     fraction: float = 1.0
 
     @property

@@ -31,6 +31,8 @@ source "$here/lib/access.sh"
 source "$here/lib/source.sh"
 # shellcheck source=lib/smoke.sh
 source "$here/lib/smoke.sh"
+# shellcheck source=lib/quota.sh
+source "$here/lib/quota.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 # shellcheck source=lib/acceptance.sh

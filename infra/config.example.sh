@@ -27,10 +27,10 @@ RULES="deploy"                   # deploy: release firestore.rules, unless the d
                                  # other rules with them. keep: leave the database's rules alone
 
 # Queue limits: <dispatches per second>/<concurrent dispatches> (Cloud Tasks allows at most 500/5000) -----------------
-QUEUE_CRITICAL="500/400"
-QUEUE_HIGH="300/300"
-QUEUE_NORMAL="200/200"
-QUEUE_LOW="50/60"
+QUEUE_CRITICAL="500/40"
+QUEUE_HIGH="300/30"
+QUEUE_NORMAL="200/30"
+QUEUE_LOW="50/10"
 QUEUE_EMAIL="10/10"    # deliveries by e-mail: what your mail provider allows
 QUEUE_MOBILE="10/10"
 QUEUE_WEBHOOK="10/10"
@@ -46,12 +46,12 @@ RUNTIME="python312"
 MEMORY="512Mi"
 API_CONCURRENCY=20               # concurrent requests per instance; each instance gets as many threads
 API_MIN_INSTANCES=0              # 1 keeps an instance warm, which avoids cold starts for about 10 USD a month
-API_MAX_INSTANCES=20
-LINKS_MAX_INSTANCES=3            # of the function for links, if PUBLIC_LINKS is yes
+API_MAX_INSTANCES=3              # a new project's quota is 20 instances for all functions together (20 vCPU)
+LINKS_MAX_INSTANCES=1            # of the function for links, if PUBLIC_LINKS is yes
 EXECUTE_CONCURRENCY=10           # concurrent handlers, and threads, per instance; 32 or more for handlers that mostly
                                  # wait, see docs/how-to/capacity.md, "More threads"
 EXECUTE_MIN_INSTANCES=0
-EXECUTE_MAX_INSTANCES=100        # times EXECUTE_CONCURRENCY must cover the sum of all queues' concurrent dispatches
+EXECUTE_MAX_INSTANCES=15         # times EXECUTE_CONCURRENCY must cover the sum of all queues' concurrent dispatches
 EXECUTE_TIMEOUT=1800             # seconds; Cloud Tasks waits at most 30 minutes for a response
 SWEEP_SCHEDULE="* * * * *"
 SWEEP_TIMEOUT=540                # seconds; 40,000 overdue tasks take about two minutes. With CLOUDSCHED_FALLBACK

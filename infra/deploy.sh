@@ -6,8 +6,8 @@
 #   --dry-run      print every command that an empty project needs, and run none
 #   --check        list what differs from the configuration and change nothing; exit with 1 if anything does
 #   --config=FILE  read the configuration from FILE instead of infra/config.sh
-#   --step=NAME    run one step: services secret accounts database indexes rules queues roles logs functions sweep
-#                  monitoring smoke apply, or shards, which no other run does: raise the number of shards to SHARDS
+#   --step=NAME    run one step: services quota secret accounts database indexes rules queues roles logs functions
+#                  sweep monitoring smoke apply, or shards, which no other run does: raise the number of shards to SHARDS
 #
 # You can run it any number of times. It continues where an interrupted run stopped.
 set -euo pipefail
@@ -39,6 +39,8 @@ source "$here/lib/monitoring.sh"
 source "$here/lib/source.sh"
 # shellcheck source=lib/smoke.sh
 source "$here/lib/smoke.sh"
+# shellcheck source=lib/quota.sh
+source "$here/lib/quota.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 # shellcheck source=lib/schedules.sh
@@ -65,13 +67,13 @@ deploy_and_expose_functions() {
   grant_invoker_roles
 }
 declare -A step_functions=(
-  [services]=enable_services [secret]=create_secret [accounts]=create_accounts [database]=create_database
+  [services]=enable_services [quota]=require_quota [secret]=create_secret [accounts]=create_accounts [database]=create_database
   [indexes]=create_indexes [rules]=release_rules [queues]=create_queues [roles]=grant_roles
   [logs]=exclude_feeds_from_logs [monitoring]=create_monitoring
   [functions]=deploy_and_expose_functions [sweep]=create_sweep_job [smoke]=run_smoke_test
   [apply]=apply_schedules [shards]=use_shards
 )
-steps=(services secret accounts database indexes rules queues roles logs functions sweep monitoring smoke apply)
+steps=(services quota secret accounts database indexes rules queues roles logs functions sweep monitoring smoke apply)
 
 [[ -z "$selected_step" || -n "${step_functions[$selected_step]-}" ]] ||
   die "There is no step named $selected_step. The steps are: ${steps[*]}."

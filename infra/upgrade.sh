@@ -36,6 +36,8 @@ source "$here/lib/access.sh"
 source "$here/lib/source.sh"
 # shellcheck source=lib/smoke.sh
 source "$here/lib/smoke.sh"
+# shellcheck source=lib/quota.sh
+source "$here/lib/quota.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 
@@ -58,6 +60,7 @@ elif [[ -n "${LEDGER[fenced]-}" && -z "$is_moving" ]]; then
 fi
 
 require_shards
+require_quota
 find_api_keys_version
 require_closed_api
 

@@ -74,6 +74,7 @@ run_when_ready() {
     sleep "$delay"
   done
   printf '%s\n' "$errors" >&2
+  [[ "$errors" != *AllocPerProjectRegion* ]] || explain_quota "$errors"
   return "$status"
 }
 

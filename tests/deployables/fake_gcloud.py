@@ -23,6 +23,7 @@ from tests.deployables.fake_functions import answer_api, answer_links, refuse
 from tests.deployables.fake_monitoring import answer_monitoring, run_metrics
 from tests.deployables.fake_resources import (
     KINDS,
+    QUOTA,
     Call,
     Refusal,
     State,
@@ -32,7 +33,9 @@ from tests.deployables.fake_resources import (
     describe_revision,
     fail,
     list_queues,
+    list_quota,
     member_of,
+    require_quota,
     update_resource,
 )
 
@@ -54,6 +57,9 @@ class FakeCloud(ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _CommandHandler)
         self.state = state
         self.delays = Delays(int(time.time()))
+        self.quota = {**QUOTA}
+        self.is_quota_hidden = False
+        """Whether the caller may not read the quota."""
         self.calls: list[list[str]] = []
         self.changes = 0
         self.die_at = 0
@@ -205,6 +211,7 @@ class FakeCloud(ThreadingTCPServer):
         name = call.words[2]
         if not Path(call.flags["source"], "main.py").is_file():
             fail("INVALID_ARGUMENT: could not find source: no main.py in the folder.")
+        require_quota(self.quota, call)
         self.change(lambda: deploy_service(self.state, call, name))
 
     def _policy(self, call: Call, verb: str, key: str) -> None:
@@ -281,6 +288,8 @@ class FakeCloud(ThreadingTCPServer):
         elif "googleapis" not in url:
             refused = refuse(self, url, headers)
             answer = (refused, {}) if refused else answer_api(self, options["--request"], url)
+        elif headers == {"Authorization": "an-access-token"} and "serviceusage.googleapis" in url:
+            answer = (403, {}) if self.is_quota_hidden else (200, list_quota(self.quota))
         elif headers == {"Authorization": "an-access-token"} and "monitoring.googleapis" in url:
             answer = answer_monitoring(self, options["--request"], url, body)
         elif headers == {"Authorization": "an-access-token"}:

@@ -115,6 +115,45 @@ def deploy_service(state: State, call: Call, name: str) -> None:
     create_revision(service, name, told)
 
 
+QUOTA = {"cpu_allocation": 20_000, "mem_allocation": 40 * 2**30}
+"""Of a new project in a region: milli-vCPU and bytes (github.com/googlecodelabs/feedback/issues/1856 and 2311)."""
+
+
+def require_quota(quota: dict[str, int], call: Call) -> None:
+    """Refuse a revision whose instances could use more than the quota, in Cloud Run's words (the same reports)."""
+    memory = int(call.flags["memory"].removesuffix("Mi").removesuffix("Gi"))
+    each = memory * (2**30 if call.flags["memory"].endswith("Gi") else 2**20)
+    most = int(call.flags["max-instances"])
+    asked = {"cpu_allocation": most * 1000 * int(call.flags["cpu"]), "mem_allocation": most * each}
+    names = {"cpu_allocation": "CpuAllocPerProjectRegion", "mem_allocation": "MemAllocPerProjectRegion"}
+    lines = [f"{names[key]} requested: {asked[key]} allowed: {quota[key]}" for key in quota if asked[key] > quota[key]]
+    if lines:
+        fits = min(quota[key] * most // asked[key] for key in quota)
+        fail(
+            "spec.template.metadata.annotations[autoscaling.knative.dev/maxScale]: Max instances must be set to "
+            f"{fits} or fewer to set the requested total CPU.\nConsider running your workload in a region with greater "
+            "capacity, or requesting an increase in quota for this region if you are seeing sustained usage near this "
+            "limit, see https://cloud.google.com/run/quotas.\n\nQuota violated:\n" + "\n".join(lines)
+        )
+
+
+def list_quota(quota: dict[str, int]) -> State:
+    """Return the quota as the Service Usage API does: for any region, and for one."""
+    buckets = {
+        name: [{"effectiveLimit": "1"}, {"effectiveLimit": str(value), "dimensions": {"region": "us-central1"}}]
+        for name, value in quota.items()
+    }
+    return {
+        "metrics": [
+            {
+                "metric": f"run.googleapis.com/{name}",
+                "consumerQuotaLimits": [{"unit": "1/{project}/{region}", "quotaBuckets": found}],
+            }
+            for name, found in buckets.items()
+        ]
+    }
+
+
 def describe_revision(state: State, call: Call) -> str:
     """Return the digest of the image that a revision runs."""
     name = call.words[3]

@@ -85,7 +85,8 @@ def test_a_new_deployment_is_well(doctor: Callable[[], Any], cloud: Cloud) -> No
 
 def test_each_of_several_queues_is_looked_at(doctor: Callable[[], Any], cloud: Cloud) -> None:
     """With more queues a priority than one, each has to be there; the doctor learns from the API how many there are."""
-    cloud.configure(QUEUES_PER_PRIORITY="2", EXECUTE_MAX_INSTANCES="400")
+    cloud.fake.quota = dict.fromkeys(cloud.fake.quota, 10**12)
+    cloud.configure(QUEUES_PER_PRIORITY="2", EXECUTE_MAX_INSTANCES="30")
     cloud.ok("deploy.sh")
     cloud.ok("upgrade.sh")
     assert doctor() == (0, [])

@@ -62,7 +62,7 @@ def test_a_queue_whose_name_is_still_taken_is_found(cloud: Cloud, *, has_ghosts:
 def test_the_ledger_has_room_for_all_queues(cloud: Cloud) -> None:
     """However many queues there are, it has one entry more for each priority; a teardown removes them all."""
     before = len(cloud.ledger)
-    cloud.configure(QUEUES_PER_PRIORITY="12", EXECUTE_MAX_INSTANCES="2000")
+    cloud.configure(QUEUES_PER_PRIORITY="12", EXECUTE_MAX_INSTANCES="200")
     cloud.ok("deploy.sh", "--step=queues")
     assert len(cloud.ledger) == before + len(Priority)
     for name in ("cloudsched-low-q13", "cloudsched-low-q14"):
@@ -80,7 +80,7 @@ def test_more_than_the_ledger_holds_is_refused_as_google_does(cloud: Cloud) -> N
 
 def test_a_further_queue_of_somebody_else_is_refused(tmp_path: Path) -> None:
     """Before anything is made: the ledger could not tell it from ours."""
-    cloud = Cloud(tmp_path, IN_USE, QUEUES_PER_PRIORITY="2", EXECUTE_MAX_INSTANCES="400")
+    cloud = Cloud(tmp_path, IN_USE, QUEUES_PER_PRIORITY="2", EXECUTE_MAX_INSTANCES="40")
     cloud.state["queue/cloudsched-q2"] = {"name": "cloudsched-q2"}
     ran = cloud.run("deploy.sh", "--step=queues")
     assert ran.code == 1

@@ -63,7 +63,7 @@ def test_one_run_creates_everything(deployed: Cloud) -> None:
     assert any("executions" in call[-1] or "executions" in " ".join(call) for call in deployed.calls)
     assert deployed.state["queue/cloudsched-critical"]["rateLimits"] == {
         "maxDispatchesPerSecond": 500.0,
-        "maxConcurrentDispatches": 400,
+        "maxConcurrentDispatches": 40,
     }
 
 
@@ -245,7 +245,8 @@ def test_changed_settings_require_an_upgrade(cloud: Cloud) -> None:
 
 def test_each_priority_gets_as_many_queues_as_are_set(cloud: Cloud) -> None:
     """Each has its priority's limits and roles, the functions know of them, and a teardown removes also former ones."""
-    cloud.configure(QUEUES_PER_PRIORITY="3", EXECUTE_MAX_INSTANCES="400")
+    cloud.fake.quota = dict.fromkeys(cloud.fake.quota, 10**12)
+    cloud.configure(QUEUES_PER_PRIORITY="3", EXECUTE_MAX_INSTANCES="40")
     cloud.ok("deploy.sh")
     cloud.ok("upgrade.sh")
     for priority in Priority:
@@ -259,7 +260,7 @@ def test_each_priority_gets_as_many_queues_as_are_set(cloud: Cloud) -> None:
         status = cloud.state[f"service/cloudsched-{function}"]["status"]
         told = status["revisions"][status["latestReadyRevisionName"]]
         assert get_env(told)["CLOUDSCHED_QUEUES_PER_PRIORITY"] == "3"
-    cloud.configure(QUEUES_PER_PRIORITY="1", EXECUTE_MAX_INSTANCES="400")
+    cloud.configure(QUEUES_PER_PRIORITY="1", EXECUTE_MAX_INSTANCES="40")
     cloud.ok("teardown.sh", "--yes")
     assert not [key for key in cloud.state if key.startswith("queue/")]
 
@@ -278,10 +279,10 @@ def test_a_failed_query_does_not_mean_that_a_resource_is_missing(tmp_path: Path)
     [
         ({"PROJECT": ""}, "set it to your project's ID"),
         ({"QUEUE_CRITICAL": "501/1"}, "1 to 500 dispatches per second"),
-        ({"EXECUTE_MAX_INSTANCES": "95"}, "allows only 950"),
+        ({"EXECUTE_MAX_INSTANCES": "14"}, "allows only 140"),
         ({"QUEUES_PER_PRIORITY": "0"}, "a whole number from 1 to 200"),
         ({"QUEUES_PER_PRIORITY": "201"}, "a whole number from 1 to 200"),
-        ({"QUEUES_PER_PRIORITY": "2"}, "send up to 1960 concurrent dispatches"),
+        ({"QUEUES_PER_PRIORITY": "2"}, "send up to 260 concurrent dispatches"),
         ({"SETTINGS": "('CLOUDSCHED_QUEUES_PER_PRIORITY=2')"}, "is derived from other values"),
         ({"EXECUTE_TIMEOUT": "3600"}, "accepts 15 to 1800"),
         ({"SETTINGS": "('CLOUDSCHED_SECRET=0123456789abcdef')"}, "SETTINGS contains a secret"),

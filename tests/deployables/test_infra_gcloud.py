@@ -206,7 +206,7 @@ def test_queues_are_created_in_the_emulator(gcloud: Gcloud, cloud_tasks: CloudTa
     assert code == 0, said
     assert re.findall(r"(?m)^create queue (\S+)$", said) == QUEUES
 
-    config.write_text(f"PROJECT={PROJECT}\nQUEUE_LOW=25/30\n", encoding="utf-8")
+    config.write_text(f"PROJECT={PROJECT}\nQUEUE_LOW=25/8\n", encoding="utf-8")
     code, said = deploy()
     assert (code, re.findall(r"(?m)^((?:create|update) queue \S+)$", said)) == (0, ["update queue cloudsched-low"]), (
         said
@@ -214,7 +214,7 @@ def test_queues_are_created_in_the_emulator(gcloud: Gcloud, cloud_tasks: CloudTa
     queue = _describe(gcloud, "cloudsched-low", environment)
     assert queue["rateLimits"] | {"maxBurstSize": 0} == {
         "maxDispatchesPerSecond": 25.0,
-        "maxConcurrentDispatches": 30,
+        "maxConcurrentDispatches": 8,
         "maxBurstSize": 0,
     }
     assert queue["retryConfig"] == {

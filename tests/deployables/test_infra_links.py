@@ -60,7 +60,7 @@ def test_it_is_public_and_has_next_to_nothing(linked: Cloud) -> None:
     told = get_revision(linked, "links")
     assert told["function"] == "links"
     assert told["ingress"] == "all"
-    assert told["max-instances"] == "3"
+    assert told["max-instances"] == "1"
     assert f"serviceAccount:{told['service-account']}" == ACCOUNT
     assert told["set-secrets"] == "CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1"
     assert {(where, role) for where, member, role, _ in linked.bindings() if member == ACCOUNT} == {

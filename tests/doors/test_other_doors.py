@@ -47,6 +47,8 @@ WHO_MAY: Final = {
     "follow_snooze_link": BY_ADDRESS,
     "get_feed": BY_ADDRESS,
     "record_mail_events": "the password of the mail service, which the operator sets",
+    "health": NOBODY,
+    "ready": NOBODY,
     "healthz": NOBODY,
     "readyz": NOBODY,
     "openapi": NOBODY,

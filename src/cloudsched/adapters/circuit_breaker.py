@@ -2,7 +2,7 @@
 
 While the circuit is open, no request is sent: the failing service gets no load, and callers do not wait for a deadline
 that will be missed. After `RECOVERY_TIMEOUT` one trial call is let through; if it succeeds, the circuit closes. The
-breaker itself is the `circuitbreaker` package's; ``GET /healthz`` shows its state.
+breaker itself is the `circuitbreaker` package's; ``GET /health`` shows its state.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Supervisor:
         """
         pause = threading.Event()
         while not pause.wait(self.interval):
-            if _answers(f"{url}/healthz"):
+            if _answers(f"{url}/health"):
                 self.tell("WATCHDOG=1")
 
 

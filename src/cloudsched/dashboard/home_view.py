@@ -42,7 +42,7 @@ def build_health(health: Json, counts: Json, visit: Visit) -> list[HealthRow]:
     """Return how store, queue and sweep are; the sweep only to those who see the tasks of all owners.
 
     Args:
-        health: What ``/readyz`` says; where it is not ready, why, as ``problem``, and what ``/healthz`` says.
+        health: What ``/ready`` says; where it is not ready, why, as ``problem``, and what ``/health`` says.
         counts: What ``/v1/overview`` says; empty if it does not answer.
         visit: Who looks.
     """
@@ -187,9 +187,9 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 def _ask_for_health(api: Api) -> Json:
     try:
-        return api.get("/readyz")
+        return api.get("/ready")
     except CloudschedError as error:
-        return {**(api.find("/healthz") or {}), "problem": str(error)}
+        return {**(api.find("/health") or {}), "problem": str(error)}
 
 
 def _find_next(api: Api, visit: Visit) -> list[Json]:

@@ -69,7 +69,7 @@ class Api:
 def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
     """Look at the API; at everything behind it only if it answers and accepts the caller."""
     try:
-        answer = api.client.run_flow(_get("/readyz"))
+        answer = api.client.run_flow(_get("/ready"))
     except CloudschedError as error:
         mend = (
             explain_unreachable(api.url) if api.is_local else "gcloud run services logs read NAME-api --region=REGION"

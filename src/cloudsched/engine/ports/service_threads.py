@@ -1,7 +1,7 @@
 """Threads that go on whatever happens in them, and that tell it for as long as they cannot do their work.
 
 What runs beside the requests of a process runs in a `ServiceThread`. None ends in silence: what its turn raises is
-logged, the turn is repeated after a pause, and until it succeeds `find_faults` names the thread. ``/readyz`` and the
+logged, the turn is repeated after a pause, and until it succeeds `find_faults` names the thread. ``/ready`` and the
 dashboard show that.
 """
 
@@ -30,7 +30,7 @@ class ServiceThread(threading.Thread):
     """A daemon thread that repeats a turn until it is stopped, whatever the turn raises.
 
     Args:
-        name: The name by which ``/readyz`` and the log call it.
+        name: The name by which ``/ready`` and the log call it.
         turn: Returns how many seconds to wait before it is called again, or None to end the thread.
         at_end: Called by the thread after its last turn.
 

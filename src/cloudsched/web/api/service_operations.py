@@ -21,23 +21,49 @@ if TYPE_CHECKING:
     from cloudsched.web.api.operation import ApiCall
 
 
-@operation("GET", "/healthz", "Service", right=None, response_schema="Health")
-def healthz(call: ApiCall) -> Response:
+@operation("GET", "/health", "Service", right=None, response_schema="Health")
+def health(call: ApiCall) -> Response:
     """Check that this process is alive.
 
     Liveness. Also reports the state of the circuit breakers to other services, and threads that cannot do their work.
     """
-    states = call.app.container.circuits.states
-    return json_response(Health(status="ok", circuits=states, faults=find_faults()).to_wire())
+    return _report_life(call)
 
 
-@operation("GET", "/readyz", "Service", right=None, response_schema="Health")
-def readyz(call: ApiCall) -> Response:
+@operation("GET", "/ready", "Service", right=None, response_schema="Health")
+def ready(call: ApiCall) -> Response:
     """Check that the store can be reached, and that all threads do their work.
 
     Readiness. 503 if the store cannot be reached, a thread of this process cannot do its work, or the API is not
     configured. Also reports with which time zone data this process plans.
     """
+    return _report_readiness(call)
+
+
+@operation("GET", "/healthz", "Service", right=None, response_schema="Health")
+def healthz(call: ApiCall) -> Response:
+    """Check that this process is alive, as `/health` does.
+
+    Cloud Run keeps paths that end in z to itself: there, only `/health` reaches the API.
+    """
+    return _report_life(call)
+
+
+@operation("GET", "/readyz", "Service", right=None, response_schema="Health")
+def readyz(call: ApiCall) -> Response:
+    """Check that the store can be reached, and that all threads do their work, as `/ready` does.
+
+    Cloud Run keeps paths that end in z to itself: there, only `/ready` reaches the API.
+    """
+    return _report_readiness(call)
+
+
+def _report_life(call: ApiCall) -> Response:
+    states = call.app.container.circuits.states
+    return json_response(Health(status="ok", circuits=states, faults=find_faults()).to_wire())
+
+
+def _report_readiness(call: ApiCall) -> Response:
     authenticator_for(call.app.container.settings)
     call.app.container.store.check()
     if faults := find_faults():

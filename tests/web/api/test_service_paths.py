@@ -1,0 +1,36 @@
+"""Paths of the service itself, which a probe or a monitor asks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.harness import ROOT
+from werkzeug.test import Client as LocalClient
+from werkzeug.wrappers import Request
+
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+def test_what_cloud_run_keeps_to_itself_has_another_name(path: str, simulate: Callable[..., Simulation]) -> None:
+    """Each path that ends in z, which Cloud Run may not hand on, answers the same as the one without."""
+    sim = simulate()
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    ours, other = client.get(path), client.get(f"{path}z")
+    assert (ours.status_code, ours.json) == (other.status_code, other.json)
+    assert ours.json is not None
+    assert ours.json["status"] in {"ok", "ready"}
+
+
+def test_our_own_code_and_pages_ask_for_no_reserved_path() -> None:
+    """Neither the doctor nor a page tells anybody to ask a deployment for a path that ends in z."""
+    told = [*(ROOT / "docs/how-to").glob("*.md"), *(ROOT / "src/cloudsched/cli").rglob("*.py")]
+    told += [*(ROOT / "src/cloudsched/dashboard").glob("*.py")]
+    assert [str(file) for file in told if re.search(r"/(health|ready)z\b", file.read_text(encoding="utf-8"))] == []

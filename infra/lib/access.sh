@@ -90,24 +90,71 @@ set_trust_after_upgrade() {
   fi
 }
 
-close_api() {
-  [[ "$API_ACCESS" == private ]] || return 0
-  if has_binding allUsers roles/run.invoker gcloud run services get-iam-policy "$NAME-api" --region="$REGION" \
+# Test whether Cloud Run lets everybody through to a function without looking at roles.
+is_unchecked() {
+  local found
+  found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)" \
+    --project="$PROJECT" --quiet)" || return 1
+  [[ "$(get_json_annotation run.googleapis.com/invoker-iam-disabled <<<"$found")" == true ]]
+}
+
+get_json_annotation() {
+  python3 -c '
+import json, sys
+found = (json.load(sys.stdin) or {}).get("metadata", {}).get("annotations", {})
+print(found.get(sys.argv[1], ""), end="")' "$1"
+}
+
+# open_function FUNCTION: let everybody call it, unless everybody may.
+open_function() {
+  ! has_binding allUsers roles/run.invoker gcloud run services get-iam-policy "$NAME-$1" --region="$REGION" \
+    --project="$PROJECT" --quiet || return 0
+  ! is_unchecked "$1" || return 0
+  change "let everybody call function $NAME-$1" open_to_everybody "$NAME-$1"
+}
+
+# Where an organisation shares only with its own domains (iam.allowedPolicyMemberDomains), no role may name allUsers. Google's
+# way for a public service is then to check no role at all.
+open_to_everybody() {
+  local errors granting=(gcloud run services add-iam-policy-binding "$1" --region="$REGION" --member=allUsers
+    --role=roles/run.invoker --format=none --project="$PROJECT" --quiet)
+  errors="$("${granting[@]}" 2>&1 >/dev/null)" && return 0
+  if [[ ! "${errors,,}" =~ permitted\ customer|organization\ policy|allowedpolicymember ]]; then
+    retry "${granting[@]}"
+    return
+  fi
+  log "  The organisation's policy forbids roles for allUsers, so Cloud Run is told to check no role for this function."
+  gcloud run services update "$1" --region="$REGION" --no-invoker-iam-check --project="$PROJECT" --quiet ||
+    die "The organisation's policies allow no public service: neither a role for allUsers (iam.allowedPolicyMemberDomains) \
+nor a service without a check (run.managed.requireInvokerIam). Ask for an exception for project $PROJECT, or put a load \
+balancer in front and set API_ACCESS=private; see docs/how-to/callers.md."
+}
+
+# close_function FUNCTION: let only those call it who have the role.
+close_function() {
+  if has_binding allUsers roles/run.invoker gcloud run services get-iam-policy "$NAME-$1" --region="$REGION" \
     --project="$PROJECT" --quiet; then
-    change "make function $NAME-api private" gcloud run services remove-iam-policy-binding "$NAME-api" \
+    change "make function $NAME-$1 private" gcloud run services remove-iam-policy-binding "$NAME-$1" \
       --region="$REGION" --member=allUsers --role=roles/run.invoker --project="$PROJECT" --quiet
   fi
+  if is_unchecked "$1"; then
+    change "make function $NAME-$1 private: check roles again" gcloud run services update "$NAME-$1" \
+      --region="$REGION" --invoker-iam-check --project="$PROJECT" --quiet
+  fi
+}
+
+close_api() {
+  [[ "$API_ACCESS" == private ]] || return 0
+  close_function api
   [[ "${LEDGER[open.api]-}" != yes ]] || record "open.api=$(date +%s)"
 }
 
 # Let everybody call the function for links, which answers 404 to all else; or nobody, once it is not wanted any more.
 expose_links() {
   if [[ "$PUBLIC_LINKS" == yes ]]; then
-    grant_role "function $NAME-links" allUsers roles/run.invoker -- gcloud run services -- "$NAME-links" --region="$REGION"
-  elif is_managed function.links && has_binding allUsers roles/run.invoker gcloud run services get-iam-policy \
-    "$NAME-links" --region="$REGION" --project="$PROJECT" --quiet; then
-    change "make function $NAME-links private" gcloud run services remove-iam-policy-binding "$NAME-links" \
-      --region="$REGION" --member=allUsers --role=roles/run.invoker --project="$PROJECT" --quiet
+    open_function links
+  elif is_managed function.links; then
+    close_function links
   fi
 }
 
@@ -122,7 +169,7 @@ open_api() {
     previous) record "previous.execute=none" "previous.sweep=none" "previous.api=none" "previous.links=none" "trust.api=none" ;;
   esac
   record "open.api=yes"
-  grant_role "function $NAME-api" allUsers roles/run.invoker -- gcloud run services -- "$NAME-api" --region="$REGION"
+  open_function api
 }
 
 grant_invoker_roles() {

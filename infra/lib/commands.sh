@@ -20,6 +20,10 @@ quote_command() {
   case "$1" in
     retry | retry_contention) shift ;;
     retry_for) shift 2 ;;
+    open_to_everybody)
+      set -- gcloud run services add-iam-policy-binding "$2" --region="$REGION" --member=allUsers \
+        --role=roles/run.invoker --format=none --project="$PROJECT" --quiet
+      ;;
     create_queue) set -- gcloud tasks queues create "${@:2}" ;;
   esac
   for word in "$@"; do

@@ -6,10 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tests.deployables.fake_databases import find_served, may_use
-from tests.deployables.fake_resources import get_env
+from tests.deployables.fake_resources import get_env, is_unchecked
 
 if TYPE_CHECKING:
     from tests.deployables.fake_gcloud import FakeCloud
+
+
+def is_open(cloud: FakeCloud, function: str) -> bool:
+    """Return whether Cloud Run lets everybody call a function."""
+    name = f"service/cloudsched-{function}"
+    return cloud.is_granted(name, "allUsers", "roles/run.invoker") or is_unchecked(cloud.state[name])
 
 
 def refuse(cloud: FakeCloud, url: str, headers: dict[str, str]) -> int:
@@ -18,7 +24,7 @@ def refuse(cloud: FakeCloud, url: str, headers: dict[str, str]) -> int:
     Cloud Run checks X-Serverless-Authorization first, and strips the signature from the token that it has checked.
     """
     state = cloud.state
-    is_public = cloud.is_granted("service/cloudsched-api", "allUsers", "roles/run.invoker")
+    is_public = is_open(cloud, "api")
     checked = "X-Serverless-Authorization" if "X-Serverless-Authorization" in headers else "Authorization"
     kind, account, audience = headers[checked].split(",")
     address = json.loads(state["service/cloudsched-api"]["metadata"]["annotations"]["run.googleapis.com/urls"])[0]
@@ -66,7 +72,7 @@ def answer_api(cloud: FakeCloud, method: str, url: str) -> tuple[int, Any]:
 def answer_links(cloud: FakeCloud, url: str) -> tuple[int, Any]:
     """Answer 404 for a feed that there is not, unless a revision with MUTE=yes serves."""
     state = cloud.state
-    if not cloud.is_granted("service/cloudsched-links", "allUsers", "roles/run.invoker"):
+    if not is_open(cloud, "links"):
         return 403, {}
     status = state["service/cloudsched-links"]["status"]
     names = [part["revisionName"] for part in status["traffic"]]

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 
 KILLED = 137
 RUNNING = {"tasks": "RUNNING", "scheduler": "ENABLED"}
+FOREIGN_MEMBER = (
+    "FAILED_PRECONDITION: One or more users named in the policy do not belong to a permitted customer, perhaps due to "
+    "an organization policy."
+)
 _NEVER = 3600.0
 """Seconds between the server's checks for shutdown. Nobody shuts it down, so the checks need not cost anything."""
 
@@ -58,6 +62,8 @@ class FakeCloud(ThreadingTCPServer):
         self.state = state
         self.delays = Delays(int(time.time()))
         self.quota = {**QUOTA}
+        self.policies: set[str] = set()
+        """The organisation's constraints that are enforced (cloud.google.com/run/docs/securing/managing-access)."""
         self.is_quota_hidden = False
         """Whether the caller may not read the quota."""
         self.calls: list[list[str]] = []
@@ -189,6 +195,12 @@ class FakeCloud(ThreadingTCPServer):
             self.change(lambda: found.update(disabled=verb == "disable"))
         elif verb in {"pause", "resume"}:
             self.change(lambda: found.update(state="PAUSED" if verb == "pause" else RUNNING[call.words[0]]))
+        elif (
+            verb == "update"
+            and "no-invoker-iam-check" in call.flags
+            and "run.managed.requireInvokerIam" in self.policies
+        ):
+            fail("FAILED_PRECONDITION: Constraint constraints/run.managed.requireInvokerIam violated.")
         elif verb in {"update", "update-traffic"}:
             self.change(lambda: update_resource(found, call, key, verb))
         else:
@@ -236,6 +248,8 @@ class FakeCloud(ThreadingTCPServer):
         )
         if verb.startswith("add") and is_account and not is_known:
             fail(f"INVALID_ARGUMENT: Service account {email} does not exist.")
+        if verb.startswith("add") and binding[0] == "allUsers" and "iam.allowedPolicyMemberDomains" in self.policies:
+            fail(FOREIGN_MEMBER)
         if key.startswith("project/") and not binding[2]:
             fail("Adding a binding without specifying a condition is prohibited in non-interactive mode.")
         if verb.startswith("remove") and binding not in bindings:

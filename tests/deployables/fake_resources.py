@@ -110,7 +110,7 @@ def deploy_service(state: State, call: Call, name: str) -> None:
     """Create or update a Cloud Run service from source."""
     service = state.setdefault("service/" + name, {"metadata": {}, "status": {"traffic": [], "revisions": {}}})
     url = f"https://{name}-{NUMBER}.{call.flags['region']}.run.app"
-    service["metadata"]["annotations"] = {"run.googleapis.com/urls": json.dumps([url])}
+    service["metadata"].setdefault("annotations", {})["run.googleapis.com/urls"] = json.dumps([url])
     told = {flag: value for flag, value in call.flags.items() if flag not in {"project", "quiet", "source"}}
     create_revision(service, name, told)
 
@@ -152,6 +152,12 @@ def list_quota(quota: dict[str, int]) -> State:
             for name, found in buckets.items()
         ]
     }
+
+
+def is_unchecked(service: State) -> bool:
+    """Return whether Cloud Run lets everybody through to a service, whatever roles they have."""
+    found: str = service["metadata"]["annotations"].get("run.googleapis.com/invoker-iam-disabled", "")
+    return found == "true"
 
 
 def describe_revision(state: State, call: Call) -> str:
@@ -196,6 +202,9 @@ def update_resource(resource: State, call: Call, key: str, verb: str) -> None:
         resource["annotations"] = told
     elif kind == "sink":
         update_exclusions(resource["exclusions"], flags)
+    elif "invoker-iam-check" in flags or "no-invoker-iam-check" in flags:
+        told = str("no-invoker-iam-check" in flags).lower()
+        resource["metadata"]["annotations"]["run.googleapis.com/invoker-iam-disabled"] = told
     elif verb == "update":
         update_secrets(resource, call, key)
     else:

@@ -225,6 +225,13 @@ HARMS: dict[str, tuple[Callable[[Cloud], object], str, str]] = {
         "iam",
         "run services remove-iam-policy-binding cloudsched-api",
     ),
+    "Cloud Run checks nobody at an API that believes it": (
+        lambda c: c.state["service/cloudsched-api"]["metadata"]["annotations"].update(
+            {"run.googleapis.com/invoker-iam-disabled": "true"}
+        ),
+        "iam",
+        "run services update cloudsched-api --region=us-central1 --invoker-iam-check",
+    ),
     "somebody else reads the secret": (
         grant("secret/cloudsched-dispatch", "user:eve@example.com", "roles/secretmanager.secretAccessor"),
         "iam",

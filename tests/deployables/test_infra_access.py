@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
-from tests.deployables.fake_resources import NUMBER, OPERATOR, State, find_reachable_revisions, get_env
+from tests.deployables.fake_resources import NUMBER, OPERATOR, State, find_reachable_revisions, get_env, is_unchecked
 from tests.harness import LocalClient
 from tests.web.auth.token_issuer import PROJECT as USERS
 from tests.web.auth.token_issuer import Issuer, publish_keys
@@ -268,7 +268,10 @@ def find_forgeable_states(history: list[State]) -> list[State]:
     return [
         state
         for state in history
-        if ["allUsers", "roles/run.invoker", ""] in state.get("iam/service/cloudsched-api", [])
+        if (
+            ["allUsers", "roles/run.invoker", ""] in state.get("iam/service/cloudsched-api", [])
+            or is_unchecked(state.get("service/cloudsched-api", {"metadata": {"annotations": {}}}))
+        )
         and any(
             "CLOUDSCHED_TRUST_CLOUD_RUN" in get_env(one)
             for one in find_reachable_revisions(state["service/cloudsched-api"])
@@ -308,6 +311,36 @@ def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:
     assert cloud.ok("deploy.sh", "--check").out == ""
     assert len(history) > 30
     assert find_forgeable_states(history) == []
+
+
+def test_an_organisation_that_forbids_all_users_can_have_a_public_api(cloud: Cloud) -> None:
+    """Where no role may name allUsers, Cloud Run checks none; closing, --check and the order of steps are the same."""
+    cloud.fake.policies.add("iam.allowedPolicyMemberDomains")
+    cloud.configure(**PUBLIC, PUBLIC_LINKS="yes")
+    history: list[State] = []
+    for script in ("deploy.sh", "upgrade.sh", "deploy.sh"):
+        cloud.ok(script)
+        history += cloud.fake.history
+    assert not any("allUsers" in row for row in cloud.bindings())
+    assert is_unchecked(cloud.state["service/cloudsched-api"])
+    assert is_unchecked(cloud.state["service/cloudsched-links"])
+    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.configure()
+    cloud.ok("deploy.sh")
+    history += cloud.fake.history
+    assert not is_unchecked(cloud.state["service/cloudsched-api"])
+    assert not is_unchecked(cloud.state["service/cloudsched-links"])
+    assert "Try again in 10 minutes" in cloud.run("upgrade.sh").err
+    assert find_forgeable_states(history + cloud.fake.history) == []
+
+
+def test_an_organisation_that_forbids_any_public_service_is_told_so(cloud: Cloud) -> None:
+    """The error names both policies, and what to do."""
+    cloud.fake.policies |= {"iam.allowedPolicyMemberDomains", "run.managed.requireInvokerIam"}
+    cloud.configure(PUBLIC_LINKS="yes")
+    ran = cloud.run("deploy.sh")
+    assert ran.code == 1
+    assert "Ask for an exception for project" in ran.err
 
 
 def test_the_api_is_not_opened_after_a_rollback(cloud: Cloud) -> None:

@@ -67,6 +67,9 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     Schedules(cloud).declare()
     public["SHARDS"] = "4"
     cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public)
+    cloud.fake.policies.add("iam.allowedPolicyMemberDomains")
+    cloud.state["iam/service/cloudsched-api"].remove(["allUsers", "roles/run.invoker", ""])
+    run("deploy.sh", "--step=functions")
     run("deploy.sh", "--step=indexes")
     run("upgrade.sh")
     run("deploy.sh", "--step=shards")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 EVERYBODY = {"allUsers", "allAuthenticatedUsers"}
 INVOKER = "roles/run.invoker"
+UNCHECKED = "run.googleapis.com/invoker-iam-disabled"
+"""The annotation of a function that everybody may call, where an organisation forbids roles for allUsers."""
 
 
 class Resource(NamedTuple):
@@ -102,16 +104,29 @@ def _compare(deployment: Deployment, services: dict[str, Any]) -> Iterator[Findi
         if found is None:
             continue  # another check reports that it does not exist
         present = {(role, member) for role, member, _ in found}
+        if _is_unchecked(resource, services):  # Cloud Run looks at no role, as if everybody had it
+            present.add((INVOKER, "allUsers"))
         for role, member in sorted(resource.needed - present):
             step = deployment.deploy("functions" if role == INVOKER else "roles")
             yield wrong("iam", f"{resource.what}: {member} lacks {role}", step)
         roles = {role for role, _ in resource.needed}
         for role, member in sorted(present - resource.needed):
             if member in EVERYBODY and (resource.is_closed or _trusts_cloud_run(services["api"])):
-                yield wrong("iam", f"{resource.what}: everybody has {role}", _revoke(resource, role, member))
+                mend = _revoke(resource, role, member)
+                if _is_unchecked(resource, services):
+                    mend = " ".join(("gcloud run services update", *resource.name, "--invoker-iam-check"))
+                yield wrong("iam", f"{resource.what}: everybody has {role}", mend)
             elif member not in EVERYBODY and resource.is_closed and role in roles:
                 yield wrong("iam", f"{resource.what}: {member} has {role}, too", _revoke(resource, role, member))
     yield from _check_smoke_account(deployment)
+
+
+def _is_unchecked(resource: Resource, services: dict[str, Any]) -> bool:
+    """Return whether a resource is a function for which Cloud Run checks no roles."""
+    if resource.group != ("run", "services"):
+        return False
+    found: dict[str, Any] = services.get(resource.name[0].rpartition("-")[2]) or {}
+    return bool(found.get("metadata", {}).get("annotations", {}).get(UNCHECKED) == "true")
 
 
 def _compare_project(deployment: Deployment, *, has_links: bool) -> Iterator[Finding]:

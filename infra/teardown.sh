@@ -111,10 +111,18 @@ revoke_role() {
   change "revoke $role on $1 from $member" "${group[@]}" remove-iam-policy-binding "$@" --member="$member" \
     --role="$role" "${condition[@]}" --format=none --project="$PROJECT" --quiet
 }
+# A deployment that has moved, or whose DATABASE was changed before it was complete, may have roles on several databases.
 # shellcheck disable=SC2153 # the configuration sets it
-of_database="expression=resource.name==\"projects/$PROJECT/databases/$DATABASE\",title=$NAME-database"
 for account in "${STORE_ACCOUNTS[@]}"; do
-  revoke_role roles/datastore.user "$account" --condition="$of_database" -- gcloud projects -- "$PROJECT"
+  if [[ "$MODE" == dry-run ]]; then
+    revoke_database_role "$account" "$DATABASE"
+  elif is_managed "account.$account"; then
+    while IFS=$'\t' read -r role member condition; do
+      [[ "$role $member" == "roles/datastore.user serviceAccount:${ACCOUNT_EMAILS[$account]}" ]] || continue
+      [[ "$condition" =~ ^resource\.name==\"projects/$PROJECT/databases/([^\"]+)\"$ ]] || continue
+      revoke_database_role "$account" "${BASH_REMATCH[1]}"
+    done <<<"$(list_project_roles)"
+  fi
   [[ -z "$BUCKET" || "$account" == links ]] || revoke_role roles/storage.objectUser "$account" -- gcloud storage buckets -- "gs://$BUCKET"
 done
 revoke_role roles/run.builder builder --condition=None -- gcloud projects -- "$PROJECT"

@@ -115,7 +115,8 @@ cannot read. Fix the problem and run infra/upgrade.sh again, or go back anyway w
   for function in "${SENDERS_FIRST[@]}"; do
     shift_traffic "$function" "${old[$function]}=100"
   done
-  exit 1
+  die "The previous revisions have all requests again. Fix the problem above and run infra/upgrade.sh again, or \
+infra/rollback.sh to leave it at that."
 }
 [[ "$MODE" == dry-run ]] || trap roll_back ERR
 set -E

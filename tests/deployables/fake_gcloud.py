@@ -87,6 +87,8 @@ class FakeCloud(ThreadingTCPServer):
         """How often a policy is refused because its metric was created a moment ago."""
         self.polls = 0
         """How often they were listed since then."""
+        self.trouble: Callable[[list[str]], tuple[int, str, bool] | None] = lambda _: None
+        """What goes wrong with a command: its exit status and its error, and whether it takes effect all the same."""
         self.look: Callable[[FakeCloud], None] = lambda _: None
         """What a test looks at after each command, and each time that a script has slept."""
         self._history: list[str] = []
@@ -112,6 +114,9 @@ class FakeCloud(ThreadingTCPServer):
                 return 0, f"{self.delays.time:.0f}\n" if name == "clock" else ""
             self.calls.append([name, *arguments])
             self._output = []
+            met = self.trouble(arguments)
+            if met and not met[2]:
+                return met[:2]
             word, status = self.interrupt_at
             if word and any(word in argument for argument in arguments):
                 self.interrupt_at = ("", 0)
@@ -123,7 +128,7 @@ class FakeCloud(ThreadingTCPServer):
                 return 1, f"{refusal}\n"
             except _Kill:
                 return KILLED, ""
-            return 0, "".join(self._output)
+            return met[:2] if met else (0, "".join(self._output))
 
     def say(self, line: str) -> None:
         """Add a line to the command's output."""
@@ -254,8 +259,9 @@ class FakeCloud(ThreadingTCPServer):
             fail("Adding a binding without specifying a condition is prohibited in non-interactive mode.")
         if verb.startswith("remove") and binding not in bindings:
             fail("Policy binding with the specified member, role, and condition not found!")
-        self.delays.mark(f"iam/{key}: {binding}")
-        self.change(lambda: bindings.append(binding) if verb.startswith("add") else bindings.remove(binding))
+        if not (verb.startswith("add") and binding in bindings):  # a policy is a set
+            self.delays.mark(f"iam/{key}: {binding}")
+            self.change(lambda: bindings.append(binding) if verb.startswith("add") else bindings.remove(binding))
 
     def _services(self, call: Call) -> None:
         """List or enable services."""

@@ -18,6 +18,9 @@ FUNCTIONS = ("execute", "sweep", "api", "links")
 
 def run_firestore(cloud: FakeCloud, call: Call) -> None:
     """Answer a command about a database."""
+    if call.words == ["firestore", "backups", "list"]:  # of all databases
+        cloud.say(json.dumps(cloud.state.get("backups", [])))
+        return
     database = call.flags["database"]
     key = f"database/{database}"
     if call.words[1:3] == ["databases", "create"]:
@@ -93,6 +96,9 @@ def _schedule(cloud: FakeCloud, call: Call, database: State) -> None:
     """List, create or change the schedules of a database's backups."""
     schedules = database["schedules"]
     if call.words[3] == "list":
+        if call.flags["format"] == "json":
+            cloud.say(json.dumps(schedules))
+            return
         cloud.say("\n".join(format_resource(each, call.flags["format"]) for each in schedules))
         return
     retention = f"{int(call.flags['retention'].removesuffix('d')) * 86_400}s"

@@ -15,7 +15,7 @@ from tests.deployables.fake_project import PROJECT, ROOT
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
-from cloudsched.cli.doctor import deployment
+from cloudsched.cli.doctor import command, deployment
 from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES, SERVICES
 from cloudsched.cli.doctor.resource_checks import check_queues, find_ramp
 from cloudsched.local.wsgi_server import WebServer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.deployables.fake_project import Cloud
 
-    from cloudsched.cli.doctor.deployment import Deployment
+    from cloudsched.cli.doctor.deployment import Deployment, Finding
 
 ACCOUNT = "serviceAccount:cloudsched-{}@" + PROJECT + ".iam.gserviceaccount.com"
 Report = dict[str, Any]
@@ -48,6 +48,7 @@ def doctor(
     """Look at the fake project; return the exit status and what is not well."""
     monkeypatch.setenv("PATH", str(cloud.folder / "bin"), prepend=":")
     monkeypatch.chdir(ROOT)
+    make_backup(cloud, timedelta(hours=20))
     job = cloud.state["job/cloudsched-sweep"]
     job |= {"state": "ENABLED", "lastAttemptTime": f"{datetime.now(UTC) - timedelta(seconds=20):%Y-%m-%dT%H:%M:%SZ}"}
 
@@ -63,6 +64,13 @@ def doctor(
         return int(str(ended.value.code or 0)), bad
 
     return look
+
+
+def make_backup(cloud: Cloud, age: timedelta, *, database: str = "(default)", state: str = "READY") -> None:
+    """Put a backup of so long ago into the project."""
+    name = f"projects/{PROJECT}/databases/{database}"
+    at = f"{datetime.now(UTC) - age:%Y-%m-%dT%H:%M:%S.123456Z}"
+    cloud.state.setdefault("backups", []).append({"database": name, "snapshotTime": at, "state": state})
 
 
 @pytest.fixture
@@ -275,3 +283,81 @@ def test_the_doctor_knows_what_the_scripts_make() -> None:
     table = json.loads((ROOT / "infra" / "resources.json").read_text("utf-8"))
     assert [*table["priorities"]] == [*PRIORITIES]
     assert [*table["queues"]] == [*QUEUES]
+
+
+def find_backup_findings(bad: list[dict[str, str]]) -> list[str]:
+    assert {each["area"] for each in bad} <= {"backups"}
+    return [each["what"] for each in bad]
+
+
+def test_the_doctor_says_what_a_database_lacks_that_nobody_protects(
+    quick_doctor: Callable[[], Any], cloud: Cloud
+) -> None:
+    """As a database that was made by hand, or restored; the deploy scripts mend it."""
+    database = cloud.state["database/(default)"]
+    database |= {
+        "deleteProtectionState": "DELETE_PROTECTION_DISABLED",
+        "pointInTimeRecoveryEnablement": "POINT_IN_TIME_RECOVERY_DISABLED",
+        "schedules": [],
+    }
+    code, bad = quick_doctor()
+    assert code == 1
+    assert find_backup_findings(bad) == [
+        "(default) may be deleted by mistake: no delete protection",
+        "(default) has no point-in-time recovery",
+        "(default) is never backed up: it has no schedule",
+    ]
+    assert {each["mend"] for each in bad} == {"infra/deploy.sh --step=database"}
+    cloud.ok("deploy.sh", "--step=database")
+    assert quick_doctor() == (0, [])
+
+
+def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[[], Any], cloud: Cloud) -> None:
+    """Of this database, and one that is ready; a new schedule has a day for its first one."""
+    cloud.state["backups"] = []
+    make_backup(cloud, timedelta(hours=2), database="other")
+    make_backup(cloud, timedelta(hours=1), state="CREATING")
+    make_backup(cloud, timedelta(hours=40))
+    assert find_backup_findings(quick_doctor()[1]) == ["the last backup of (default) is 40 hours old"]
+    cloud.state["backups"] = []
+    assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of (default) yet"]
+    (schedule,) = cloud.state["database/(default)"]["schedules"]
+    schedule["createTime"] = f"{datetime.now(UTC) - timedelta(hours=5):%Y-%m-%dT%H:%M:%SZ}"
+    assert quick_doctor() == (0, [])
+    schedule["createTime"] = f"{datetime.now(UTC) - timedelta(hours=31):%Y-%m-%dT%H:%M:%SZ}"
+    assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of (default) yet"]
+
+
+@pytest.mark.parametrize(
+    ("days", "says"),
+    [
+        (None, "no restore was ever tried here"),
+        (3, "a restored database was last put to use 3 days ago"),
+        (200, "a restored database was last put to use 200 days ago; docs/how-to/backup.md"),
+    ],
+)
+def test_the_doctor_says_when_a_restore_was_last_tried(
+    quick_doctor: Callable[[], Any],
+    cloud: Cloud,
+    monkeypatch: pytest.MonkeyPatch,
+    days: int | None,
+    says: str,
+) -> None:
+    """As the end of the last move is recorded; that there was none is no fault of the deployment."""
+    shown: list[Finding] = []
+
+    def collect(findings: list[Finding]) -> Callable[[Finding], None]:
+        def add(finding: Finding) -> None:
+            findings.append(finding)
+            shown.append(finding)
+
+        return add
+
+    monkeypatch.setattr(command, "_collect", collect)
+    if days is not None:
+        moved_at = datetime.now(UTC) - timedelta(days=days, hours=1)
+        cloud.state["secret/cloudsched-dispatch"]["annotations"]["moved.at"] = str(int(moved_at.timestamp()))
+    assert quick_doctor() == (0, [])
+    (told,) = [each for each in shown if each.area == "backups" and "restore" in each.what]
+    assert told.what.startswith(says)
+    assert told.verdict == ("ok" if days == 3 else "skipped")

@@ -5,11 +5,12 @@ Nothing is written to one half that the other would miss, whatever fails or inte
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.deployables.fake_databases import find_served, make_database
-from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
+from tests.deployables.fake_project import IN_USE, PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import get_env
 
 if TYPE_CHECKING:
@@ -87,6 +88,28 @@ def test_a_move_serves_one_database_at_any_time(moving: Cloud) -> None:
     moving.ok("upgrade.sh")
     moving.ok("rollback.sh")
     assert find_databases(moving) == {NEW}
+
+
+def test_a_move_takes_as_long_as_the_page_says(moving: Cloud) -> None:
+    """From the fence until everything serves again: the time in which changes of policies reach every server.
+
+    The end is recorded, so that `cloudsched doctor` can say when it was last done.
+    """
+    fenced: list[int] = []
+
+    def look(fake: FakeCloud) -> None:
+        at = fake.state["secret/cloudsched-dispatch"]["annotations"].get("fenced.at", "none")
+        if at.isdecimal():
+            fenced.append(int(at))
+
+    moving.fake.look = look
+    moving.ok("upgrade.sh")
+    minutes = (moving.fake.delays.time - fenced[0]) / 60
+    page = (ROOT / "docs/how-to/backup.md").read_text(encoding="utf-8")
+    found = re.search(r"the fake project, (\d+) minutes", page)
+    assert found
+    assert int(found[1]) == round(minutes)
+    assert 0 <= moving.fake.delays.time - int(moving.ledger["moved.at"]) < 600
 
 
 def test_the_check_sees_a_move_without_a_fence(moving: Cloud) -> None:

@@ -53,8 +53,8 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     """Say what is right and wrong with the local stack, or with a deployment.
 
     Looks at the API: its version, clock, late tasks, and whether a task runs from end to end. With --project it first
-    looks at the Google Cloud project, with your own rights: APIs, indexes, TTL, queues, roles, the secret, functions
-    and the sweep. Nothing is changed, except that the canary's task is created and deleted.
+    looks at the Google Cloud project, with your own rights: APIs, indexes, TTL, backups, queues, roles, the secret,
+    functions and the sweep. Nothing is changed, except that the canary's task is created and deleted.
 
     Each line that is wrong says the command that mends it. The exit status is 0 if all is well, else 1.
     """
@@ -101,11 +101,12 @@ def _find_deployment(project: str, region: str, name: str, database: str) -> Dep
 
 def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None]) -> dict[str, Any]:
     """Show what the project's resources are like; return its Cloud Run services by function."""
-    from cloudsched.cli.doctor import access_checks, resource_checks  # noqa: PLC0415 - not for the local stack
+    from cloudsched.cli.doctor import access_checks, backup_checks, resource_checks  # noqa: PLC0415 - not for the local stack
     from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS  # noqa: PLC0415 - the same
 
     _show_all(show, "apis", resource_checks.check_services(deployment))
     _show_all(show, "database", resource_checks.check_database(deployment))
+    _show_all(show, "backups", backup_checks.check_backups(deployment, datetime.now(UTC)))
     services: dict[str, Any] = {}
     for function in (*FUNCTIONS, LINKS):
         try:

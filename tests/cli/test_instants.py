@@ -27,6 +27,7 @@ COMMANDS = {
     "occurrences": ("tasks", "--url", "http://127.0.0.1:9", "occurrences", "2027-01-01T00:00:00Z", "--from", "{}"),
     "batch": ("tasks", "--url", "http://127.0.0.1:9", "batch", "pause", "--due-from", "{}"),
     "batch until": ("tasks", "--url", "http://127.0.0.1:9", "batch", "pause", "--due-until", "{}"),
+    "why": ("tasks", "--url", "http://127.0.0.1:9", "why", "t", "--at", "{}"),
     "cost": ("cost", "--url", "http://127.0.0.1:9", "--from", "{}"),
     "backfill": ("tasks", "--url", "http://127.0.0.1:9", "backfill", "t", "{}", "2027-01-01T00:00:00Z"),
 }

@@ -170,6 +170,22 @@ def test_records_come_latest_first(
         ]
 
 
+def test_records_before_an_instant_are_a_list_of_their_own(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    """What is scheduled for the instant itself is not before it; further pages go on by their tokens."""
+    task = make_task()
+    records = [make_execution(task, f"e{index}", scheduled_for=NOW + index * timedelta(hours=1)) for index in range(5)]
+    store.commit(Commit(task, None, records))
+    before = records[3].scheduled_for
+
+    def read(token: str | None) -> Page[Any]:
+        return store.list_executions(task.id, limit=2, page_token=token, before=before)
+
+    assert read_pages(read, 2) == records[2::-1]
+    assert not store.list_executions(task.id, limit=2, before=records[0].scheduled_for).items
+
+
 @settings(max_examples=20, deadline=None)
 @given(
     count=st.integers(3, 9),

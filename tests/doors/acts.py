@@ -229,6 +229,9 @@ READS_OF_A_TASK: Final = tuple(
         *("get_execution_logs", "list_deliveries", "get_task_calendar", "list_messages", "count_unread_messages"),
     )
 )
+READS_OF_A_DAY: Final = (
+    Act("explain_task of a day", "explain_task", query={"at": "2027-01-01T12:00:00Z"}, state="ran"),
+)
 READS_OF_LISTS: Final = (
     *(
         Act(f"{name}{' of one owner' if owned else ''}", name, query=query, state="ran", names_owner=owned)
@@ -326,6 +329,6 @@ MANY: Final = (
         names_owner=True,
     ),
 )
-ACTS: Final = (*CREATIONS, *EDITS, *VERBS, *WORK, *READS_OF_A_TASK, *READS_OF_LISTS, *RECORDS, *MANY)
+ACTS: Final = (*CREATIONS, *EDITS, *VERBS, *WORK, *READS_OF_A_TASK, *READS_OF_A_DAY, *READS_OF_LISTS, *RECORDS, *MANY)
 PUBLIC: Final = frozenset(each.name for each in OPERATIONS if each.right is None)
 """The operations that take no credential, and so act for nobody; links are tried in `test_verification.py`."""

@@ -370,7 +370,10 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "get_task": lambda _, t: ["tasks", "get", t.task_id, "--json"],
     "tree": lambda _, t: ["tasks", "tree", t.task_id, "--json"],
     "get_history": lambda _, t: ["tasks", "history", t.task_id, "--json"],
-    "explain_task": lambda _, t: ["tasks", "why", t.task_id, "--json"],
+    "explain_task": lambda a, t: [
+        *("tasks", "why", t.task_id, "--json"),
+        *(["--at", a.query["at"]] if a.query else []),
+    ],
     "upcoming": lambda _, t: ["tasks", "upcoming", t.task_id, "--json"],
     "list_executions": lambda _, t: ["tasks", "logs", t.task_id, "--json"],
     "get_execution_logs": lambda _, t: ["tasks", "logs", t.task_id, "--execution", t.execution_id, "--json"],

@@ -273,8 +273,10 @@ class FaultyStore:
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         return self._call("load_execution", lambda: self._world.real_store.load_execution(task_id, execution_id))
 
-    def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
-        return self._world.real_store.list_executions(task_id, limit=limit, page_token=page_token)
+    def list_executions(
+        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
+    ) -> Page[Execution]:
+        return self._world.real_store.list_executions(task_id, limit=limit, page_token=page_token, before=before)
 
     def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         return self._world.real_store.list_messages(owner, limit=limit, page_token=page_token)

@@ -271,11 +271,13 @@ def backfill(
 
 @tasks.command()
 @_task_id_argument
+@click.option("--at", metavar="INSTANT", help="Why it ran, or did not run, on the day of this instant.")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --at, if that has no offset.")
 @json_option
 @pass_client
-def why(client: Client, task_id: str, *, as_json: bool) -> None:
-    """Say why a task runs when it does, or does not run."""
-    explanation = client.explain(task_id)
+def why(client: Client, task_id: str, *, at: str | None, timezone: str | None, as_json: bool) -> None:
+    """Say why a task runs when it does, or does not run; with --at, why it did or did not on another day."""
+    explanation = client.explain(task_id, None if at is None else parse_instant(at, timezone, "--at"))
     if as_json:
         click.echo(to_json_line(explanation.model_dump(mode="json", by_alias=True, exclude_none=True)))
         return

@@ -251,9 +251,10 @@ class TaskOperations:
         return response.read("a tree", reader(TreeView))
 
     @operation
-    def explain(self, task_id: str) -> Flow[ExplanationView]:
-        """Return why a task runs when it does, or does not run."""
-        response = yield ApiRequest("GET", f"{_task_path(task_id)}/explain")
+    def explain(self, task_id: str, at: datetime | None = None) -> Flow[ExplanationView]:
+        """Return why a task runs when it does, or does not run; or why on the day of an instant, in its zone."""
+        query = None if at is None else {"at": at.isoformat()}
+        response = yield ApiRequest("GET", f"{_task_path(task_id)}/explain", query=query)
         return response.read("an explanation", reader(ExplanationView))
 
     @operation

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from tests.authorities import as_user
 
@@ -22,6 +23,7 @@ from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from cloudsched import Task
 
@@ -37,6 +39,8 @@ class Scene:
     app: App
     does: dict[str, Callable[[Context], object]] = field(default_factory=dict)
     """What the handler does; nothing if it is not said."""
+    asked_at: datetime | None = None
+    """The instant that is asked about; the present if it is not said."""
 
     def create(self, task_id: str = "t", **fields: Any) -> Task:
         usual = {"id": task_id, "owner": "ada", "title": "Work", "handler": "work", "schedule": HOURLY}
@@ -44,7 +48,8 @@ class Scene:
 
     def explain(self, task_id: str = "t") -> Explanation:
         task = self.app.get(task_id)
-        return explain_task(self.app.container.store, self.app.container.clock, task, shows_holders=True)
+        store, clock = self.app.container.store, self.app.container.clock
+        return explain_task(store, clock, task, shows_holders=True, at=self.asked_at)
 
     def find(self, reason: Reason) -> Finding:
         """Return the finding with this reason; fail if there is none."""
@@ -212,6 +217,50 @@ def forget_zone(scene: Scene) -> None:
     scene.app.container.store.commit(Commit(forgotten, stored))
 
 
+def ask_of_a_run(scene: Scene) -> None:
+    end(scene)
+    scene.asked_at = START
+
+
+def ask_before_its_time(scene: Scene) -> None:
+    scene.create()
+    scene.asked_at = START - 3 * DAY
+
+
+def ask_of_a_free_day(scene: Scene) -> None:
+    scene.create(schedule=Schedule(rrule="FREQ=WEEKLY;BYDAY=MO;BYHOUR=9", timezone="Europe/Paris"))
+    scene.sim.advance(10 * DAY)
+    scene.asked_at = next(at for at in (START + n * DAY for n in range(2, 9)) if at.weekday() == 4)
+
+
+def ask_of_a_clock_change(scene: Scene) -> None:
+    scene.create(schedule=Schedule(rrule="FREQ=DAILY;BYHOUR=2;BYMINUTE=30", timezone="Europe/Paris"))
+    changes = (START + n * DAY for n in range(366))
+    paris = ZoneInfo("Europe/Paris")
+    scene.asked_at = (
+        next(at for at in changes if at.astimezone(paris).utcoffset() != (at + DAY).astimezone(paris).utcoffset())
+        + DAY / 2
+    )
+
+
+def ask_of_an_edit(scene: Scene) -> None:
+    scene.create()
+    scene.app.patch("t", {"schedule": {"rrule": "FREQ=DAILY", "timezone": "UTC"}})
+    scene.asked_at = START
+
+
+def ask_of_a_journey(scene: Scene) -> None:
+    travel(scene)
+    scene.asked_at = START
+
+
+def ask_of_what_was_purged(scene: Scene) -> None:
+    scene.create(execution_retention=HOUR)
+    scene.sim.advance(3 * DAY)
+    scene.app.container.store.expire(scene.sim.clock.now())
+    scene.asked_at = START + DAY
+
+
 SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.ENDED: end,
     Reason.PAUSED: pause,
@@ -240,6 +289,13 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.RECORDS_PENDING: leave_records,
     Reason.SWEEP_IS_LATE: lose_lease,
     Reason.LAST_OUTCOME: end,
+    Reason.OUTCOME: ask_of_a_run,
+    Reason.NOT_CREATED: ask_before_its_time,
+    Reason.NOT_DUE: ask_of_a_free_day,
+    Reason.CLOCK_CHANGE: ask_of_a_clock_change,
+    Reason.EDITED: ask_of_an_edit,
+    Reason.MOVED: ask_of_a_journey,
+    Reason.NOT_KEPT: ask_of_what_was_purged,
 }
 """What leads to each reason."""
 WORDS = {
@@ -262,5 +318,12 @@ WORDS = {
     Reason.OVERLAP: "is skipped",
     Reason.RECORDS_PENDING: "are SKIPPED",
     Reason.LAST_OUTCOME: "SUCCEEDED",
+    Reason.OUTCOME: "is SUCCEEDED.",
+    Reason.NOT_CREATED: "was created only on",
+    Reason.NOT_DUE: "has no occurrence on Friday",
+    Reason.CLOCK_CHANGE: "Europe/Paris go",
+    Reason.EDITED: "schedule.",
+    Reason.MOVED: "Asia/Tokyo",
+    Reason.NOT_KEPT: "records are kept for 1 h",
 }
 """What its sentence says at least."""

@@ -173,3 +173,18 @@ def test_a_user_learns_no_task_of_another(app: App, simulate: Callable[..., Simu
     for task_id in (hidden.id, "none"):
         answer = client.open(f"/v1/tasks/{task_id}/explain", method="GET", headers={"X-Api-Key": key})
         assert answer.status_code == 404
+
+
+def test_of_another_day(call: Call, create: Callable[..., Task], sim: Simulation) -> None:
+    """The answer names the instant, and a text that is none is refused; without one, it is about the present."""
+    task = create(schedule=HOURLY)
+    sim.advance(timedelta(days=2))
+    path = f"/v1/tasks/{task.id}/explain"
+    at = (START + timedelta(days=1, minutes=5)).isoformat()
+    answer = call("GET", path, query_string={"at": at})
+    assert answer.status_code == 200, answer.text
+    found = answer.get_json()
+    assert (found["at"], found["findings"][0]["reason"]) == (at.replace("+00:00", "Z"), Reason.OUTCOME)
+    assert "at" not in call("GET", path).get_json()
+    for text in ("friday", "2027-01-01T00:00:00", "1"):
+        assert call("GET", path, query_string={"at": text}).status_code == 400

@@ -72,7 +72,7 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, lock_id
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import skip_unreadable
+from cloudsched.engine.ports.pages import skip_unreadable, start_before
 from cloudsched.engine.ports.records import Version
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
@@ -337,10 +337,14 @@ class FirestoreStore:
         found = self._get("tasks", task_id, "executions", execution_id)
         return None if found is None else to_document(Execution, found)
 
-    def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+    def list_executions(
+        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
+    ) -> Page[Execution]:
         """Return a page of a task's executions, the latest first."""
         parent = self._document_name("tasks", task_id)
-        return fetch_page(self._rpc, Execution, parent, EXECUTIONS, ("executions", task_id), limit, page_token)
+        query = ("executions", task_id)
+        token = start_before(query, before) if before and not page_token else page_token
+        return fetch_page(self._rpc, Execution, parent, EXECUTIONS, query, limit, token)
 
     def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first."""

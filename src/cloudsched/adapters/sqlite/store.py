@@ -42,7 +42,7 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import skip_unreadable
+from cloudsched.engine.ports.pages import skip_unreadable, start_before
 from cloudsched.engine.ports.records import Version
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 
@@ -284,12 +284,16 @@ class SqliteStore:
         rows = self._database.read(_LOAD_EXECUTION, (task_id, execution_id))
         return _to_document(Execution, execution_id, rows[0][0]) if rows else None
 
-    def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+    def list_executions(
+        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
+    ) -> Page[Execution]:
         """Return a page of a task's executions, the latest first."""
         listing = Listing(
             "executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=(task_id,)
         )
-        return fetch_page(self._database, Execution, listing, ("executions", task_id), limit, page_token)
+        query = ("executions", task_id)
+        token = start_before(query, before) if before and not page_token else page_token
+        return fetch_page(self._database, Execution, listing, query, limit, token)
 
     def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first."""

@@ -161,6 +161,8 @@ class Attempt(WireModel):
     """The hash of that worker's lease token, to recognise a result that is reported twice."""
     ended_by: str | None = None
     """The API caller that reported how it ended; None if an executor or a worker at the store did."""
+    lock_waited_since: Instant | None = None
+    """Since when it had waited for its lock; None if it had not to."""
 
 
 def _without_traceback(attempt: Attempt) -> Attempt:
@@ -192,6 +194,8 @@ class Lease(WireModel):
     holder: str | None = None
     """The process that holds it, if no other may execute the store's tasks while it lives; None for a worker, and in
     the cloud."""
+    lock_waited_since: Instant | None = None
+    """Since when the run had waited for its lock before this claim; None if it had not to."""
 
 
 def is_orphaned(lease: Lease, holder: str) -> bool:

@@ -65,6 +65,20 @@ class Reason(StrEnum):
     """What became of some occurrences is decided; the sweep still has to write their records."""
     SWEEP_IS_LATE = "SWEEP_IS_LATE"
     LAST_OUTCOME = "LAST_OUTCOME"
+    OUTCOME = "OUTCOME"
+    """What became of an occurrence on the day that was asked about."""
+    NOT_CREATED = "NOT_CREATED"
+    """On the day that was asked about, there was no such task yet."""
+    NOT_DUE = "NOT_DUE"
+    """Its schedule has nothing to run on that day."""
+    CLOCK_CHANGE = "CLOCK_CHANGE"
+    """The clocks of its zone change on that day."""
+    EDITED = "EDITED"
+    """It was edited on that day, or its schedule later."""
+    MOVED = "MOVED"
+    """New time zone data, or a journey of its owner, moved its occurrences on that day."""
+    NOT_KEPT = "NOT_KEPT"
+    """What would answer is not kept: a record, an earlier schedule, or the history of that time."""
 
 
 class Finding(WireModel):
@@ -87,6 +101,8 @@ class Explanation(WireModel):
     """The sentence of the first finding."""
     findings: tuple[Finding, ...]
     """What matters most comes first."""
+    at: Instant | None = None
+    """The instant that was asked about; None for the present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

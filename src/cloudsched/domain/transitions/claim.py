@@ -212,7 +212,7 @@ def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, cla
         offered = turned.model_copy(update={"waiting_for": None})
         step = Transition(with_changes(task, now, runs=task.runs_with(offered)))
         return Claim(step, None, f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
-    claimed = _with_lease(task, run, now, claimant)
+    claimed = _with_lease(task, run, now, claimant, is_after_lock=bool(dispatch.lock_key))
     return Claim(Transition(with_changes(task, now, runs=task.runs_with(claimed))), claimed, f"attempt {run.attempt}")
 
 
@@ -237,7 +237,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Clai
         return Drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)
-    return _claim_occurrence(task, now, claimant)
+    return _claim_occurrence(task, now, claimant, is_after_lock=bool(dispatch.lock_key))
 
 
 def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
@@ -248,7 +248,7 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
     return Hop(max(soonest, now + FULL_RETRY_DELAY), f"{MAX_OPEN_RUNS} runs of the task are open")
 
 
-def _claim_occurrence(task: Task, now: datetime, claimant: Claimant) -> Claim:
+def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after_lock: bool) -> Claim:
     task, left_out = (task, ()) if task.left_out_from is None else take_left_out(task, now)
     due, following, lost = due_occurrences(task, now, MAX_RECORDS_PER_COMMIT + 1)
     plan = [*(each.at for each in due), following]
@@ -281,7 +281,7 @@ def _claim_occurrence(task: Task, now: datetime, claimant: Claimant) -> Claim:
     if task.pull is not None:
         offered = with_changes(task, now, runs=(*task.runs, waiting), **changes)
         return Claim(Transition(offered, records), None, f"attempt 1 is offered in {task.pull.queue_key!r}")
-    run = _with_lease(task, waiting, now, claimant)
+    run = _with_lease(task, waiting, now, claimant, is_after_lock=is_after_lock)
     claimed = with_changes(task, now, runs=(*task.runs, run), **changes)
     return Claim(Transition(claimed, records), run, "attempt 1")
 
@@ -330,7 +330,7 @@ def on_worker_claim(
     if run is None:
         return None
     claimant = Claimant(token_hash, claimed_by, worker)
-    claimed = _with_lease(task, run, now, claimant)
+    claimed = _with_lease(task, run, now, claimant, is_after_lock=bool(run.lock_turn))
     return Transition(with_changes(task, now, runs=task.runs_with(claimed))), claimed
 
 
@@ -360,7 +360,7 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     )
 
 
-def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant) -> Run:
+def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant, *, is_after_lock: bool = False) -> Run:
     queue = task.pull.queue if claimant.worker is not None and task.pull is not None else None
     lease = Lease.build(
         token_hash=claimant.token_hash,
@@ -370,6 +370,7 @@ def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant) -> Run:
         queue=queue,
         claimed_by=claimant.claimed_by,
         holder=claimant.holder,
+        lock_waited_since=run.due_at if is_after_lock else None,
     )
     started_at = run.started_at or now
     return run.model_copy(

@@ -324,6 +324,7 @@ def _with_finished_attempt(
         worker=run.lease.worker,
         claim=run.lease.token_hash if run.lease.worker else None,
         ended_by=ended_by,
+        lock_waited_since=run.lease.lock_waited_since,
     )
     return run.with_attempt(attempt, lease=None)
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MAX_ENTRIES: Final = 50
 _FIELDS: Final = ("schedule", *TaskSpec.model_fields)
 """What an edit can change."""
-_MAX_VALUE: Final = 200
-"""The longest value that is copied, as JSON."""
+_MAX_VALUE, _MAX_SCHEDULE = 200, 600
+"""The longest value that is copied, as JSON; and the longest schedule, without its defaults."""
 _MAX_ENTRY_BYTES: Final = 2_000
 """The largest entry; a larger one names its fields only."""
 _NAMED_ONLY: Final = frozenset(
@@ -81,8 +81,11 @@ def compare_fields(before: Task, after: Task) -> list[FieldChange]:
 
 def _show_values(task: Task, names: Iterable[str]) -> dict[str, str]:
     values = task.model_dump(mode="json", by_alias=True, exclude_none=True, include={*names} - _NAMED_ONLY)
+    if "schedule" in values:
+        values["schedule"] = task.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     texts = {name: json.dumps(value, ensure_ascii=False) for name, value in values.items() if value != []}
-    return {name: text for name, text in texts.items() if len(text) <= _MAX_VALUE}
+    longest = {"schedule": _MAX_SCHEDULE}
+    return {name: text for name, text in texts.items() if len(text) <= longest.get(name, _MAX_VALUE)}
 
 
 def _size(entry: HistoryEntry) -> int:

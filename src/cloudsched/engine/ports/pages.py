@@ -77,6 +77,11 @@ def make_token(query: object, at: datetime, key: str) -> str:
     return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
 
 
+def start_before(query: object, at: datetime) -> str:
+    """Return the token of the page of a list, the latest first, that begins with what is earlier than an instant."""
+    return make_token(query, at, "!")  # no id is before that
+
+
 def read_token(query: object, token: str) -> tuple[datetime, str]:
     """Return the sort instant and the id of the item after which the page starts.
 

@@ -408,8 +408,16 @@ class Store(Protocol):
         """Return one execution's record, or None."""
         ...
 
-    def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+    def list_executions(
+        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
+    ) -> Page[Execution]:
         """Return a page of a task's executions, the latest first (scheduledFor, then id, both descending).
+
+        Args:
+            task_id: The task.
+            limit: How many at most.
+            page_token: The token of the page before, with which `before` has no meaning.
+            before: Only what is scheduled for an earlier instant.
 
         Raises:
             InvalidInput: The page token was made up, or belongs to another task.

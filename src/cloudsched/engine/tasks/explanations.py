@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.explanation.at_instant import MAX_RECORDS, explain_instant, find_day
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import Evidence
 from cloudsched.engine.pull.overview import count_listeners
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.explanation.findings import Explanation
     from cloudsched.domain.transitions.locks import Waiter
@@ -19,11 +23,19 @@ _MAX_ENTRIES = 20
 """How many of a task's places in a wait list are read: no more runs of one task can be open."""
 
 
-def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool, is_quick: bool = False) -> Explanation:
-    """Return why a task runs when it does, or does not run.
+def explain_task(
+    store: Store,
+    clock: Clock,
+    task: Task,
+    *,
+    shows_holders: bool,
+    is_quick: bool = False,
+    at: datetime | None = None,
+) -> Explanation:
+    """Return why a task runs when it does, or does not run; or why it did or did not on the day of an instant.
 
-    Reads its last record if it has one; the lock and the task's places in its wait list if it takes one; if it waits
-    for a worker, the notes of those that were there.
+    Reads its last record if it has one, or a page of those of that day; the lock and the task's places in its wait list
+    if it takes one; if it waits for a worker, the notes of those that were there.
 
     Args:
         store: The store.
@@ -31,6 +43,7 @@ def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool,
         task: The task as it was read.
         shows_holders: Whether the reader may learn which tasks hold its lock.
         is_quick: Whether its handler is quick.
+        at: The instant; None for the present.
     """
     key, lock = task.scoped_lock_key, None
     waiting: tuple[Waiter, ...] = ()
@@ -38,9 +51,10 @@ def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool,
         lock = store.load_lock(key).lock
         entries = store.list_waiters(key, limit=_MAX_ENTRIES, task_ids=[task.id])
         waiting = (*(one for one in lock.waiters if one.task_id == task.id), *entries)
+    records = _list_records(store, task, at) if at is not None else None
     ids = filter(None, (task.last_execution_id, task.outcome_execution_id))
     last_id = max(ids, default=None)  # they begin with their instants; one that was skipped or expired has run nothing
-    last = None if last_id is None else store.load_execution(task.id, last_id)
+    last = None if last_id is None or at is not None else store.load_execution(task.id, last_id)
     now = clock.now()
     evidence = Evidence(
         task=task,
@@ -52,4 +66,15 @@ def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool,
         last=last,
         listeners=count_listeners(store, task, now),
     )
-    return explain(evidence)
+    if at is None or records is None:
+        return explain(evidence)
+    found, is_cut = records
+    return explain_instant(evidence, at, found, is_cut=is_cut)
+
+
+def _list_records(store: Store, task: Task, at: datetime) -> tuple[list[Execution], bool]:
+    """Return the latest records of the day of an instant, and whether it has more."""
+    day = find_day(task, at)
+    page = store.list_executions(task.id, limit=MAX_RECORDS, before=day.end)
+    found = [each for each in page.items if day.has(each.scheduled_for)]
+    return found, len(found) == len(page.items) and page.next_page_token is not None

@@ -213,6 +213,13 @@ class TreeFilter(WireModel):
     """Only the calls that this execution made, and the calls below them."""
 
 
+class ExplainQuery(WireModel):
+    """What to explain."""
+
+    at: InputInstant | None = None
+    """Why the task ran, or did not run, on the day of this instant, by the clocks of its zone. Now, if omitted."""
+
+
 class OwnerQuery(WireModel):
     """Whose things to list."""
 

@@ -284,7 +284,7 @@ def get_history(call: ApiCall) -> Response:
     """Show what was done with a task by hand: who changed what and when, the latest first.
 
     The latest 50 entries are kept, or fewer if they are large. Values of fields are shown as JSON, up to 200
-    characters; those of payloads, code, free texts and callbacks are not.
+    characters, of schedules 600; those of payloads, code, free texts and callbacks are not.
     """
     task = call.app.get(call.task_id)
     shown = responses.TaskHistory(entries=task.history[::-1], omitted_entries=task.history_left_out)
@@ -295,19 +295,23 @@ def get_history(call: ApiCall) -> Response:
     "GET",
     "/v1/tasks/{taskId}/explain",
     "Tasks",
+    query=bodies.ExplainQuery,
     response_schema="Explanation",
     error_statuses=(404,),
 )
-def explain_task(call: ApiCall) -> Response:
-    """Explain why a task runs when it does, or does not run.
+def explain_task(call: ApiCall, query: bodies.ExplainQuery) -> Response:
+    """Explain why a task runs when it does, or does not run; with `at`, why it did or did not on that day.
 
     One sentence first, the evidence below it: open runs, locks, workers, retries, pauses, overlaps, calendars, and what
-    the sweep has still to do. Only callers who see the tasks of all owners learn which tasks hold a lock.
+    the sweep has still to do. Of another day: what was recorded, pauses, edits, clock changes, and what the schedule of
+    that time says. Only callers who see the tasks of all owners learn which tasks hold a lock.
     """
     shows_holders = call.caller.visible_owner is None
     container, task = call.app.container, call.app.get(call.task_id)
     is_quick = container.registry.is_quick(task.handler)
-    found = explain.explain_task(container.store, container.clock, task, shows_holders=shows_holders, is_quick=is_quick)
+    found = explain.explain_task(
+        container.store, container.clock, task, shows_holders=shows_holders, is_quick=is_quick, at=query.at
+    )
     return json_response(found.to_wire())
 
 

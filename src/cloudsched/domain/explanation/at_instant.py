@@ -1,0 +1,410 @@
+"""Find why a task ran, or did not run, on the day of an instant: what was recorded then, and what its schedule says.
+
+What was said and decided meanwhile counts, not only what holds now: pauses, edits, and the schedule that it had.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import Action, TaskStatus
+from cloudsched.domain.explanation.explain import explain_run, say_instant
+from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
+from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.requirements import FINAL_STATUSES
+from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import HistoryEntry, Task
+    from cloudsched.domain.explanation.findings import Evidence
+
+MAX_RECORDS: Final = 50
+"""How many records of a day are read at most, the latest first."""
+_TOLD: Final = 3
+"""How many of a day's records, of what its calendars leave out, and of its edits are told one by one."""
+_TICK: Final = timedelta(microseconds=1)
+_LATE: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The day of an instant, by the clocks of a zone."""
+
+    start: datetime
+    end: datetime
+    """The first instant of the next one."""
+
+    def has(self, at: datetime) -> bool:
+        """Return whether an instant is on it."""
+        return self.start <= at < self.end
+
+
+def find_day(task: Task, at: datetime) -> Day:
+    """Return the day of an instant in a task's zone; in UTC, if the time zone data have no such zone."""
+    zone = time_zones.in_use.tzinfo(task.timezone if time_zones.in_use.knows(task.timezone) else "UTC")
+    day = at.astimezone(zone).date()
+    start, end = (datetime.combine(each, time(), zone).astimezone(UTC) for each in (day, day + timedelta(days=1)))
+    return Day(start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    """From when until when a task was paused."""
+
+    start: datetime
+    end: datetime | None
+    """None if it still is."""
+    entry: HistoryEntry | None
+
+    def has(self, at: datetime) -> bool:
+        return self.start <= at and (self.end is None or at < self.end)
+
+
+@dataclass(slots=True)
+class _Question:
+    """What is asked, and what answers it."""
+
+    evidence: Evidence
+    at: datetime
+    day: Day
+    records: Sequence[Execution]
+    """Those of the day, as far as they were read."""
+    is_cut: bool
+    """Whether the day has more of them."""
+    told: set[datetime] = field(default_factory=set)
+    """The occurrences of which something is said."""
+
+    @property
+    def task(self) -> Task:
+        return self.evidence.task
+
+    def say(self, at: datetime) -> str:
+        """Return an instant as it stands after a preposition of its own."""
+        return say_instant(self.task, at).removeprefix("on ")
+
+
+def explain_instant(evidence: Evidence, at: datetime, records: Sequence[Execution], *, is_cut: bool) -> Explanation:
+    """Return why a task ran, or did not run, on the day of an instant; what matters most comes first.
+
+    Args:
+        evidence: What the store says of the task.
+        at: The instant.
+        records: The records of what was scheduled for that day.
+        is_cut: Whether there are more of them.
+    """
+    question = _Question(evidence, at, find_day(evidence.task, at), records, is_cut)
+    findings = tuple(_find(question))
+    task = evidence.task
+    return Explanation(task_id=task.id, status=task.status, summary=findings[0].sentence, findings=findings, at=at)
+
+
+def _find(question: _Question) -> Iterator[Finding]:
+    task, day, evidence = question.task, question.day, question.evidence
+    found = [*_tell_runs(question), *_tell_records(question)]
+    if day.end <= task.created_at:
+        found.append(
+            Finding(
+                reason=Reason.NOT_CREATED,
+                sentence=f"The task was created only {say_instant(task, task.created_at)}.",
+                at=task.created_at,
+            )
+        )
+    else:
+        found += [*_tell_pauses(question), *_tell_end(question), *_tell_pending(question), *_tell_schedule(question)]
+    found += [*_tell_clock(question), *_tell_changes(question), *_tell_left_out(question)]
+    if not time_zones.in_use.knows(task.timezone):
+        sentence = (
+            f"The time zone data {time_zones.version()} have no zone {task.timezone!r}, so its day is that of UTC."
+        )
+        found.append(Finding(reason=Reason.UNKNOWN_ZONE, sentence=sentence))
+    if not found:  # it was created later that day, say, and nothing is planned
+        sentence = f"Nothing was due by {question.say(min(day.end, max(evidence.now, day.start)))}."
+        found.append(Finding(reason=Reason.NOT_DUE, sentence=sentence, at=question.at))
+    yield from found
+
+
+def _tell_runs(question: _Question) -> Iterator[Finding]:
+    """Yield why each open run of the day is where it is."""
+    runs = [run for run in question.task.runs if question.day.has(run.scheduled_for)]
+    for run in sorted(runs, key=lambda each: abs(each.scheduled_for - question.at)):
+        question.told.add(run.scheduled_for)
+        finding = explain_run(question.evidence, run)
+        sentence = f"The occurrence of {question.say(run.scheduled_for)} has not ended. {finding.sentence}"
+        yield finding.model_copy(update={"sentence": sentence, "at": run.scheduled_for})
+
+
+def _tell_records(question: _Question) -> Iterator[Finding]:
+    """Yield what became of the occurrences of the day: the nearest one by one, the others counted."""
+    records = sorted(question.records, key=lambda each: abs(each.scheduled_for - question.at))
+    for record in records[:_TOLD]:
+        yield _tell_record(question, record)
+    question.told.update(each.scheduled_for for each in records)
+    counts: dict[str, int] = {}
+    for record in records[_TOLD:]:
+        counts[record.status] = counts.get(record.status, 0) + 1
+    if counts:
+        listed = ", ".join(f"{count} {status}" for status, count in counts.items())
+        least = "at least " * question.is_cut
+        yield Finding(
+            reason=Reason.OUTCOME,
+            sentence=f"Others of that day: {least}{listed}.",
+            at=question.day.start,
+        )
+
+
+def _tell_record(question: _Question, record: Execution) -> Finding:
+    kind = "run that was triggered for" if record.trigger.value == "MANUAL" else "occurrence of"
+    sentence = f"The {kind} {question.say(record.scheduled_for)} is {record.status}"
+    why = record.message or ""
+    if record.status is not ExecutionStatus.SUCCEEDED and record.error is not None:
+        why = f"{record.error.type}: {record.error.message}"
+    sentence = f"{sentence}: {why}" if why else f"{sentence}."
+    started = record.started_at or record.scheduled_for
+    if (late := started - record.scheduled_for) > _LATE:
+        sentence = f"{sentence.rstrip('.')}. It began {_write_delay(late)} late, {say_instant(question.task, started)}."
+        first = record.attempts[0] if record.attempts else None
+        if first is not None and first.lock_waited_since is not None:
+            sentence += f" It waited for its lock since {question.say(first.lock_waited_since)}."
+        elif first is not None and first.worker is not None:
+            sentence += f" It waited for a worker, until {first.worker!r} took it."
+    reason = Reason.CALENDAR if record.is_left_out else Reason.OUTCOME
+    return Finding(reason=reason, sentence=sentence, at=record.scheduled_for, execution_id=record.id)
+
+
+def _write_delay(late: timedelta) -> str:
+    minutes = int(late.total_seconds() // 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [f"{days} d"] * bool(days) + [f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes and not days)
+    return " ".join(parts)
+
+
+def _list_pauses(task: Task) -> list[_Pause]:
+    """Return the task's pauses, as far as its history is kept, the earliest first."""
+    pauses: list[_Pause] = []
+    begun: HistoryEntry | None = None
+    for entry in task.history:
+        if entry.action is Action.PAUSED:
+            begun = begun or entry
+        elif entry.action in {Action.RESUMED, Action.CANCELLED} and begun is not None:
+            pauses.append(_Pause(begun.at, entry.at, begun))
+            begun = None
+    if task.status is TaskStatus.PAUSED:
+        pauses.append(_Pause(begun.at if begun else task.status_changed_at, None, begun))
+    return pauses
+
+
+def _tell_pauses(question: _Question) -> Iterator[Finding]:
+    """Yield the pauses that cover a part of the day, the one with the instant first."""
+    day = question.day
+    pauses = [
+        each for each in _list_pauses(question.task) if each.start < day.end and (each.end or day.end) > day.start
+    ]
+    for pause in sorted(pauses, key=lambda each: not each.has(question.at)):
+        if question.evidence.now <= pause.start:
+            continue
+        until = "and still is" if pause.end is None else f"until {question.say(pause.end)}"
+        entry = pause.entry
+        who = "" if entry is None else _name(entry)
+        reason = (entry.reason if entry else None) or (question.task.message if pause.end is None else "")
+        sentence = f"It was paused{who} {say_instant(question.task, pause.start)}, {until}"
+        yield Finding(
+            reason=Reason.PAUSED,
+            sentence=f"{sentence}: {reason}" if reason else f"{sentence}. Nothing of it starts meanwhile.",
+            at=pause.start,
+        )
+
+
+def _name(entry: HistoryEntry) -> str:
+    """Return who did something, to stand behind a verb; nothing for the scheduler."""
+    by = entry.by
+    return "" if by is None else f" by {by.subject}" if by.subject else " by the app's own code"
+
+
+def _tell_end(question: _Question) -> Iterator[Finding]:
+    task = question.task
+    if task.status in FINAL_STATUSES and task.status_changed_at < question.day.end:
+        message = f": {task.message}" if task.message else "."
+        sentence = f"It is {task.status} since {question.say(task.status_changed_at)}, and runs no more{message}"
+        yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.status_changed_at)
+
+
+def _tell_pending(question: _Question) -> Iterator[Finding]:
+    """Yield what is decided of the day and has no record yet, and what is still to run of it."""
+    task, day = question.task, question.day
+    for pending in task.pending_records:
+        if pending.next_at < day.end and pending.until >= day.start:
+            sentence = f"Occurrences from {question.say(pending.next_at)} to {question.say(pending.until)} are "
+            sentence += f"{pending.status}; the sweep is writing their records."
+            yield Finding(reason=Reason.RECORDS_PENDING, sentence=sentence, at=pending.next_at)
+    for due in task.backlog:
+        if due.next_at < day.end and due.until >= day.start:
+            sentence = f"What came due from {question.say(due.next_at)} to {question.say(due.until)}, before a pause, "
+            yield Finding(reason=Reason.BACKLOG, sentence=f"{sentence}is still to run.", at=due.next_at)
+
+
+def _find_schedule(question: _Question) -> tuple[Schedule | None, HistoryEntry | None]:
+    """Return the schedule that the task had at the end of the day, and the first later edit of it.
+
+    None for a schedule whose text is not kept.
+    """
+    moment = min(question.day.end, question.evidence.now)
+    for entry in question.task.history:
+        change = next((each for each in entry.fields if each.field == "schedule"), None)
+        if entry.at >= moment and change is not None:
+            return _read_schedule(question.task, change.before or ""), entry
+    return question.task.schedule, None
+
+
+def _read_schedule(task: Task, text: str) -> Schedule | None:
+    """Return an earlier schedule with the days that the present one has of its calendars; None if they are unknown."""
+    known = {rule.id: rule for rule in task.schedule.calendars}
+    try:
+        schedule = Schedule.model_validate(json.loads(text))
+    except (ValueError, InvalidSchedule):
+        return None
+    calendars = [known.get(rule.id) for rule in schedule.calendars]
+    if None in calendars:
+        return None
+    rules = [
+        rule.model_copy(update={"content": found.content})
+        for rule, found in zip(schedule.calendars, calendars, strict=True)
+        if found is not None
+    ]
+    return schedule.copy_unchecked(calendars=tuple(rules))
+
+
+def _tell_schedule(question: _Question) -> Iterator[Finding]:
+    """Yield what the schedule says of the day, as far as records and pauses have not said it."""
+    schedule, edit = _find_schedule(question)
+    if schedule is None:
+        assert edit is not None  # noqa: S101 - the present schedule is known
+        sentence = f"Its schedule was changed {say_instant(question.task, edit.at)}, and the one before is not kept."
+        yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=edit.at)
+        return
+    begins = max(question.day.start, question.task.created_at)
+    try:
+        yield from _tell_calendars(question, schedule)
+        first = _next_from(schedule, begins)
+        if first is None or first >= question.day.end:
+            if not question.told:
+                yield _tell_nothing_due(question, first)
+            return
+        nearest = _next_from(schedule, max(begins, question.at))
+        chosen = nearest if nearest is not None and question.day.has(nearest) else first
+        if chosen not in question.told:
+            yield from _tell_occurrence(question, chosen)
+    except InvalidSchedule as error:
+        sentence = f"The search for its occurrences was given up: {error.problem}."
+        yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=question.at)
+
+
+def _next_from(schedule: Schedule, at: datetime) -> datetime | None:
+    return schedule.next_after(at - _TICK)
+
+
+def _tell_calendars(question: _Question, schedule: Schedule) -> Iterator[Finding]:
+    """Yield what calendars leave out of the day, or have moved into it."""
+    after, day = question.day.start - _TICK, question.day
+    for _ in range(_TOLD):
+        skipped = schedule.skipped_after(after, day.end - _TICK)
+        if skipped is None:
+            break
+        after = skipped
+        if skipped not in question.told:
+            question.told.add(skipped)
+            sentence = f"What would be due {say_instant(question.task, skipped)} does not run. "
+            sentence += schedule.calendar_note(skipped) or "A calendar leaves it out."
+            yield Finding(reason=Reason.CALENDAR, sentence=sentence, at=skipped)
+    occurrence = _next_from(schedule, day.start)
+    if occurrence is not None and day.has(occurrence) and (note := schedule.calendar_note(occurrence)):
+        yield Finding(reason=Reason.CALENDAR, sentence=note, at=occurrence)
+
+
+def _tell_nothing_due(question: _Question, following: datetime | None) -> Finding:
+    zone = time_zones.in_use.tzinfo(question.task.timezone) if time_zones.in_use.knows(question.task.timezone) else UTC
+    sentence = f"Its schedule has no occurrence on {question.at.astimezone(zone):%A %Y-%m-%d} ({zone})"
+    if following is None:
+        sentence += ", nor any later one."
+    else:
+        sentence += f". The next one after that is {say_instant(question.task, following)}."
+    return Finding(reason=Reason.NOT_DUE, sentence=sentence, at=following)
+
+
+def _tell_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:
+    """Yield why an occurrence of the schedule has no record."""
+    task, now = question.task, question.evidence.now
+    due = f"Its schedule has an occurrence {say_instant(task, occurrence)}"
+    if any(each.has(occurrence) for each in _list_pauses(task)) or task.status in FINAL_STATUSES:
+        if occurrence <= now or task.status is not TaskStatus.ACTIVE:
+            why = "it was paused then" if occurrence <= now and task.status not in FINAL_STATUSES else "nothing starts"
+            sentence = f"{due}, which does not run: {why}."
+            yield Finding(reason=Reason.NOT_DUE, sentence=sentence, at=occurrence)
+        return
+    if task.until is not None and occurrence > task.until:
+        sentence = f"{due}, after {question.say(task.until)}, until when it runs."
+        yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.until)
+    elif occurrence > now:
+        yield Finding(reason=Reason.SCHEDULED, sentence=f"{due}, which is to come.", at=occurrence)
+    elif task.next_execution_time is not None and occurrence >= task.next_execution_time:
+        sentence = f"{due}, which has not begun yet."
+        yield Finding(reason=Reason.DUE, sentence=sentence, at=occurrence)
+    elif not question.is_cut:
+        kept = task.execution_retention
+        why = f", since records are kept for {_write_delay(kept)}" if kept and occurrence + kept <= now else ""
+        yield Finding(reason=Reason.NOT_KEPT, sentence=f"{due}, of which no record is kept{why}.", at=occurrence)
+
+
+def _tell_clock(question: _Question) -> Iterator[Finding]:
+    """Yield that the clocks of its zone change that day."""
+    task, day = question.task, question.day
+    if not time_zones.in_use.knows(task.timezone):
+        return
+    zone = time_zones.in_use.zone(task.timezone)
+    before, after = (zone.offset_at(int(at.timestamp())) for at in (day.start, day.end))
+    if before == after:
+        return
+    shift = _write_delay(timedelta(seconds=abs(after - before)))
+    sentence = f"The clocks in {task.timezone} go {'forward' if after > before else 'back'} by {shift} that day."
+    if after > before and task.schedule.gap == "skip":
+        sentence += " What is due at a time that does not exist is left out."
+    elif after > before:
+        sentence += " What is due at a time that does not exist runs that much later."
+    yield Finding(reason=Reason.CLOCK_CHANGE, sentence=sentence, at=day.start)
+
+
+def _tell_changes(question: _Question) -> Iterator[Finding]:
+    """Yield what was done with it that day, and the first later change of its schedule."""
+    task, day = question.task, question.day
+    entries = [each for each in task.history if day.has(each.at) and each.action in {Action.EDITED, Action.MOVED}]
+    _, later = _find_schedule(question)
+    if later is not None and later not in entries:
+        entries.append(later)
+    for entry in entries[:_TOLD] + [each for each in entries[_TOLD:] if each is later]:
+        when = say_instant(task, entry.at)
+        if entry.action is Action.MOVED:
+            yield Finding(
+                reason=Reason.MOVED, sentence=f"It was moved {when}: {entry.reason or ''}".rstrip(": "), at=entry.at
+            )
+            continue
+        who = _name(entry)
+        fields = ", ".join(each.field for each in entry.fields) or "nothing that is shown"
+        since = "Later it was edited" if entry.at >= day.end else "It was edited"
+        yield Finding(reason=Reason.EDITED, sentence=f"{since}{who} {when}: {fields}.", at=entry.at)
+
+
+def _tell_left_out(question: _Question) -> Iterator[Finding]:
+    """Yield that the history of that time is not kept."""
+    task = question.task
+    if task.history_left_out and (not task.history or task.history[0].at > question.day.start):
+        since = f" before {question.say(task.history[0].at)}" if task.history else ""
+        sentence = f"What was done with it{since} is no longer kept, so a pause or an edit may be missing here."
+        yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=question.at)

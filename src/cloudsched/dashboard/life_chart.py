@@ -44,6 +44,16 @@ _LABEL_SIDE: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """What was done with a task, or is left out of its schedule: a pause, an edit, a skip."""
+
+    at: datetime
+    word: str
+    end: datetime | None = None
+    """The end of a pause; None for what has no length."""
+
+
+@dataclass(frozen=True, slots=True)
 class Lived:
     """An execution in the chart."""
 
@@ -60,8 +70,12 @@ def draw_life(
     now: datetime,
     zone: zoneinfo.ZoneInfo,
     window: tuple[datetime, datetime] | None = None,
+    noted: Sequence[Noted] = (),
 ) -> Markup:
-    """Return the chart of the latest executions, the earliest first, and of what is due; or of a part of that time."""
+    """Return the chart of the latest executions, the earliest first, and of what is due; or of a part of that time.
+
+    What was noted lies behind them: pauses as long as they were, edits and skips as lines, with their words below.
+    """
     start, end = window or find_span(lived, due, now)
     lived = [each for each in lived[-LANES:] if each.start <= end and (each.end or max(now, each.start)) >= start]
     due = [each for each in due[:DUE] if start <= each <= end]
@@ -72,8 +86,14 @@ def draw_life(
 
     bottom = _TOP + _LANE * (max(len(lived), 1) + bool(due)) + 10
     changes = [] if end - start > _LONGEST_WITH_CHANGES else find_clock_changes(start, end, zone)
-    height = bottom + _ROW * bool(changes)  # now may be near a change: their labels stand in a row each
-    marks = [*draw_ticks(start, end, zone, height), *draw_changes(changes, start, end, height, y=height - 2)]
+    seen = [each for each in noted if each.at <= end and (each.end or each.at) >= start]
+    top = bottom + _ROW * bool(changes)  # now may be near a change: their labels stand in a row each
+    height = top + _ROW * bool(seen)
+    marks = [
+        *_draw_noted(seen, start, end, height),
+        *draw_ticks(start, end, zone, height),
+        *draw_changes(changes, start, end, height, y=top - 2),
+    ]
     for lane, each in enumerate(lived):
         marks.append(_draw_lane(each, _TOP + 6 + lane * _LANE, at(each.start), at(each.end or now), at(now)))
     y = _TOP + 6 + len(lived) * _LANE
@@ -92,6 +112,23 @@ def draw_life(
         ]
     inside = element("g", *marks, **{"aria-hidden": "true"})
     return element("svg", inside, cls="c", height=height, **{"aria-hidden": "true"})
+
+
+def _draw_noted(noted: Sequence[Noted], start: datetime, end: datetime, height: int) -> Iterator[Markup]:
+    """Yield what was noted; a word that would touch the one before it on the narrowest screen is left out."""
+    free = 0.0
+    for each in sorted(noted, key=lambda one: one.at):
+        left, right = ((min(max(at, start), end) - start) / (end - start) for at in (each.at, each.end or each.at))
+        if each.end is None:
+            yield element("line", cls="did", x1=percent(left), x2=percent(left), y1=14, y2=height)
+        else:
+            yield element("rect", cls="paused", x=percent(left), y=14, width=percent(right - left), height=height - 14)
+        width = len(each.word) * _LETTER + _AXIS_SHIFT
+        is_last = left > _LAST_TICK
+        begin = left * _NARROWEST - (width if is_last else 0)
+        if begin >= free:
+            free = begin + width + _SPACE
+            yield _draw_label(each.word, left, "chgt", y=height - 2)
 
 
 def find_span(lived: list[Lived], due: list[datetime], now: datetime) -> tuple[datetime, datetime]:

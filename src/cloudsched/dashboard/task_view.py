@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import Json, task_path
-from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
+from cloudsched.dashboard.life_chart import Lived, Noted, draw_life, find_span
 from cloudsched.dashboard.offered_verbs import (
     Impossible,
     RetryQuestion,
@@ -29,7 +29,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.explanation.findings import Reason
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Sequence
 
     from markupsafe import Markup
 
@@ -48,13 +48,14 @@ class Life:
     moves: list[Move]
 
 
-def build_life(executions: list[Json], due: list[datetime], visit: Visit) -> Life:
+def build_life(executions: list[Json], due: list[datetime], visit: Visit, noted: Sequence[Noted] = ()) -> Life:
     """Return the life of a task.
 
     Args:
         executions: The latest ones, the latest first.
         due: What is to come, the soonest first.
         visit: Who looks, in the zone of the axis.
+        noted: Pauses, edits and skips.
     """
     lived = [make_lived(each) for each in reversed(executions)]
     start, end = find_span(lived, due, visit.now)
@@ -70,10 +71,10 @@ def build_life(executions: list[Json], due: list[datetime], visit: Visit) -> Lif
     moves = make_moves(
         parts, lambda part: write_window(visit, start, end, part, "life", lambda at: start + (end - start) * at)
     )
-    text = _describe(lived, due, visit)
+    text = _describe(lived, due, visit, noted)
     if window is not None:
         text = f"{visit.sure(begin).text} to {visit.sure(finish).text}"
-    return Life(draw_life(lived, due, visit.now, visit.zone, window), text, moves)
+    return Life(draw_life(lived, due, visit.now, visit.zone, window, noted), text, moves)
 
 
 def make_lived(record: Json) -> Lived:
@@ -87,11 +88,36 @@ def _find_word(record: Json) -> str:
     return show_status(record["status"]).word.lower()
 
 
-def _describe(lived: list[Lived], due: list[datetime], visit: Visit) -> str:
+_DID: Final = {"EDITED": "edited", "MOVED": "moved", "CANCELLED": "cancelled"}
+"""What the chart says of an entry in the history, other than pauses."""
+
+
+def list_noted(history: Json | None, explanation: Json, task: Json, visit: Visit) -> list[Noted]:
+    """Return what a task's life shows besides its executions: pauses, edits, and what is to be left out."""
+    noted, paused = [], None
+    for entry in reversed((history or {}).get("entries", [])):
+        at = parse_instant(entry["at"])
+        if entry["action"] == "PAUSED":
+            paused = paused or at
+        elif entry["action"] in {"RESUMED", "CANCELLED"} and paused is not None:
+            noted.append(Noted(paused, "paused", at))
+            paused = None
+        if word := _DID.get(entry["action"]):
+            noted.append(Noted(at, word))
+    if task["status"] == TaskStatus.PAUSED:
+        noted.append(Noted(paused or parse_instant(task["statusChangedAt"]), "paused", visit.now))
+    skipped = (each for each in explanation["findings"] if each["reason"] == Reason.CALENDAR and each.get("at"))
+    next_at = task.get("nextExecutionTime")
+    noted += [Noted(parse_instant(each["at"]), "left out") for each in skipped if each["at"] != next_at]
+    return noted
+
+
+def _describe(lived: list[Lived], due: list[datetime], visit: Visit, noted: Sequence[Noted]) -> str:
     counts: dict[str, int] = {}
     for each in lived:
         counts[each.word] = counts.get(each.word, 0) + 1
     parts = [f"{count} {word}" for word, count in counts.items()]
+    parts += [f"left out {visit.sure(each.at).text}" for each in noted if each.word == "left out"]
     if due:
         parts.append(f"next due {visit.sure(due[0]).text}")
     return ", ".join(parts) or "Nothing has run, and nothing is due."
@@ -187,6 +213,21 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedDay:
+    """What somebody asks about a day, and what is known of it."""
+
+    day: str
+    clock: str
+    """The day and the time of day as they were given."""
+    zone: str
+    """By the clocks of which zone."""
+    evidence: list[Evidence]
+    """What answers it, what matters most first; empty if nothing was asked."""
+    problem: str
+    """What is wrong with what was given."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPage:
     """The view model."""
 
@@ -200,6 +241,9 @@ class TaskPage:
     tone: str
     evidence: list[Evidence]
     is_evidence_open: bool
+    asked: AskedDay
+    kept: list[tuple[str, str]]
+    """What of the address the form that asks sends along."""
     awaited: list[tuple[str, str]]
     """Events that executions wait for: the event's name, and the execution."""
     verbs: tuple[str, ...]
@@ -233,16 +277,39 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
     task, etag = api.task(task_id)
     path = task_path(task_id)
     records = api.get(f"{path}/executions", pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    at = read_asked(visit, find_zone(task.get("timezone")) or UTC_ZONE)
     return {
         "task": task,
         "etag": etag,
         "explanation": api.get(f"{path}/explain"),
+        "asked": api.find(f"{path}/explain", at=at.isoformat()) if at else None,
         "executions": records,
         "upcoming": api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"],
         "words": api.describe(task["schedule"]),
         "history": api.find(f"{path}/history"),
         "mayStart": fetch_startable(api, visit, task),
     }
+
+
+def read_asked(visit: Visit, zone: tzinfo) -> datetime | None:
+    """Return the instant that the address asks about, by the clocks of a zone; the day's first, if it has no time."""
+    day, clock = visit.query.get("on", ""), visit.query.get("clock", "") or "00:00"
+    try:
+        return datetime.combine(date.fromisoformat(day), time.fromisoformat(clock), zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def build_asked(answer: Json, visit: Visit, zone: str) -> AskedDay:
+    """Return what was asked about a day, and the API's answer."""
+    day, clock = visit.query.get("on", ""), visit.query.get("clock", "")
+    found = answer.get("asked")
+    findings = found["findings"] if found else []
+    evidence = [Evidence(each["sentence"], visit.moment(each.get("at")), each.get("executionId")) for each in findings]
+    problem = f"{shorten(day, 40)} {shorten(clock, 40)}".strip() if day and not evidence else ""
+    return AskedDay(
+        day, clock, zone, evidence, f"{problem} is no day, or none of which something is known." if problem else ""
+    )
 
 
 def build(answer: Json, visit: Visit) -> TaskPage:
@@ -271,13 +338,15 @@ def build(answer: Json, visit: Visit) -> TaskPage:
             for each in explanation["findings"]
         ],
         is_evidence_open=first["reason"] not in _QUIET and task["status"] != TaskStatus.COMPLETED,
+        asked=build_asked(answer, visit, own_zone),
+        kept=[(name, visit.query[name]) for name in ("tz",) if visit.query.get(name)],
         awaited=[
             (each["sentence"].split("'")[1], each.get("executionId", ""))
             for each in explanation["findings"]
             if each["reason"] == "WAITING_FOR_EVENT" and each["sentence"].count("'") >= 2  # noqa: PLR2004 - a pair
         ],
         verbs=tuple(task.get("allowedVerbs", ())),
-        life=build_life(executions, due, visit),
+        life=build_life(executions, due, visit, list_noted(answer.get("history"), answer["explanation"], task, visit)),
         executions=[build_execution(each, visit) for each in executions],
         older=visit.with_query(page=more) if more else None,
         latest=visit.with_query(page=None) if visit.query.get("page") else None,

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, WaitingFor
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus, Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
@@ -216,6 +216,11 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     task = evidence.task
     runs = sorted(task.runs, key=lambda run: (run.lease is None, run.due_at))
     open_runs = [explain_run(evidence, run) for run in runs]
+    last = () if evidence.last is None else (_explain_last(evidence),)
+    has_failed = evidence.last is not None and evidence.last.status in FAILURE_STATUSES
+    is_failing = has_failed and bool(task.consecutive_failures) and task.status is TaskStatus.ACTIVE and not runs
+    if is_failing:  # that somebody has to know first; what comes next is below
+        yield from last
     match task.status:
         case TaskStatus.ACTIVE:
             yield from open_runs
@@ -236,8 +241,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         sentence += "Its plan goes on at the offset that was known last; give it another zone."
         yield Finding(reason=Reason.UNKNOWN_ZONE, sentence=sentence)
     yield from _explain_repairs(evidence)
-    if evidence.last is not None:
-        yield _explain_last(evidence)
+    if not is_failing:
+        yield from last
 
 
 def _explain_pause(evidence: Evidence) -> Finding:
@@ -343,6 +348,8 @@ def _explain_last(evidence: Evidence) -> Finding:
     task, last = evidence.task, evidence.last
     assert last is not None  # noqa: S101 - the caller has it
     sentence = f"Its last occurrence, {say_instant(task, last.scheduled_for)}, is {last.status}"
+    if task.consecutive_failures > 1 and last.status in FAILURE_STATUSES:
+        sentence += f", the last of {task.consecutive_failures:,} failures in a row"
     why = last.message or ""
     if last.status is not ExecutionStatus.SUCCEEDED and last.error is not None:
         why = f"{last.error.type}: {last.error.message}"

@@ -1,0 +1,99 @@
+"""A task's page answers why it ran or did not run on a day; its life shows pauses, edits and what is left out."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.dashboard.conftest import NOW, get
+
+from cloudsched.dashboard.life_chart import Lived, Noted, draw_life
+from cloudsched.dashboard.task_view import list_noted
+from cloudsched.dashboard.visit import Visit
+
+PARIS = ZoneInfo("Europe/Paris")
+VISIT = Visit(NOW, PARIS, {}, may_change=True, role="admin", owner=None, is_local=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"on": "2027-03-21"}, "has no occurrence on Sunday 2027-03-21 (Europe/Paris)"),
+        ({"on": "2027-03-22"}, "The occurrence of 2027-03-22 at 09:00:00 (Europe/Paris) is SUCCEEDED."),
+        (
+            {"on": "2027-03-22", "clock": "08:30"},
+            "The occurrence of 2027-03-22 at 09:00:00 (Europe/Paris) is SUCCEEDED.",
+        ),
+        ({"on": "2027-03-22", "tz": "UTC"}, "The occurrence of 2027-03-22 at 09:00:00 (Europe/Paris) is SUCCEEDED."),
+        ({"on": "2027-03-22", "tz": "Asia/Tokyo"}, "The occurrence of 2027-03-22 at 09:00:00 (Europe/Paris) is"),
+        ({"on": "2027-03-19"}, "The task was created only on 2027-03-20"),
+        ({"on": "2027-03-28"}, "The clocks in Europe/Paris go forward by 1 h that day"),
+        ({"on": "friday"}, "friday is no day"),
+        ({"on": "2027-03-22", "clock": "noon"}, "2027-03-22 noon is no day"),
+        ({"on": "9999-12-31"}, "9999-12-31 is no day"),
+    ],
+)
+def test_a_day_is_asked_about(ui: str, query: dict[str, str], words: str) -> None:
+    """By the address alone, so it can be sent to somebody; what is no day is said, and the page stays."""
+    page = get(f"{ui}/tasks/weekday-report", **query)
+    assert page.status_code == 200
+    assert words in page.text.replace("&#39;", "'")
+    assert 'name="on" type="date" required value="' + query["on"] in page.text
+
+
+def test_what_failed_comes_first(ui: str) -> None:
+    """A task whose last runs failed begins with that, and with how many; when it runs next is below."""
+    text = get(f"{ui}/tasks/sync").text
+    assert text.index("failures in a row: ValueError") < text.index("It runs next on")
+    assert "<b>Its last occurrence" in text
+
+
+def test_pauses_edits_and_what_is_left_out_are_marked() -> None:
+    """Each pause from its beginning to its end, the present one to now; what a calendar moves is not left out."""
+    entries = [
+        {"at": "2027-03-26T10:00:00Z", "action": "PAUSED"},
+        {"at": "2027-03-25T10:00:00Z", "action": "EDITED"},
+        {"at": "2027-03-24T10:00:00Z", "action": "RESUMED"},
+        {"at": "2027-03-23T10:00:00Z", "action": "PAUSED"},
+        {"at": "2027-03-20T10:00:00Z", "action": "CREATED"},
+    ]
+    findings = [{"reason": "CALENDAR", "at": f"2027-03-{day}T08:00:00Z"} for day in (28, 29)]
+    task = {"status": "PAUSED", "statusChangedAt": entries[0]["at"], "nextExecutionTime": findings[1]["at"]}
+    found = list_noted({"entries": entries}, {"findings": findings}, task, VISIT)
+    assert [(each.word, each.at.day, each.end and each.end.day) for each in found] == [
+        ("paused", 23, 24),
+        ("edited", 25, None),
+        ("paused", 26, 27),
+        ("left out", 28, None),
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-9000, 9000), st.integers(0, 3000), st.sampled_from(["paused", "edited"])), max_size=30
+    )
+)
+def test_words_of_marks_never_touch(marks: list[tuple[int, int, str]]) -> None:
+    """On the narrowest screen; those without room are left out, their lines are not; and all lie inside."""
+    minute = timedelta(minutes=1)
+    noted = [
+        Noted(NOW + at * minute, word, NOW + (at + long) * minute if word == "paused" else None)
+        for at, long, word in marks
+    ]
+    lived = [Lived(NOW - 5000 * minute, NOW - 4000 * minute, "SUCCEEDED", "succeeded")]
+    svg = draw_life(lived, [NOW + 4000 * minute], NOW, PARIS, None, noted)
+    places = [float(each) for each in re.findall(r'class="(?:did|paused)" x1?="([\d.]+)%"', svg)]
+    assert all(0 <= each <= 100 for each in places)
+    labels = re.findall(
+        r'<text class="chgt" x="([\d.]+)%" dx="(-?\d+)"[^>]*text-anchor="(start|end)">(paused|edited)<', svg
+    )
+    spans = []
+    for x, shift, side, word in labels:
+        left = float(x) * 2.7 + int(shift) - (len(word) * 7.2 if side == "end" else 0)
+        spans.append((left, left + len(word) * 7.2))
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.dashboard import calendar_view
-from cloudsched.dashboard.calendar_chart import Bin, Mark, count_bins, draw_day, place_marks
+from cloudsched.dashboard.calendar_chart import TIERS, Bin, Mark, Placed, count_bins, draw_day, measure, place_marks
 from cloudsched.dashboard.times import DAY, find_start, make_day
 from cloudsched.dashboard.visit import Visit
 
@@ -78,24 +79,31 @@ def test_a_clock_change_makes_a_day_shorter_or_longer(day: date, hours: int) -> 
     assert make_day(day, PARIS).length == timedelta(hours=hours)
 
 
-@given(MARKS, st.one_of(st.none(), st.floats(0, 1)), st.integers(1, 4))
-def test_labels_never_meet(marks: list[Mark], now: float | None, lanes: int) -> None:
-    """In a lane no label lies on another or on the now line; nothing is lost; what failed keeps its mark."""
+@given(MARKS, st.one_of(st.none(), st.floats(0, 1)), st.integers(1, 4), st.integers(0, 3), st.integers(0, 500))
+def test_labels_never_meet(marks: list[Mark], now: float | None, lanes: int, tier: int, more: int) -> None:
+    """At no width does a label lie on another, on a failed cross or on the now line.
+
+    Nothing is lost: what is not shown is counted, and what failed is always there.
+    """
     placed, left_out = place_marks(marks, now, lanes)
-    assert len(placed) + left_out == len(marks)
-    assert sum(each.is_bad for each in marks) == sum(each.mark.is_bad for each in placed)
+    width = TIERS[tier] + more
+    seen = [each for each in placed if each.tier <= tier]
+    assert len(seen) + left_out[tier] == len(marks)
+    assert sum(each.is_bad for each in marks) == sum(each.mark.is_bad for each in seen)
     for lane in range(lanes):
-        spans = sorted(
-            (each.mark.at - 0.0068 * len(each.mark.label), each.mark.at)
-            if each.is_left
-            else (each.mark.at, each.mark.at + 0.0068 * len(each.mark.label))
-            for each in placed
-            if each.lane == lane and each.has_label
-        )
-        for one, other in pairwise(spans):
-            assert one[1] <= other[0]
+        spans = sorted(_span(each, width) for each in seen if each.lane == lane)
+        assert all(one[1] <= other[0] for one, other in pairwise(spans))
         if now is not None:
-            assert not any(start + 0.002 < now < end - 0.002 for start, end in spans)
+            assert not any(start + 6 < now * width < end - 6 for start, end in spans)
+    assert not any(each.has_label for each in seen if each.lane == lanes), (
+        "crosses without labels have a lane of theirs"
+    )
+
+
+def _span(each: Placed, width: float) -> tuple[float, float]:
+    label = 9 + measure(each.mark.label)
+    at = each.mark.at * width
+    return (at - label, at + 6) if each.is_left else (at - 6, at + label)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["ran", "failed", "due"]))), st.sampled_from([24, 96]))
@@ -135,16 +143,7 @@ def occurrence(at: str, task: str = "t") -> Json:
 
 
 def answer(*due: Json, **more: object) -> Json:
-    return {
-        "ran": [],
-        "moreRan": False,
-        "due": list(due),
-        "moreDue": False,
-        "completeUntil": None,
-        "bound": 1000,
-        "paused": 0,
-        **more,
-    }
+    return {"ran": [], "moreRan": False, "counts": None, "due": list(due), "dueUntil": None, "paused": 0, **more}
 
 
 def test_a_task_that_is_due_often_is_a_bar_that_day_only() -> None:
@@ -167,6 +166,8 @@ def test_a_clock_change_is_said_in_words_and_at_its_day() -> None:
     assert "Clocks go forward on Sunday: 02:00 +0100 becomes 03:00 +0200." in text
     assert [row.hours for row in spring.rows] == [""] * 6 + ["23 hours"]
     assert "url(#gapped)" in spring.rows[6].chart
+    text = calendar_view.build(answer(), visit(week="2027-10-25")).sentence.replace("\N{NO-BREAK SPACE}", " ")
+    assert "Clocks go back on Sunday: 03:00 +0200 becomes 02:00 +0100." in text
     twice = [occurrence("2027-10-31T00:30:00Z"), occurrence("2027-10-31T01:30:00Z")]
     autumn = calendar_view.build(answer(*twice), visit(day="2027-10-31"))
     assert "25 hours" in autumn.table_note
@@ -189,15 +190,84 @@ def test_any_text_in_the_address_shows_some_days(name: str, text: str) -> None:
     assert len(page.rows) in {1, 7}
 
 
-def test_what_is_not_counted_is_said() -> None:
-    """Beyond the bound, and when the API has read all the tasks that it may."""
+def ended(at: str, status: str = "SUCCEEDED", task: str = "t") -> Json:
+    return {"id": at, "taskId": task, "title": task.upper(), "status": status, "scheduledFor": at}
+
+
+def counts(**days: tuple[int, int]) -> list[Json]:
+    """Return what the API counts, by the day of March 2027, such as ``d22=(failed, others)``."""
+    return [
+        {"start": f"2027-03-{int(day[1:]) - 1}T23:00:00Z", "failed": failed, "others": others}
+        for day, (failed, others) in days.items()
+    ]
+
+
+def test_a_full_day_is_hatched_with_its_counts_and_never_nothing() -> None:
+    """Of a day that was not listed it says what was counted; the one that was listed in part is hatched up to there."""
     page = calendar_view.build(
-        answer(occurrence("2027-03-28T12:00:00Z"), moreRan=True, moreDue=True, paused=3), visit(week="2027-03-22")
+        answer(
+            ran=[ended("2027-03-27T10:00:00Z"), ended("2027-03-22T10:00:00Z", "FAILED")],
+            moreRan=True,
+            ranFrom="2027-03-27T09:00:00Z",
+            counts=counts(d22=(1, 2880), d23=(0, 10_000), d24=(0, 0), d25=(0, 7), d26=(3, 0), d27=(0, 900)),
+        ),
+        visit(week="2027-03-22"),
     )
+    rows = [(row.counts, row.failed) for row in page.rows]
+    assert rows == [
+        ("2,880 ended", "1 failed"),
+        ("at least 10,000 ended", ""),
+        ("nothing", ""),
+        ("7 ended", ""),
+        ("", "3 failed"),
+        ("900 ended", ""),
+        ("nothing", ""),
+    ]
+    full = [re.findall(r'<rect x="([\d.]+)%" y="0" width="([\d.]+)%"[^>]*url\(#full\)', row.chart) for row in page.rows]
+    assert full == [[("0.00", "100.00")]] * 2 + [[]] + [[("0.00", "100.00")]] * 2 + [[("0.00", "41.67")], []]
+    assert "not all drawn: 2,880 ended, 1 failed" in page.rows[0].chart
+    assert "at least 13,787 ended, 4 failed" in page.sentence
+
+
+def test_without_counts_it_says_at_least() -> None:
+    """Where the API cannot count: a cut list is the least there is, and days that it does not reach are unknown."""
+    page = calendar_view.build(
+        answer(ran=[ended("2027-03-27T10:00:00Z")], moreRan=True, ranFrom="2027-03-27T09:00:00Z"),
+        visit(week="2027-03-22"),
+    )
+    assert [row.counts for row in page.rows] == ["more is not counted"] * 5 + ["at least 1 ended", "nothing"]
+    assert "nothing" not in page.sentence
+    assert "neither drawn nor counted" in " ".join(page.notes)
+
+
+def test_what_is_due_beyond_the_bound_is_said_and_hatched() -> None:
+    """The days after that are not empty; the month says so, too."""
+    due = [occurrence("2027-03-28T12:00:00Z")]
+    page = calendar_view.build(answer(*due, dueUntil="2027-03-28T12:00:00Z", paused=3), visit(week="2027-03-22"))
     notes = " ".join(page.notes).replace("\N{NO-BREAK SPACE}", " ")
-    assert "More than 1,000 ran" in notes
-    assert "From Sun 28 Mar 2027 14:00 +0200 on, only the first 1,000" in notes
+    assert "From Sun 28 Mar 2027 14:00 +0200 on" in notes
     assert "3 paused tasks are not shown." in notes
+    assert page.rows[6].counts == "at least 1 due"
+    assert "more is due" in page.rows[6].chart
+    month = calendar_view.build(answer(*due, dueUntil="2027-03-28T12:00:00Z"), visit(month="2027-03"))
+    words = {cell.number: cell.words for week in month.month for cell in week if cell}
+    assert words[30] == "30 March, what is due is not counted"
+    assert "at least 1 due" in words[28]
+    assert words[26] == "26 March, nothing"
+
+
+def test_what_nobody_has_begun_is_late_and_not_due() -> None:
+    """An instant in the past is no promise: in the row, the table, and the words; what was passed over did not run."""
+    page = calendar_view.build(
+        answer(
+            occurrence("2027-03-27T09:00:00Z"),
+            occurrence("2027-03-27T18:00:00Z"),
+            ran=[ended("2027-03-27T08:00:00Z", "SKIPPED")],
+        ),
+        visit(day="2027-03-27"),
+    )
+    assert "1 not run, 1 late, 1 due" in page.sentence
+    assert [row.status.word for row in page.table] == ["Skipped", "Late", "Due"]
 
 
 class CountingApi:
@@ -209,19 +279,20 @@ class CountingApi:
     def get(self, path: str, **_: object) -> Json:
         self.calls += 1
         name = path.rpartition("/")[2]
-        return {name: [{}] * 500, "nextPageToken": "more"}
+        record = {**ended("2027-03-22T10:00:00Z"), **occurrence("2027-03-28T10:00:00Z")}
+        return {name: [record] * 500, "nextPageToken": "more"}
 
-    def find(self, _: str, **__: object) -> Json:
+    def find(self, path: str, **__: object) -> Json:
         self.calls += 1
-        return {}
+        return {"days": []} if path.endswith("counts") else {}
 
 
 def test_a_look_asks_for_a_bounded_number_of_pages() -> None:
-    """However much there is: at most 1,000 of each, in two pages."""
+    """However much there is: at most 500 of each, in a page, and two requests for counts."""
     api = CountingApi()
     found = calendar_view.fetch(api, visit(week="2027-03-22"))  # type: ignore[arg-type]  # all that fetch uses
-    assert len(found["ran"]) == len(found["due"]) == 1000
-    assert api.calls == 5
+    assert len(found["ran"]) == len(found["due"]) == 500
+    assert api.calls == 4
 
 
 def test_the_week_shows_past_and_future(ui: str) -> None:

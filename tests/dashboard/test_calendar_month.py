@@ -16,11 +16,12 @@ from tests.dashboard.test_calendar import CountingApi, answer, occurrence, visit
 
 from cloudsched.dashboard import calendar_view
 from cloudsched.dashboard.calendar_chart import Bin, choose_span, make_span
-from cloudsched.dashboard.calendar_month import build_month, draw_density
+from cloudsched.dashboard.calendar_month import DayTotals, build_month, draw_density
 from cloudsched.dashboard.times import make_day
 
 PARIS = ZoneInfo("Europe/Paris")
 COUNTS = st.builds(Bin, ran=st.integers(0, 5000), failed=st.integers(0, 5000), due=st.integers(0, 5000))
+EMPTY = DayTotals(Bin(), None)
 
 
 @given(st.dates(date(1971, 1, 1), date(2200, 1, 1)))
@@ -29,7 +30,7 @@ def test_each_day_of_the_month_is_there_once(day: date) -> None:
     span = make_span("month", day)
     assert span.count == calendar.monthrange(day.year, day.month)[1]
     days = [make_day(each, PARIS) for each in span.days]
-    weeks = build_month(days, dict.fromkeys(span.days, Bin()), day, dict.fromkeys(span.days, "?"))
+    weeks = build_month(days, dict.fromkeys(span.days, EMPTY), day, dict.fromkeys(span.days, "?"))
     assert all(len(week) == 7 for week in weeks)
     found = [(cell.number, column) for week in weeks for column, cell in enumerate(week) if cell]
     assert found == [(each.day, each.weekday()) for each in span.days]
@@ -40,7 +41,7 @@ def test_each_day_of_the_month_is_there_once(day: date) -> None:
 def test_bars_stay_in_their_day_and_none_is_hidden(found: Bin, most: int) -> None:
     """However much a day has: what there is shows, what ran and what is due stand one after the other, inside."""
     most = max(most, found.ran + found.due)
-    svg = draw_density(found, most)
+    svg = draw_density(DayTotals(found, None), most)
     spans = re.findall(r'class="([^"]+)" x="([0-9.]+)%?" y="[0-9.]+" width="([0-9.]+)%"', svg)
     assert {css for css, *_ in spans} == {
         css for css, count in (("f-past", found.ran), ("o", found.due), ("f-fail", found.failed)) if count
@@ -67,11 +68,11 @@ def test_a_day_counts_by_the_wall_clock_of_the_chosen_zone() -> None:
     due = occurrence("2027-03-25T23:30:00Z")
     for query, number in (({}, 26), ({"tz": "task"}, 26)):
         page = calendar_view.build(answer(due), visit(month="2027-03", **query))
-        assert [c.number for week in page.month for c in week if c and "1 due" in c.words] == [number]
+        assert [c.number for week in page.month for c in week if c and "1 late" in c.words] == [number]
     due = occurrence("2027-03-25T16:30:00Z")
     for query, number in (({}, 25), ({"tz": "task"}, 26)):
         page = calendar_view.build(answer(due), visit(month="2027-03", **query))
-        assert [c.number for week in page.month for c in week if c and "1 due" in c.words] == [number]
+        assert [c.number for week in page.month for c in week if c and "1 late" in c.words] == [number]
 
 
 def test_addresses_lead_to_days_and_to_the_months_around() -> None:
@@ -97,13 +98,13 @@ def test_any_text_shows_some_days(text: str) -> None:
 
 
 def test_a_month_asks_for_a_bounded_number_of_pages() -> None:
-    """However much there is: at most 2,000 of each, in four pages, and the page says so."""
+    """However much there is: at most 500 that ended and 2,000 that are due, and the page says so."""
     api = CountingApi()
     found = calendar_view.fetch(api, visit(month="2027-03"))  # type: ignore[arg-type]  # all that fetch uses
-    assert len(found["ran"]) == len(found["due"]) == 2000
-    assert api.calls == 9
-    page = calendar_view.build(answer(moreRan=True, bound=2000), visit(month="2027-03"))
-    assert "More than 2,000 ran" in " ".join(page.notes)
+    assert (len(found["ran"]), len(found["due"])) == (500, 2000)
+    assert api.calls == 7
+    page = calendar_view.build(found, visit(month="2027-03"))
+    assert "The latest 500 that ended are drawn" in " ".join(page.notes)
 
 
 class SparseApi(CountingApi):
@@ -121,14 +122,15 @@ def test_a_search_that_is_given_up_says_so() -> None:
     found = calendar_view.fetch(api, month)  # type: ignore[arg-type]  # all that fetch uses
     assert not found["ran"]
     assert api.calls < 20
-    page = calendar_view.build(answer(isSearchCut=found["isSearchCut"], moreRan=True), month)
+    page = calendar_view.build(answer(isSearchCut=found["isSearchCut"], moreRan=True, ranFrom=found["ranFrom"]), month)
     assert "At least 0 ran" in " ".join(page.notes)
 
 
 def test_all_days_have_one_scale() -> None:
     """The day with the most has the longest bar, one with half of it half of that."""
     days = [make_day(each, PARIS) for each in make_span("month", date(2027, 3, 1)).days]
-    counts = {each.day: Bin() for each in days} | {date(2027, 3, 2): Bin(ran=10), date(2027, 3, 3): Bin(ran=5)}
+    some = {date(2027, 3, 2): DayTotals(Bin(ran=10), None), date(2027, 3, 3): DayTotals(Bin(ran=5), None)}
+    counts = {each.day: EMPTY for each in days} | some
     cells = [
         c for week in build_month(days, counts, date(2027, 3, 1), {each.day: "?" for each in days}) for c in week if c
     ]

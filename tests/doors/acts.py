@@ -238,6 +238,7 @@ READS_OF_LISTS: Final = (
         for name, query in (
             ("list_tasks", {}),
             ("find_executions", {}),
+            ("count_executions", {"from": "2027-01-01T00:00:00Z", "until": "2027-01-05T00:00:00Z"}),
             ("list_occurrences", {"until": "2027-01-05T00:00:00Z"}),
             ("list_queues", {}),
             ("list_queued_tasks", {}),

@@ -505,6 +505,7 @@ PAGES: Final[dict[str, str]] = {
     "list_tasks": "/tasks",
     "find_executions": "/",
     "list_occurrences": "/calendar",
+    "count_executions": "/calendar",
     "list_queues": "/queues",
     "list_locks": "/locks",
     "list_messages": "/outbox?owner={owner}",

@@ -16,6 +16,7 @@ from cloudsched.domain.documents.overview_responses import (
     BudgetDetails,
     BudgetPage,
     ChangeCursor,
+    ExecutionCounts,
     HandlerInfo,
     LockDetails,
     OverviewCounts,
@@ -71,6 +72,18 @@ class OverviewOperations:
         are left out.
         """
         return Listing("/v1/executions", "executions", _to_query(filters), reader(Execution))
+
+    @operation
+    def count_executions(
+        self, since: datetime, until: datetime, /, timezone: str = "UTC", **filters: str | None
+    ) -> Flow[ExecutionCounts]:
+        """Return how many executions ended on each day of a zone: what failed, and all others, each up to 10,000.
+
+        Filters: one of `owner`, `handler`, `label` and `category`.
+        """
+        query = _to_query({**filters, "since": since, "until": until, "timezone": timezone})
+        answer = yield ApiRequest("GET", "/v1/executions/counts", query=query)
+        return answer.read("counts", reader(ExecutionCounts))
 
     @listing
     def occurrences(self, until: datetime, /, **filters: str | datetime | None) -> Listing[TaskOccurrence]:

@@ -184,12 +184,18 @@ def _read(text: str) -> int | None:
     return quarters if quarters <= _QUARTERS else None
 
 
-_LANE, _ABOVE, _BELOW, _ROOM = 18, 26, 12, 4
+_LANE, _ABOVE, _BELOW, _ROOM, _TEXT = 18, 26, 12, 4, 14
 _LEAST: Final = 68
 """The least height of a row: that of the day's name and its counts."""
-_CHARACTER, _MARK = 0.0068, 0.012
-"""How wide a letter and a mark are at most, as parts of a row of 900 pixels: text cannot be measured."""
-_APART, _HAIR = 0.009, 0.001
+TIERS: Final = (440, 690, 820, 1080)
+"""How wide a row is at least, in pixels, on screens from 641, 897, 1024 and 1281 on. Narrower ones have no labels.
+
+A label that finds room in one of these has it in all that are wider: labels keep their size.
+"""
+_NARROW, _CAPITAL, _BROAD, _OTHER, _WIDEST = 4.8, 8.8, 12.0, 7.8, 13.0
+"""How wide letters of 12 pixels are at most in the usual fonts, since text cannot be measured here."""
+_SHIFT, _MARK, _APART = 9, 6, 6
+"""In pixels: from the middle of a mark to its label, to its own edge, and what lies between two labels at least."""
 _GAP: Final = 0.03
 """How much of a bin is empty, so that bars stand apart."""
 _LABEL_SIDE: Final = 0.75
@@ -207,6 +213,7 @@ class Mark:
     """All of it for those who do not see the chart."""
     href: str
     is_future: bool
+    """Whether it has not run: it is due, late, or was passed over."""
     is_bad: bool
 
 
@@ -217,6 +224,20 @@ class Bin:
     ran: int = 0
     failed: int = 0
     due: int = 0
+    late: int = 0
+    """Due in the past, and not begun."""
+    skipped: int = 0
+    """Not run, by a decision: skipped, expired or cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """A part of a day of which not all is shown."""
+
+    left: float
+    right: float
+    text: str
+    """What is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,44 +249,82 @@ class Placed:
     has_label: bool
     is_left: bool
     """Whether the label stands before the mark."""
+    tier: int = 0
+    """The first of `TIERS` in which it is shown."""
 
 
-def place_marks(marks: Sequence[Mark], now: float | None, lanes: int) -> tuple[list[Placed], int]:
-    """Return marks in lanes, from left to right, each in the first lane with room; and how many found none.
+def measure(label: str) -> float:
+    """Return how wide a label is at most, in pixels."""
+    return sum(map(_measure_letter, label))
 
-    A label never crosses the now line: it goes to the other side of its mark. What failed is always there, without its
-    label if need be.
+
+def _measure_letter(letter: str) -> float:
+    if letter in "iljtfrI.,:;'|!()[] -":
+        return _NARROW
+    if letter in "mwMW@%&\N{HORIZONTAL ELLIPSIS}":
+        return _BROAD
+    if not letter.isascii():
+        return _WIDEST
+    return _CAPITAL if letter.isupper() else _OTHER
+
+
+def place_marks(marks: Sequence[Mark], now: float | None, lanes: int) -> tuple[list[Placed], tuple[int, ...]]:
+    """Return marks in lanes, each in the first lane with room; and how many found none in each of `TIERS`.
+
+    What failed comes first and is always there, without its label if need be: then in a lane of its own below the
+    others. A label never crosses the now line: it goes to the other side of its mark. What finds no room on a narrow
+    screen may find it on a wider one, and moves nothing there.
     """
-    taken: list[list[tuple[float, float]]] = [[] for _ in range(lanes)]
-    placed, left_out = [], 0
-    for mark in sorted(marks, key=lambda each: each.at):
-        sides = [False, True] if mark.at < _LABEL_SIDE else [True, False]
-        choices = [(lane, is_left) for lane in range(lanes) for is_left in sides]
-        chosen = next(
-            (choice for choice in choices if _fits(_extent(mark, is_left=choice[1]), taken[choice[0]], now)), None
-        )
-        if chosen is not None:
-            lane, is_left = chosen
-            taken[lane].append(_extent(mark, is_left=is_left))
-            placed.append(Placed(mark, lane, has_label=True, is_left=is_left))
-        elif mark.is_bad:
-            placed.append(Placed(mark, lanes - 1, has_label=False, is_left=False))
-        else:
-            left_out += 1
-    return placed, left_out
+    taken: list[list[tuple[float, float, float]]] = [[] for _ in range(lanes)]
+    placed: list[Placed] = []
+    waiting = sorted(marks, key=lambda each: (not each.is_bad, each.at))
+    left_out = []
+    for tier, width in enumerate(TIERS):
+        rest = []
+        for mark in waiting:
+            found = _find_place(mark, taken, now, width)
+            if found is not None:
+                lane, is_left = found
+                taken[lane].append(_reach(mark, is_left=is_left))
+                placed.append(Placed(mark, lane, has_label=True, is_left=is_left, tier=tier))
+            elif mark.is_bad:
+                placed.append(Placed(mark, lanes, has_label=False, is_left=False))
+            else:
+                rest.append(mark)
+        waiting = rest
+        left_out.append(len(rest))
+    return sorted(placed, key=lambda each: each.mark.at), tuple(left_out)
 
 
-def _extent(mark: Mark, *, is_left: bool) -> tuple[float, float]:
-    width = _MARK + len(mark.label) * _CHARACTER
-    return (mark.at - width, mark.at + _MARK / 2) if is_left else (mark.at - _MARK / 2, mark.at + width)
+def _find_place(
+    mark: Mark, taken: Sequence[Sequence[tuple[float, float, float]]], now: float | None, width: float
+) -> tuple[int, bool] | None:
+    sides = [False, True] if mark.at < _LABEL_SIDE else [True, False]
+    for lane, others in enumerate(taken):
+        for is_left in sides:
+            if _fits(_reach(mark, is_left=is_left), others, now, width):
+                return lane, is_left
+    return None
 
 
-def _fits(extent: tuple[float, float], taken: list[tuple[float, float]], now: float | None) -> bool:
-    start, end = extent
-    edge = _MARK / 2 + _HAIR  # the now line may go through a mark, but not between it and its label
-    if start < -_MARK or end > 1 + _MARK or (now is not None and start + edge < now < end - edge):
+def _reach(mark: Mark, *, is_left: bool) -> tuple[float, float, float]:
+    """Return where a mark lies, and how many pixels it and its label take before and after that."""
+    size = _SHIFT + measure(mark.label)
+    return (mark.at, size, _MARK) if is_left else (mark.at, _MARK, size)
+
+
+def _fits(
+    reach: tuple[float, float, float], others: Sequence[tuple[float, float, float]], now: float | None, width: float
+) -> bool:
+    at, before, after = reach
+    start, end = at * width - before, at * width + after
+    if start < -2 * _MARK or end > width + 2 * _MARK:
         return False
-    return all(end + _APART <= begin or finish + _APART <= start for begin, finish in taken)
+    if now is not None and start + _MARK < now * width < end - _MARK:  # it may go through a mark, but not its label
+        return False
+    return all(
+        end + _APART <= other * width - left or other * width + right + _APART <= start for other, left, right in others
+    )
 
 
 def draw_day(  # noqa: PLR0913 - what a row shows
@@ -279,6 +338,7 @@ def draw_day(  # noqa: PLR0913 - what a row shows
     name: str,
     more_href: str,
     part: Part = WHOLE,
+    unlisted: Sequence[Unlisted] = (),
 ) -> Markup:
     """Return a day's row.
 
@@ -292,49 +352,80 @@ def draw_day(  # noqa: PLR0913 - what a row shows
         name: What the row is called.
         more_href: Where those are that found no room.
         part: Which part of the day is shown; marks, bins and now lie in it.
+        unlisted: The parts of which not all is shown.
     """
     placed, left_out = place_marks(marks, now, lanes)
     used = max((each.lane + 1 for each in placed), default=0)
-    has_bars = any((each.ran, each.failed, each.due) != (0, 0, 0) for each in bins)
-    top = max(used + bool(left_out and used == lanes), 1) * _LANE + _ROOM
+    has_bars = any(each != Bin() for each in bins)
+    more_lane = max(used, 1) if any(left_out) else 0
+    top = max(used + bool(more_lane), 1) * _LANE + _ROOM
     base = top + (_ABOVE if has_bars else 0)
-    height = max(base + (_BELOW if has_bars else 0) + 2, _LEAST)
+    spans = (
+        [] if day is None else [each for each in day.spans if each.end > part[0] * DAY and each.start < part[1] * DAY]
+    )
+    below = base + (_BELOW if has_bars else 0) + _TEXT * bool(spans)
+    height = max(below + _TEXT * bool(unlisted) + 2, _LEAST)
     parts = [
         element("line", cls="ax", x1=percent(place), x2=percent(place), y1=0, y2=height)
         for _, place in _find_hours(part)
     ]
-    parts += _draw_spans(day, height, part)
+    parts += _draw_unlisted(unlisted, height)
+    parts += _draw_spans(day, height, part, y=height - 3 - _TEXT * bool(unlisted))
     if has_bars:
         parts += _draw_bars(bins, most, now, base)
         parts.append(element("line", cls="base", x1=0, x2="100%", y1=base + 0.5, y2=base + 0.5))
     if now is not None:
         parts.append(element("line", cls="nowl", x1=percent(now), x2=percent(now), y1=0, y2=height))
     links = [_draw_mark(each, is_first=index == 0) for index, each in enumerate(placed)]
-    if left_out:
-        text = element("text", f"+{left_out}", x="100%", y=used * _LANE + 13, text_anchor="end")
-        order = {"tabindex": "-1"} if links else {}
-        links.append(element("a", text, href=more_href, aria_label=f"{left_out} more on {name}", **order))
+    links += _draw_more(left_out, more_lane * _LANE + 13, more_href, name, is_first=not links)
     scenery = element("g", *parts, **{"aria-hidden": "true"})
     return element("svg", scenery, *links, cls="c", height=height, role="group", aria_label=name)
+
+
+def _draw_more(left_out: Sequence[int], y: int, href: str, name: str, *, is_first: bool) -> Iterator[Markup]:
+    """Yield how many marks found no room: once, or for each width of the screen."""
+    is_same = len(set(left_out)) == 1
+    for tier, count in enumerate(left_out[:1] if is_same else left_out):
+        if count:
+            text = element("text", f"+{count}", x="100%", y=y, text_anchor="end")
+            css = {} if is_same else {"cls": f"m{tier}"}
+            order = {} if is_first else {"tabindex": "-1"}
+            yield element("a", text, href=href, aria_label=f"{count} more on {name}", **css, **order)
+
+
+def _draw_unlisted(unlisted: Sequence[Unlisted], height: int) -> Iterator[Markup]:
+    for each in unlisted:
+        left = percent(each.left)
+        wide = percent(max(each.right - each.left, 0.004))
+        yield element("rect", x=left, y=0, width=wide, height=height, fill="url(#full)")
+        is_last = each.left > _LABEL_SIDE
+        x, side, shift = (percent(each.right), "end", -4) if is_last else (left, "start", 4)
+        yield element("text", each.text, cls="strong", x=x, dx=shift, y=height - 5, text_anchor=side)
 
 
 def _draw_bars(bins: Sequence[Bin], most: int, now: float | None, base: int) -> Iterator[Markup]:
     for index, each in enumerate(bins):
         left, right = (index + _GAP) / len(bins), (index + 1 - _GAP) / len(bins)
-        middle = min(right, max(left, now)) if now is not None else (left if each.due and not each.ran else right)
-        for count, css, start, end in ((each.ran, "f-past", left, middle), (each.due, "o", middle, right)):
+        has_past = each.ran or each.skipped or each.late
+        middle = min(right, max(left, now)) if now is not None else (left if each.due and not has_past else right)
+        reached = {left: 0.0, middle: 0.0}  # what did not run stands on what did
+        for count, css, start, end in (
+            (each.ran, "f-past", left, middle),
+            (each.skipped + each.late, "o", left, middle),
+            (each.due, "o", middle, right),
+        ):
             if count:
                 tall = max(3.0, (_ABOVE - 2) * count / most)
                 wide = percent(max(end - start, 0.002))
-                yield element(
-                    "rect", cls=css, x=percent(min(start, right - 0.002)), width=wide, y=base - tall, height=tall
-                )
+                y = base - reached[start] - tall
+                reached[start] += tall
+                yield element("rect", cls=css, x=percent(min(start, right - 0.002)), width=wide, y=y, height=tall)
         if each.failed:
             tall = max(4.0, _BELOW * each.failed / most)
             yield element("rect", cls="f-fail", x=percent(left), width=percent(right - left), y=base + 1, height=tall)
 
 
-def _draw_spans(day: WallDay | None, height: int, part: Part) -> Iterator[Markup]:
+def _draw_spans(day: WallDay | None, height: int, part: Part, *, y: int) -> Iterator[Markup]:
     for span in () if day is None else day.spans:
         left, right = (min(1.0, max(0.0, (at / DAY - part[0]) / (part[1] - part[0]))) for at in (span.start, span.end))
         width = right - left
@@ -346,7 +437,7 @@ def _draw_spans(day: WallDay | None, height: int, part: Part) -> Iterator[Markup
         else:
             yield element("line", cls="chg", x1=middle, x2=middle, y1=0, y2=height)
         text = "skipped" if span.is_skipped else "twice"
-        yield element("text", text, cls="chgt alt", x=middle, y=height - 3, text_anchor="middle")
+        yield element("text", text, cls="chgt alt", x=middle, y=y, text_anchor="middle")
 
 
 def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
@@ -368,7 +459,8 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
         if placed.has_label
         else group()
     )
-    css = " ".join(name for name, is_so in (("p", not mark.is_future), ("fail", mark.is_bad)) if is_so)
+    names = (("p", not mark.is_future), ("fail", mark.is_bad), (f"w{placed.tier}", placed.tier))
+    css = " ".join(name for name, is_so in names if is_so)
     order = {} if is_first else {"tabindex": "-1"}
     return element("a", shape, label, href=mark.href, aria_label=mark.words, cls=css, **order)
 
@@ -400,8 +492,8 @@ def _find_hours(part: Part) -> Iterator[tuple[str, float]]:
 
 
 def count_bins(places: Sequence[tuple[float, str]], parts: int) -> list[Bin]:
-    """Return how many of ``ran``, ``failed`` and ``due`` lie in each of the equal parts of a day."""
-    counts = [{"ran": 0, "failed": 0, "due": 0} for _ in range(parts)]
+    """Return how many of each kind, by their names in a `Bin`, lie in each of the equal parts of a day."""
+    counts = [{"ran": 0, "failed": 0, "due": 0, "late": 0, "skipped": 0} for _ in range(parts)]
     for place, kind in places:
         counts[min(parts - 1, int(place * parts))][kind] += 1
     return [Bin(**each) for each in counts]

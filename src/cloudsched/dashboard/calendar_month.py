@@ -13,6 +13,7 @@ from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.svg import element, percent
 from cloudsched.dashboard.times import DAY, find_zone, parse_instant, write_hours
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
+from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 
 if TYPE_CHECKING:
     import zoneinfo
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.times import WallDay
 
 
+_DUE, _LATE = Status("due", "Due", "due"), Status("late", "Late", "timeout")
+MOST_COUNTED: Final = 10_000
+"""Up to how many the API counts."""
 BUSY: Final = 6
 """A task that is due more often than this on a day is busy that day, and goes into the bars."""
 
@@ -39,7 +43,7 @@ class Entry:
     href: str
     status: Status
     kind: str
-    """``ran``, ``failed`` or ``due``."""
+    """The name of what counts it in a `Bin`: ``ran``, ``failed``, ``skipped``, ``late`` or ``due``."""
     zone: zoneinfo.ZoneInfo
     """In which it stands."""
 
@@ -49,15 +53,17 @@ def read_entries(answer: Json, visit: Visit, *, is_own: bool) -> Iterator[Entry]
     zones = {each["taskId"]: find_zone(each["timezone"]) or UTC_ZONE for each in answer["due"]} if is_own else {}
     for each in answer["ran"]:
         href = f"tasks/{quote(each['taskId'], safe='')}/executions/{quote(each['id'], safe='')}"
-        kind = "failed" if each["status"] in BAD else "ran"
+        kind = "failed" if each["status"] in BAD else "skipped" if each["status"] in NOT_RUN_STATUSES else "ran"
         zone = zones.get(each["taskId"], visit.zone)
         at = parse_instant(each["scheduledFor"])
         yield Entry(at, each["taskId"], each["title"], href, show_status(each["status"]), kind, zone)
     for each in answer["due"]:
         href = f"tasks/{quote(each['taskId'], safe='')}"
         zone = zones.get(each["taskId"], visit.zone)
-        status = Status("due", "Due", "due")
-        yield Entry(parse_instant(each["utc"]), each["taskId"], each["title"], href, status, "due", zone)
+        at = parse_instant(each["utc"])
+        is_late = at <= visit.now  # nobody has begun it, a worker that does not come for example
+        status, kind = (_LATE, "late") if is_late else (_DUE, "due")
+        yield Entry(at, each["taskId"], each["title"], href, status, kind, zone)
 
 
 def find_busy(entries: Sequence[Entry]) -> set[str]:
@@ -71,7 +77,66 @@ def find_busy(entries: Sequence[Entry]) -> set[str]:
 def count_entries(entries: Sequence[Entry]) -> Bin:
     """Return how much of each kind there is."""
     kinds = [each.kind for each in entries]
-    return Bin(**{kind: kinds.count(kind) for kind in ("ran", "failed", "due")})
+    return Bin(**{kind: kinds.count(kind) for kind in ("ran", "failed", "due", "late", "skipped")})
+
+
+@dataclass(frozen=True, slots=True)
+class DayTotals:
+    """What is known of a day: what was listed of it, and what was counted."""
+
+    found: Bin
+    """What was listed."""
+    ended: tuple[int, int] | None
+    """How many failed, and how many ended otherwise; None if that was not counted."""
+    is_past_listed: bool = True
+    """Whether all that ended was listed."""
+    is_future_listed: bool = True
+    """Whether all that is due was listed."""
+
+    @property
+    def failed(self) -> int:
+        """How many failed."""
+        return self.found.failed if self.is_past_listed or self.ended is None else self.ended[0]
+
+    @property
+    def others(self) -> int:
+        """How many ended otherwise, whether they ran or not; what is open counts as far as it was listed."""
+        return self.found.ran + self.found.skipped if self.is_past_listed or self.ended is None else self.ended[1]
+
+    def write_failed(self) -> str:
+        """Return how many failed, in words; nothing if none."""
+        return f"{self._write_least(self.failed)} failed" if self.failed else ""
+
+    def write_others(self) -> str:
+        """Return the rest of the day in words. It is never "nothing" unless all of it was asked for."""
+        found = self.found
+        if self.is_past_listed:
+            said = [f"{found.ran:,} ran"] * bool(found.ran) + [f"{found.skipped:,} not run"] * bool(found.skipped)
+        elif self.ended is None:
+            said = [f"at least {self.others:,} ended" if self.others else "more is not counted"]
+        else:
+            said = [f"{self._write_least(self.others)} ended"] * bool(self.others)
+        said += [f"{found.late:,} late"] * bool(found.late)
+        if self.is_future_listed:
+            said += [f"{found.due:,} due"] * bool(found.due)
+        else:
+            said.append(f"at least {found.due:,} due" if found.due else "what is due is not counted")
+        return ", ".join(said) or ("" if self.failed else "nothing")
+
+    def _write_least(self, count: int) -> str:
+        is_least = not self.is_past_listed and (self.ended is None or count >= MOST_COUNTED)
+        return f"at least {count:,}" if is_least else f"{count:,}"
+
+
+def add_totals(days: Sequence[DayTotals]) -> DayTotals:
+    """Return what is known of several days together."""
+    names = ("ran", "failed", "due", "late", "skipped")
+    found = Bin(**{name: sum(getattr(each.found, name) for each in days) for name in names})
+    is_past_listed = all(each.is_past_listed for each in days)
+    known = [(each.failed, each.others) for each in days if each.is_past_listed or each.ended is not None]
+    is_counted = len(known) == len(days)
+    ended = (sum(failed for failed, _ in known), sum(others for _, others in known)) if is_counted else None
+    return DayTotals(found, ended, is_past_listed, all(each.is_future_listed for each in days))
 
 
 _HEIGHT, _TALL, _LINE, _LEAST = 12, 6, 7, 0.04
@@ -103,39 +168,46 @@ class MonthDay:
 
 
 def build_month(
-    days: Sequence[WallDay], counts: Mapping[date, Bin], today: date, addresses: Mapping[date, str]
+    days: Sequence[WallDay], totals: Mapping[date, DayTotals], today: date, addresses: Mapping[date, str]
 ) -> list[list[MonthDay | None]]:
     """Return the weeks of a month; None stands for a day of another month.
 
     Args:
         days: All days of the month.
-        counts: How much each has.
+        totals: How much each has.
         today: Today, in the month or not.
         addresses: Where each day is shown.
     """
-    most = max((each.ran + each.due for each in counts.values()), default=0)
+    most = max((each.others + each.found.late + each.found.due for each in totals.values()), default=0)
     cells: list[MonthDay | None] = [None] * days[0].day.weekday()
-    cells += [_build_day(each, counts[each.day], most, today, addresses[each.day]) for each in days]
+    cells += [_build_day(each, totals[each.day], most, today, addresses[each.day]) for each in days]
     cells += [None] * (-len(cells) % 7)
     return [cells[index : index + 7] for index in range(0, len(cells), 7)]
 
 
-def draw_density(found: Bin, most: int) -> Markup:
-    """Return a day's bar: what ran is filled, what is due outlined after it, what failed lies below the line.
+def draw_density(totals: DayTotals, most: int) -> Markup:
+    """Return a day's bar: what ended is filled, what is due outlined after it, what failed lies below the line.
+
+    What was not listed is hatched, as wide as it was counted.
 
     Args:
-        found: How much the day has.
+        totals: How much the day has.
         most: The most that any day of the month has: all have one scale.
     """
-    ran, due, failed = (_scale(count, most) for count in (found.ran, found.due, found.failed))
+    waiting = totals.found.due + totals.found.late
+    others, due, failed = (_scale(count, most) for count in (totals.others, waiting, totals.failed))
     parts = []
-    if ran:
-        parts.append(element("rect", cls="f-past", x="0", y=0, width=percent(ran), height=_TALL))
+    if others:
+        shown = {"cls": "f-past"} if totals.is_past_listed else {"cls": "full", "fill": "url(#full)"}
+        parts.append(element("rect", **shown, x="0", y=0, width=percent(others), height=_TALL))
     if due:
-        left = min(ran, 1 - _LEAST)
+        left = min(others, 1 - _LEAST)
         parts.append(
             element("rect", cls="o", x=percent(left), y=0.5, width=percent(min(due, 1 - left)), height=_TALL - 1)
         )
+    if not totals.is_future_listed:
+        left = min(others + due, 1 - _LEAST)
+        parts.append(element("rect", fill="url(#full)", x=percent(left), y=0, width=percent(1 - left), height=_TALL))
     if failed:
         parts.append(
             element("rect", cls="f-fail", x="0", y=_LINE + 1, width=percent(failed), height=_HEIGHT - _LINE - 1)
@@ -147,23 +219,19 @@ def _scale(count: int, most: int) -> float:
     return min(1.0, max(_LEAST, count / most)) if count and most else _LEAST if count else 0.0
 
 
-def _build_day(day: WallDay, found: Bin, most: int, today: date, address: str) -> MonthDay:
-    said = [
-        f"{count:,} {word}"
-        for count, word in ((found.ran, "ran"), (found.failed, "failed"), (found.due, "due"))
-        if count
-    ]
+def _build_day(day: WallDay, totals: DayTotals, most: int, today: date, address: str) -> MonthDay:
+    said = ", ".join(filter(None, [totals.write_others(), totals.write_failed()]))
     is_today = day.day == today
     length = write_hours(day.length) if day.spans else ""
-    words = f"{day.day.day} {day.day:%B}, {', '.join(said) or 'nothing'}"
+    words = f"{day.day.day} {day.day:%B}, {said}"
     words += f", {length}" * bool(length) + ", today" * is_today
     return MonthDay(
         number=day.day.day,
         key=day.day.isoformat(),
         href=address,
         words=words,
-        chart=draw_density(found, most),
-        failed=f"{found.failed:,} failed" if found.failed else "",
+        chart=draw_density(totals, most),
+        failed=totals.write_failed(),
         hours=_write_change(day.length - DAY) if day.spans else "",
         is_today=is_today,
     )

@@ -12,6 +12,7 @@ from cloudsched.dashboard.calendar_chart import (
     HOUR_BINS,
     KINDS,
     Mark,
+    Unlisted,
     choose_bins,
     choose_part,
     choose_span,
@@ -24,15 +25,33 @@ from cloudsched.dashboard.calendar_chart import (
     write_address,
     write_part,
 )
-from cloudsched.dashboard.calendar_month import BUSY, WEEKDAYS, build_month, count_entries, find_busy, read_entries
-from cloudsched.dashboard.status import BAD, Status, show_status
-from cloudsched.dashboard.times import BLANK, DAY, WallDay, find_clock_changes, find_start, make_day, write_hours
+from cloudsched.dashboard.calendar_month import (
+    BUSY,
+    WEEKDAYS,
+    DayTotals,
+    add_totals,
+    build_month,
+    count_entries,
+    find_busy,
+    read_entries,
+)
+from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
+from cloudsched.dashboard.times import (
+    BLANK,
+    DAY,
+    WallDay,
+    find_clock_changes,
+    find_start,
+    make_day,
+    parse_instant,
+    write_hours,
+)
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.domain.documents.category import Category
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from datetime import date
+    from datetime import date, datetime
 
     from markupsafe import Markup
 
@@ -100,37 +119,34 @@ WEEK: Final = 7
 """A span of so many days has each weekday once."""
 
 
-def write_sentence(days: Sequence[WallDay], entries: Sequence[Entry], zone: str, visit: Visit) -> str:
+def write_sentence(days: Sequence[WallDay], totals: Sequence[DayTotals], zone: str, visit: Visit) -> str:
     """Return what the days have in all, in which zone, and where clocks change."""
     first, last = days[0].day, days[-1].day
     start = f"{first.day} {first:%B}" + (f" {first.year}" if first.year != last.year else "")
     span = f"{start} to {last.day} {last:%B %Y}" if len(days) > 1 else f"{first:%A} {first.day} {first:%B %Y}"
-    found = count_entries(entries)
-    count = (("ran", found.ran), ("failed", found.failed), ("due", found.due))
-    said = [f"{number:,} {word}" for word, number in count if number]
-    sentences = [f"{span}, {zone}: {', '.join(said) or 'nothing'}."]
+    whole = add_totals(totals)
+    said = ", ".join(filter(None, [whole.write_others(), whole.write_failed()]))
+    sentences = [f"{span}, {zone}: {said}."]
     start_at, end_at = find_start(first, visit.zone), find_start(last + DAY, visit.zone)
     for change in find_clock_changes(start_at, end_at, visit.zone):
-        after = change.at.astimezone(visit.zone)
-        before = (change.at - timedelta(seconds=1)).astimezone(visit.zone) + timedelta(seconds=1)
+        local = change.at.astimezone(visit.zone)
         direction = "forward" if change.shift > timedelta(0) else "back"
-        on = f"{after:%A}" if len(days) <= WEEK else f"{after:%A} {after.day} {after:%B}"
-        sentences.append(
-            f"Clocks go {direction} on {on}: {before:%H:%M}{BLANK}{before:%z} becomes {after:%H:%M}{BLANK}{after:%z}."
-        )
+        on = f"{local:%A}" if len(days) <= WEEK else f"{local:%A} {local.day} {local:%B}"
+        sentences.append(f"Clocks go {direction} on {on}: {change.write_clocks(visit.zone)}.")
     return " ".join(sentences)
 
 
 def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
-    """Yield what is not counted, and why."""
-    if answer.get("isSearchCut"):
+    """Yield what is not drawn or counted, and why."""
+    has_counts = answer.get("counts") is not None
+    if answer.get("isSearchCut") and not has_counts:
         yield f"At least {len(answer['ran']):,} ran: too many others were looked through to find more. Choose a day."
     elif answer["moreRan"]:
-        yield f"More than {answer['bound']:,} ran: what failed and the latest are counted. Choose a day, or a filter."
-    until = answer["completeUntil"]
-    if answer["moreDue"] or until:
-        last = answer["due"][-1]["utc"] if answer["moreDue"] and answer["due"] else until
-        yield f"From {visit.sure(last).text} on, only the first {answer['bound']:,} that are due are counted."
+        known = "Days with more are hatched, and counted" if has_counts else "Others are neither drawn nor counted"
+        drawn = f"The latest {len(answer['ran']):,} that ended are drawn, failures first"
+        yield f"{drawn}. {known}. Choose a day, or a filter."
+    if until := answer.get("dueUntil"):
+        yield f"From {visit.sure(until).text} on, only some of what is due are drawn: the hatched days have more."
     if status := visit.query.get("status"):
         yield f"Of what ran, only what has the status {show_status(status.upper()).word.lower()} is shown."
     if answer["paused"]:
@@ -138,15 +154,16 @@ def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
         yield f"{answer['paused']:,} paused {'task is' if one else 'tasks are'} not shown."
 
 
-BOUND: Final = 1000
-"""How many executions, and how many occurrences, one look at a day or a week asks for at most."""
+BOUND: Final = 500
+"""How many executions, and of a day or a week how many occurrences, are asked for at most. More that ended is counted.
+"""
 BOUND_OF_MONTH: Final = 2000
-"""The same of a month."""
+"""How many occurrences of a month are asked for."""
 FILTERS: Final = ("owner", "handler", "label", "category", "status")
 _ONE_OF: Final = ("label", "handler", "category")
 """Filters of which the API takes one for what ran: the first that is chosen, since few have the same label."""
 _PAGE: Final = 500
-_MAX_PAGES: Final = 8
+_MAX_PAGES: Final = 4
 """How many pages are asked for at most: where no index has a filter, a page may have few items or none."""
 _LANES_OF_WEEK, _LANES_OF_DAY = 2, 12
 _LISTED: Final = 200
@@ -202,54 +219,75 @@ class CalendarPage:
 
 
 def fetch(api: Api, visit: Visit) -> Json:
-    """Ask the API what ran and what will run in the days that are shown, at most `BOUND` of each."""
+    """Ask the API how much ended on each day that is shown, and for at most `BOUND` of that and of what is due."""
     span = choose_span(visit)
-    bound = BOUND_OF_MONTH if span.kind == "month" else BOUND
     room = DAY if _is_in_tasks_zones(visit) else timedelta(0)
     start, end = find_start(span.first, visit.zone) - room, find_start(span.end, visit.zone) + room
     wanted = {name: visit.query.get(name, "") for name in FILTERS} | {"category": _read_category(visit)}
     near = {"from": start.isoformat(), "until": end.isoformat()}
     ran: list[Json] = []
     due: list[Json] = []
-    more_ran, is_cut, more_due, complete_until = False, False, False, None
+    ran_from, is_cut, more_due, complete_until, days = None, False, False, None, None
     if start <= visit.now:
-        ran, more_ran, is_cut = _fetch_ran(api, near, wanted, bound)
+        days = _fetch_counts(api, visit, start, min(end, visit.now), wanted)
+        ran, ran_from, is_cut = _fetch_ran(api, near, wanted)
     if end > visit.now - DAY:  # a status is one of what ran: what is to come has none, so it stays
         also = {name: wanted[name] for name in ("owner", "handler", "label", "category")}
+        bound = BOUND_OF_MONTH if span.kind == "month" else BOUND
         due, more_due, complete_until = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also}, bound)
     is_narrow = any(wanted[name] for name in _ONE_OF)
     counts = None if is_narrow else api.find("/v1/overview", owner=wanted["owner"])
+    ends = [at for at in (due[-1]["utc"] if more_due and due else None, complete_until) if at]
     return {
         "ran": ran,
-        "moreRan": more_ran,
+        "moreRan": ran_from is not None,
+        "ranFrom": ran_from,
         "isSearchCut": is_cut,
+        "counts": days,
         "due": due,
-        "moreDue": more_due,
-        "completeUntil": complete_until,
-        "bound": bound,
+        "dueUntil": min(ends, key=parse_instant, default=None),
         "paused": (counts or {}).get("tasks", {}).get("PAUSED", 0),
     }
 
 
-def _fetch_ran(api: Api, near: dict[str, str], wanted: dict[str, str], bound: int) -> tuple[list[Json], bool, bool]:
-    """Return what ran, whether more did, and whether looking for it was given up before there were `bound`.
+def _fetch_counts(
+    api: Api, visit: Visit, start: datetime, until: datetime, wanted: Mapping[str, str]
+) -> list[Json] | None:
+    """Return how much ended on each day; None where the API cannot count it: for these filters, or each in its zone."""
+    if _is_in_tasks_zones(visit) or start >= until or wanted["status"].upper() not in {"", "FAILED"}:
+        return None
+    query = {name: wanted[name] for name in ("owner", *_ONE_OF)}
+    near = {"from": start.isoformat(), "until": until.isoformat(), "timezone": visit.zone.key}
+    found = api.find("/v1/executions/counts", **near, **query)
+    if found is None:
+        return None
+    days: list[Json] = found["days"]
+    return [{**each, "others": 0} for each in days] if wanted["status"] else days
+
+
+def _fetch_ran(api: Api, near: dict[str, str], wanted: dict[str, str]) -> tuple[list[Json], str | None, bool]:
+    """Return what ended, since when all of it is listed, and whether the search for it was given up.
 
     What timed out has failed, too. No index has two of `_ONE_OF`: the others are left here.
     """
     others = [name for name in _ONE_OF if wanted[name]][1:]
     asked = {**near, **{name: value for name, value in wanted.items() if name not in others}}
     found: list[Json] = []
-    has_more = is_cut = False
-    for status in sorted(BAD) if wanted["status"].upper() == "FAILED" else [wanted["status"].upper()]:
-        records, more, _ = _fetch_all(api, "/v1/executions", "executions", {**asked, "status": status}, bound)
+    since: list[str] = []
+    is_cut = False
+    is_failed = wanted["status"].upper() == "FAILED"
+    for status in sorted(BAD) if is_failed else [wanted["status"].upper()]:
+        records, more, _ = _fetch_all(api, "/v1/executions", "executions", {**asked, "status": status})
         found += [each for each in records if all(each.get(name) == wanted[name] for name in others)]
-        has_more |= more
-        is_cut |= more and len(records) < bound
-    return found, has_more, is_cut
+        is_cut |= more and len(records) < BOUND
+        if more:  # failures come first: as long as there are more of them, nothing is known of all others
+            is_known = records and (bool(status) or records[-1]["status"] not in {*BAD, *OPEN})
+            since.append(records[-1]["scheduledFor"] if is_known else near["until"])
+    return found, max(since, key=parse_instant, default=None), is_cut
 
 
 def _fetch_all(
-    api: Api, path: str, name: str, query: dict[str, str], bound: int
+    api: Api, path: str, name: str, query: dict[str, str], bound: int = BOUND
 ) -> tuple[list[Json], bool, str | None]:
     found: list[Json] = []
     token: str | None = ""
@@ -273,25 +311,26 @@ def build(answer: Json, visit: Visit) -> CalendarPage:
         entries.get(entry.at.astimezone(entry.zone).date(), []).append(entry)
     today = visit.now.astimezone(visit.zone).date()
     chosen = next((each for each in days if each.day == today), next((each for each in days if each.spans), days[0]))
-    busy = {each.day: find_busy(entries[each.day]) for each in days}
     part = choose_part(visit, span)
+    facts = _gather(answer, days, entries, visit, part)
     listed = [item for item in entries[chosen.day] if is_in(part, _place(item, chosen))]
-    table = make_table(listed, busy[chosen.day], visit)
+    table = make_table(listed, facts[chosen.day].busy, visit)
     is_month = span.kind == "month"
     zone_words = "each task in its own zone" if is_own else visit.zone.key
-    rows, tail = ([], "") if is_month else _build_rows(days, entries, busy, chosen, visit, part)
+    rows, tail = ([], "") if is_month else _build_rows(days, facts, chosen, visit, part)
     addresses = {each.day: write_address(visit, "day", each.day) for each in days}
-    counts = {each.day: count_entries(entries[each.day]) for each in days}
     return CalendarPage(
-        sentence=write_sentence(days, [item for each in days for item in entries[each.day]], zone_words, visit),
+        sentence=write_sentence(days, [facts[each.day].totals for each in days], zone_words, visit),
         notes=list(write_notes(answer, visit)),
         hours=draw_hours(part),
         rows=rows,
-        month=build_month(days, counts, today, addresses) if is_month else [],
+        month=build_month(days, {day: each.totals for day, each in facts.items()}, today, addresses)
+        if is_month
+        else [],
         month_name=f"{span.first:%B %Y}",
         weekdays=WEEKDAYS,
         table_name=f"{chosen.day:%A} {chosen.day.day} {chosen.day:%B}",
-        table_note=f"{write_part(part) or write_hours(chosen.length)}, {len(listed):,} in all",
+        table_note=_write_note(len(listed), facts[chosen.day].totals, write_part(part) or write_hours(chosen.length)),
         table=table[:_LISTED],
         more_rows=len(table) - _LISTED,
         spans=[(kind.capitalize(), write_address(visit, kind, chosen.day), kind == span.kind) for kind in KINDS],
@@ -307,13 +346,77 @@ def build(answer: Json, visit: Visit) -> CalendarPage:
     )
 
 
+def _write_note(count: int, totals: DayTotals, span: str) -> str:
+    is_whole = totals.is_past_listed and totals.is_future_listed
+    return f"{span}, {count:,} {'in all' if is_whole else 'of those that are drawn'}"
+
+
+@dataclass(frozen=True, slots=True)
+class DayFacts:
+    """A day as it is drawn."""
+
+    entries: Sequence[Entry]
+    busy: set[str]
+    """The tasks that are busy then."""
+    totals: DayTotals
+    unlisted: Sequence[Unlisted]
+    """The parts of it of which not all is drawn."""
+
+
+def _gather(
+    answer: Json, days: Sequence[WallDay], entries: Mapping[date, Sequence[Entry]], visit: Visit, part: Part
+) -> dict[date, DayFacts]:
+    """Return what is drawn of each day."""
+    counted: dict[date, tuple[int, int]] = {}
+    for each in answer.get("counts") or ():
+        middle = parse_instant(each["start"]) + timedelta(hours=6)  # its day, also if clocks change at midnight
+        day = middle.astimezone(visit.zone).date()
+        failed, others = counted.get(day, (0, 0))
+        counted[day] = failed + each["failed"], others + each["others"]
+    past, future = _find_listed(answer)
+    facts = {}
+    for each in days:
+        begin, end = find_start(each.day, visit.zone), find_start(each.day + DAY, visit.zone)
+        is_past_listed = past is None or begin >= min(past, visit.now) or counted.get(each.day) == (0, 0)
+        totals = DayTotals(
+            count_entries(entries[each.day]),
+            counted.get(each.day),
+            is_past_listed=is_past_listed,
+            is_future_listed=future is None or end <= future,
+        )
+        unlisted = [] if _is_in_tasks_zones(visit) else list(_list_unlisted(each, totals, part, answer, visit))
+        facts[each.day] = DayFacts(entries[each.day], find_busy(entries[each.day]), totals, unlisted)
+    return facts
+
+
+def _find_listed(answer: Json) -> tuple[datetime | None, datetime | None]:
+    """Return from when on all that ended is listed, and until when all that is due; None for all of it."""
+    since, until = answer.get("ranFrom"), answer.get("dueUntil")
+    return parse_instant(since) if since else None, parse_instant(until) if until else None
+
+
+def _list_unlisted(day: WallDay, totals: DayTotals, part: Part, answer: Json, visit: Visit) -> Iterator[Unlisted]:
+    """Yield the parts of a day of which not all is drawn, with what was counted."""
+    begin, end = find_start(day.day, visit.zone), find_start(day.day + DAY, visit.zone)
+
+    def place(at: datetime) -> float:
+        where = 0.0 if at <= begin else 1.0 if at >= end else day.place(at)
+        return min(1.0, max(0.0, place_in(part, where)))
+
+    past, future = _find_listed(answer)
+    if past is not None and not totals.is_past_listed:
+        left, right = place(begin), place(min(past, end, max(visit.now, begin)))
+        said = ", ".join(filter(None, [totals.write_others(), totals.write_failed()]))
+        if left < right:
+            yield Unlisted(left, right, f"not all drawn: {said}" if totals.ended else "not all drawn")
+    if future is not None and not totals.is_future_listed:
+        left = place(max(future, begin))
+        if left < 1:
+            yield Unlisted(left, 1.0, "more is due")
+
+
 def _build_rows(
-    days: Sequence[WallDay],
-    entries: Mapping[date, Sequence[Entry]],
-    busy: Mapping[date, set[str]],
-    chosen: WallDay,
-    visit: Visit,
-    part: Part,
+    days: Sequence[WallDay], facts: Mapping[date, DayFacts], chosen: WallDay, visit: Visit, part: Part
 ) -> tuple[list[DayRow], str]:
     """Return a row for each day, and what is said below them about bars."""
     is_week, is_own = len(days) > 1, _is_in_tasks_zones(visit)
@@ -321,20 +424,23 @@ def _build_rows(
     parts, bar = (HOUR_BINS, "hour") if is_week else choose_bins(part)
     shown = {
         each.day: [
-            (item, place_in(part, place)) for item in entries[each.day] if is_in(part, place := _place(item, each))
+            (item, place_in(part, place))
+            for item in facts[each.day].entries
+            if is_in(part, place := _place(item, each))
         ]
         for each in days
     }
     bins = {
         each.day: count_bins(
-            [(place, item.kind) for item, place in shown[each.day] if item.task_id in busy[each.day]], parts
+            [(place, item.kind) for item, place in shown[each.day] if item.task_id in facts[each.day].busy], parts
         )
         for each in days
     }
-    most = max((max(part.ran, part.failed, part.due) for row in bins.values() for part in row), default=1) or 1
+    heights = (max(one.ran + one.skipped + one.late, one.failed, one.due) for row in bins.values() for one in row)
+    most = max(heights, default=1) or 1
     rows = []
     for each in days:
-        named = [(item, place) for item, place in shown[each.day] if item.task_id not in busy[each.day]]
+        named = [(item, place) for item, place in shown[each.day] if item.task_id not in facts[each.day].busy]
         has_now = each.day == today and is_in(part, each.place(visit.now))
         address = write_address(visit, "day", each.day)
         chart = draw_day(
@@ -347,9 +453,12 @@ def _build_rows(
             name=f"{each.day:%a} {each.day.day} {each.day:%B}",
             more_href=address if is_week else "#table",
             part=part,
+            unlisted=facts[each.day].unlisted,
         )
-        rows.append(_make_row(each, entries[each.day], address, chart, today, is_chosen=is_week and each is chosen))
-    busiest = len(set().union(*busy.values()))
+        rows.append(
+            _make_row(each, facts[each.day].totals, address, chart, today, is_chosen=is_week and each is chosen)
+        )
+    busiest = len(set().union(*(each.busy for each in facts.values())))
     tail = f"Tasks that run more than {BUSY} times a day are bars, one for each {bar}"
     return rows, tail + (f"; here {busiest:,}, at most {most:,} in a bar." if busiest else ".")
 
@@ -381,21 +490,17 @@ def _make_mark(entry: Entry, place: float, visit: Visit, *, is_own: bool) -> Mar
         label=f"{local:%H:%M} {title}{zone}",
         words=f"{entry.title}, {replace(visit, zone=entry.zone).sure(entry.at).text}, {entry.status.word.lower()}",
         href=entry.href,
-        is_future=entry.kind == "due",
+        is_future=entry.kind not in {"ran", "failed"},
         is_bad=entry.kind == "failed",
     )
 
 
-def _make_row(
-    day: WallDay, entries: Sequence[Entry], address: str, chart: Markup, today: date, *, is_chosen: bool
-) -> DayRow:
-    found = count_entries(entries)
-    said = [f"{found.ran:,} ran"] * bool(found.ran) + [f"{found.due:,} due"] * bool(found.due)
+def _make_row(day: WallDay, totals: DayTotals, address: str, chart: Markup, today: date, *, is_chosen: bool) -> DayRow:
     return DayRow(
         name=f"{day.day:%a}{BLANK}{day.day.day}",
         href=address,
-        counts=", ".join(said) or ("" if found.failed else "nothing"),
-        failed=f"{found.failed:,} failed" if found.failed else "",
+        counts=totals.write_others(),
+        failed=totals.write_failed(),
         hours=write_hours(day.length) if day.spans else "",
         is_today=day.day == today,
         is_chosen=is_chosen,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zoneinfo
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Final
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -109,6 +109,17 @@ class ClockChange:
         local = self.at.astimezone(zone)
         direction = "forward" if self.shift > timedelta(0) else "back"
         return f"clocks go {direction} on {local.day} {local:%b}"
+
+    def write_clocks(self, zone: zoneinfo.ZoneInfo) -> str:
+        """Return what the clock would show and what it shows, such as ``02:00 +0100 becomes 03:00 +0200``."""
+        before = self.at.astimezone(timezone(_offset(self.at - timedelta(seconds=1), zone)))
+        after = self.at.astimezone(zone)
+        return f"{_write_clock(before)} becomes {_write_clock(after)}"
+
+
+def _write_clock(local: datetime) -> str:
+    seconds = f":{local:%S}" if local.second else ""
+    return f"{local:%H:%M}{seconds}{BLANK}{local:%z}"
 
 
 def find_clock_changes(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> list[ClockChange]:

@@ -348,3 +348,21 @@ def to_amounts(counts: UsageCounts) -> dict[str, float]:
         "query": counts.queries,
         "token": counts.tokens,
     }
+
+
+class DayCounts(ApiResponse):
+    """What was scheduled for one day and has ended. Each count ends at 10,000."""
+
+    start: AwareDatetime
+    """Its first instant."""
+    failed: int = Field(ge=0, le=10000)
+    """How many failed or timed out."""
+    others: int = Field(ge=0, le=10000)
+    """How many ended in another way, those that were skipped or cancelled among them."""
+
+
+class ExecutionCounts(ApiResponse):
+    """How many executions ended, by day."""
+
+    days: tuple[DayCounts, ...]
+    """The earliest first."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.domain.documents.responses import DeliveryList
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.tasks.execution_counts import count_days
 from cloudsched.engine.tasks.execution_search import find_executions_with_tasks, load_execution, load_sealed_log
 from cloudsched.engine.tasks.execution_search import list_executions as list_task_executions
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
@@ -236,6 +238,29 @@ def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response
     search, allowed = call.app.container.store.search, AllowedVerbs(call.app, call.caller)
     page = find_executions_with_tasks(search, query.to_execution_query(owner), **query.to_arguments())
     return page_response(responses.ExecutionPage, page, (_show_found(each, allowed) for each in page.items))
+
+
+@operation(
+    "GET",
+    "/v1/executions/counts",
+    "Executions",
+    query=bodies.ExecutionCountQuery,
+    response_schema="ExecutionCounts",
+)
+def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Response:
+    """Count what ended, day by day: what failed, and all others.
+
+    Each count ends at 10,000, and costs one read for each 1,000. The first and the last day may be parts of days. Users
+    see the counts of their own tasks.
+    """
+    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    zone = load_tzinfo(query.timezone)
+    search = call.app.container.store.search
+    counts = count_days(search, query.to_execution_query(owner), query.since, query.until, zone)
+    days = tuple(
+        overview_responses.DayCounts(start=each.start, failed=each.failed, others=each.others) for each in counts
+    )
+    return json_response(overview_responses.ExecutionCounts(days=days).to_wire())
 
 
 def _show_found(found: FoundExecution, allowed: AllowedVerbs) -> dict[str, Any]:

@@ -121,6 +121,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.Tree[Task], responses.Claim[Task], responses.ClaimList[Task], responses.RenewedLease),
     *(responses.BatchResult[Task], responses.BatchResults[Task], responses.OccurrenceList, responses.SchedulePreview),
     *(responses.TaskHistory, responses.ExecutionLogs),
+    overview_responses.ExecutionCounts,
     *(overview_responses.OccurrencePage, overview_responses.QueueList, overview_responses.QueuedTaskPage),
     *(overview_responses.WorkerList, overview_responses.LockPage),
     *(overview_responses.OverviewCounts, overview_responses.HandlerList, overview_responses.ChangeCursor),

@@ -156,6 +156,29 @@ class ExecutionListQuery(PageQuery):
         return ExecutionQuery(owner, self.status, self.handler, self.label, self.since, self.until, self.category)
 
 
+class ExecutionCountQuery(WireModel):
+    """Which executions to count, and the days of which zone."""
+
+    since: InputInstant = Field(alias="from")
+    """Only executions that are scheduled for this instant or later."""
+    until: InputInstant
+    """Only executions that are scheduled for an earlier instant than this, at most 62 days later."""
+    timezone: Annotated[str, StringConstraints(max_length=64)] = "UTC"
+    """The zone whose midnights divide the days."""
+    owner: str | None = None
+    """Only executions of this owner's tasks."""
+    handler: str | None = None
+    """Only executions of this handler. Not together with ``owner``, ``label`` or ``category``."""
+    label: Label | None = None
+    """Only executions whose task had this label. Not together with ``owner``, ``handler`` or ``category``."""
+    category: Category | None = None
+    """Only executions whose task had this category. Not together with ``owner``, ``handler`` or ``label``."""
+
+    def to_execution_query(self, owner: str | None) -> ExecutionQuery:
+        """Return the query, for an owner whom the caller may list. Raises InvalidInput if no index serves it."""
+        return ExecutionQuery(owner, handler=self.handler, label=self.label, category=self.category)
+
+
 class OccurrenceListQuery(PageQuery):
     """Which occurrences to list, and which page of the list to return."""
 

@@ -1,0 +1,98 @@
+"""What ended, counted by the days of a zone: as the list has it, for whoever asks, at a bounded cost."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.tasks.execution_counts import MAX_DAYS, count_days
+from cloudsched.errors import InvalidInput
+from cloudsched.testing import START
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.web.conftest import Call
+
+    from cloudsched import Task
+    from cloudsched.testing import Simulation
+
+PARIS = ZoneInfo("Europe/Paris")
+
+
+@pytest.fixture
+def app() -> App:
+    """A handler that fails every third time."""
+    app = App(Settings())
+
+    @app.handler("work", retry=0)
+    def work(ctx: Context) -> None:
+        if ctx.scheduled_for.hour % 3 == 0:
+            raise ValueError("no")
+
+    return app
+
+
+def ask(call: Call, **query: str) -> list[dict[str, Any]]:
+    answer = call("GET", "/v1/executions/counts", query_string=query)
+    assert answer.status_code == 200, answer.text
+    days: list[dict[str, Any]] = answer.get_json()["days"]
+    return days
+
+
+def test_each_day_has_what_the_list_has(call: Call, create: Callable[..., Task], sim: Simulation) -> None:
+    """Of all tasks and of one owner's, in a zone whose days begin an hour before those of UTC; no day is left out."""
+    for owner in ("ada", "bob"):
+        create(owner=owner, handler="work", schedule=Schedule.every(timedelta(hours=1), start=START))
+    sim.advance(timedelta(days=3))
+    since, until = START - timedelta(days=2), START + timedelta(days=4)
+    for wanted in (ExecutionQuery(), ExecutionQuery(owner="ada")):
+        named = {} if wanted.owner is None else {"owner": wanted.owner}
+        query = {"from": since.isoformat(), "until": until.isoformat()}
+        days = ask(call, **query, timezone="Europe/Paris", **named)
+        records = sim.app.find_executions(wanted, limit=500).items
+        listed = [(each.scheduled_for.astimezone(PARIS).date(), each.status == "FAILED") for each in records]
+        assert [datetime.fromisoformat(each["start"]).astimezone(PARIS).hour for each in days] == [1, *[0] * 6]
+        for each in days:
+            day = datetime.fromisoformat(each["start"]).astimezone(PARIS).date()
+            assert (each["failed"], each["others"]) == (listed.count((day, True)), listed.count((day, False)))
+        assert sum(each["failed"] + each["others"] for each in days) == len(records) > 70
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"from": "2027-01-01T00:00:00Z"},
+        {"from": "2027-01-01T00:00:00Z", "until": "2027-03-05T00:00:00Z"},
+        {"from": "2027-01-01T00:00:00Z", "until": "2027-01-02T00:00:00Z", "timezone": "Mars/Base"},
+        {"from": "2027-01-01T00:00:00Z", "until": "2027-01-02T00:00:00Z", "owner": "ada", "handler": "work"},
+        {"from": "2027-01-01T00:00:00Z", "until": "2027-01-02T00:00:00Z", "label": "a=b", "handler": "work"},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_counted_is_refused(call: Call, query: dict[str, str]) -> None:
+    """No span, too many days, no such zone, filters without an index."""
+    assert call("GET", "/v1/executions/counts", query_string=query).status_code == 400
+
+
+def test_days_of_every_zone_lie_side_by_side(sim: Simulation) -> None:
+    """Also where clocks change at midnight, or a whole day is skipped: nothing is counted twice, nothing left out."""
+    search = sim.app.container.store.search
+    for name, year, month in (("Pacific/Apia", 2011, 12), ("America/Havana", 2027, 3), ("Asia/Beirut", 2027, 3)):
+        zone = load_tzinfo(name)
+        start = datetime(year, month, 10, tzinfo=zone)
+        days = count_days(search, ExecutionQuery(), start, start + timedelta(days=30), zone)
+        starts = [each.start for each in days]
+        assert starts == sorted(set(starts))
+        found = [(at.astimezone(zone).date() - start.date()).days for at in starts]
+        assert found == [each for each in range(30) if (name, each) != ("Pacific/Apia", 20)]
+        assert len(days) <= MAX_DAYS
+    with pytest.raises(InvalidInput):
+        count_days(search, ExecutionQuery(), START, START + timedelta(days=400), load_tzinfo("UTC"))

@@ -104,7 +104,7 @@ def test_a_month_asks_for_a_bounded_number_of_pages() -> None:
     assert (len(found["ran"]), len(found["due"])) == (500, 2000)
     assert api.calls == 7
     page = calendar_view.build(found, visit(month="2027-03"))
-    assert "The latest 500 that ended are drawn" in " ".join(page.notes)
+    assert "only some of what is due are drawn" in " ".join(page.notes)
 
 
 class SparseApi(CountingApi):
@@ -145,7 +145,7 @@ def test_the_month_shows_past_and_future(ui: str) -> None:
     today = datetime(2027, 3, 27, tzinfo=PARIS)
     assert f'aria-label="{today.day} March, ' in text
     assert 'aria-current="date"' in text
-    assert re.search(r"26 March, 1 ran, 1 failed", text)
+    assert re.search(r"26 March, 1 ended, 1 failed", text)
     assert re.search(r"28 March, 1 due, 23 hours", text)
     assert "<caption>March 2027</caption>" in text
     assert timedelta(hours=23) == make_day(date(2027, 3, 28), PARIS).length

@@ -277,40 +277,40 @@ def place_marks(marks: Sequence[Mark], now: float | None, lanes: int) -> tuple[l
     """
     taken: list[list[tuple[float, float, float]]] = [[] for _ in range(lanes)]
     placed: list[Placed] = []
-    waiting = sorted(marks, key=lambda each: (not each.is_bad, each.at))
+    waiting = sorted(((mark, measure(mark.label)) for mark in marks), key=lambda each: (not each[0].is_bad, each[0].at))
     left_out = []
     for tier, width in enumerate(TIERS):
         rest = []
-        for mark in waiting:
-            found = _find_place(mark, taken, now, width)
+        for mark, size in waiting:
+            found = _find_place(mark, size, taken, now, width)
             if found is not None:
                 lane, is_left = found
-                taken[lane].append(_reach(mark, is_left=is_left))
+                taken[lane].append(_reach(mark, size, is_left=is_left))
                 placed.append(Placed(mark, lane, has_label=True, is_left=is_left, tier=tier))
             elif mark.is_bad:
                 placed.append(Placed(mark, lanes, has_label=False, is_left=False))
             else:
-                rest.append(mark)
+                rest.append((mark, size))
         waiting = rest
         left_out.append(len(rest))
     return sorted(placed, key=lambda each: each.mark.at), tuple(left_out)
 
 
 def _find_place(
-    mark: Mark, taken: Sequence[Sequence[tuple[float, float, float]]], now: float | None, width: float
+    mark: Mark, size: float, taken: Sequence[Sequence[tuple[float, float, float]]], now: float | None, width: float
 ) -> tuple[int, bool] | None:
     sides = [False, True] if mark.at < _LABEL_SIDE else [True, False]
+    reaches = [(is_left, _reach(mark, size, is_left=is_left)) for is_left in sides]
     for lane, others in enumerate(taken):
-        for is_left in sides:
-            if _fits(_reach(mark, is_left=is_left), others, now, width):
+        for is_left, reach in reaches:
+            if _fits(reach, others, now, width):
                 return lane, is_left
     return None
 
 
-def _reach(mark: Mark, *, is_left: bool) -> tuple[float, float, float]:
+def _reach(mark: Mark, size: float, *, is_left: bool) -> tuple[float, float, float]:
     """Return where a mark lies, and how many pixels it and its label take before and after that."""
-    size = _SHIFT + measure(mark.label)
-    return (mark.at, size, _MARK) if is_left else (mark.at, _MARK, size)
+    return (mark.at, _SHIFT + size, _MARK) if is_left else (mark.at, _MARK, _SHIFT + size)
 
 
 def _fits(

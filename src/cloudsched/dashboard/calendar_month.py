@@ -95,12 +95,12 @@ class DayTotals:
 
     @property
     def failed(self) -> int:
-        """How many failed."""
+        """The number that failed."""
         return self.found.failed if self.is_past_listed or self.ended is None else self.ended[0]
 
     @property
     def others(self) -> int:
-        """How many ended otherwise, whether they ran or not; what is open counts as far as it was listed."""
+        """The number that ended otherwise, whether they ran or not; what is open counts as far as it was listed."""
         return self.found.ran + self.found.skipped if self.is_past_listed or self.ended is None else self.ended[1]
 
     def write_failed(self) -> str:
@@ -188,7 +188,7 @@ def build_month(
 def draw_density(totals: DayTotals, most: int) -> Markup:
     """Return a day's bar: what ended is filled, what is due outlined after it, what failed lies below the line.
 
-    What was not listed is hatched, as wide as it was counted.
+    What was neither listed nor counted is hatched.
 
     Args:
         totals: How much the day has.
@@ -198,7 +198,8 @@ def draw_density(totals: DayTotals, most: int) -> Markup:
     others, due, failed = (_scale(count, most) for count in (totals.others, waiting, totals.failed))
     parts = []
     if others:
-        shown = {"cls": "f-past"} if totals.is_past_listed else {"cls": "full", "fill": "url(#full)"}
+        is_known = totals.is_past_listed or totals.ended is not None
+        shown = {"cls": "f-past"} if is_known else {"cls": "full", "fill": "url(#full)"}
         parts.append(element("rect", **shown, x="0", y=0, width=percent(others), height=_TALL))
     if due:
         left = min(others, 1 - _LEAST)

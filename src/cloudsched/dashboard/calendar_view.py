@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -76,14 +77,18 @@ class TableRow:
     key: str
 
 
-def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit) -> list[TableRow]:
-    """Return a day's lines, the earliest first."""
+_LISTED: Final = 200
+"""How many lines of a day are shown."""
+
+
+def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit) -> tuple[list[TableRow], int]:
+    """Return the first of a day's lines, the earliest first; and how many more there are."""
     groups: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in sorted(entries, key=lambda each: (each.at, each.task_id)):
         name = entry.task_id if entry.task_id in busy else f"{entry.at.isoformat()} {entry.href}"
         groups[name].append(entry)
     rows = []
-    for key, group in groups.items():
+    for key, group in islice(groups.items(), _LISTED):
         first = group[0]
         seen = replace(visit, zone=first.zone)
         last = group[-1].at.astimezone(first.zone)
@@ -102,7 +107,7 @@ def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit) -> list[T
                 key=key,
             )
         )
-    return rows
+    return rows, len(groups) - len(rows)
 
 
 def _describe_fold(entry: Entry) -> str:
@@ -158,7 +163,8 @@ BOUND: Final = 500
 """How many executions, and of a day or a week how many occurrences, are asked for at most. More that ended is counted.
 """
 BOUND_OF_MONTH: Final = 2000
-"""How many occurrences of a month are asked for."""
+"""How many occurrences of a month are asked for, if they are of few tasks."""
+_MANY_TASKS: Final = 250
 FILTERS: Final = ("owner", "handler", "label", "category", "status")
 _ONE_OF: Final = ("label", "handler", "category")
 """Filters of which the API takes one for what ran: the first that is chosen, since few have the same label."""
@@ -166,7 +172,6 @@ _PAGE: Final = 500
 _MAX_PAGES: Final = 4
 """How many pages are asked for at most: where no index has a filter, a page may have few items or none."""
 _LANES_OF_WEEK, _LANES_OF_DAY = 2, 12
-_LISTED: Final = 200
 TASKS_ZONE: Final = "task"
 """The zone in the address in which each task stands at its own wall-clock time."""
 
@@ -227,10 +232,17 @@ def fetch(api: Api, visit: Visit) -> Json:
     near = {"from": start.isoformat(), "until": end.isoformat()}
     ran: list[Json] = []
     due: list[Json] = []
-    ran_from, is_cut, more_due, complete_until, days = None, False, False, None, None
+    is_cut, more_due, complete_until, days = False, False, None, None
+    ran_from: str | None = None
+    ran_until: str | None = None
     if start <= visit.now:
         days = _fetch_counts(api, visit, start, min(end, visit.now), wanted)
-        ran, ran_from, is_cut = _fetch_ran(api, near, wanted)
+        if span.kind == "month" and days is not None:  # the month draws counts; its table has one day
+            listed = _choose_day([make_day(each, visit.zone) for each in span.days], visit).day
+            ran_from, ran_until = (find_start(each, visit.zone).isoformat() for each in (listed, listed + DAY))
+        within = {"from": ran_from, "until": ran_until} if ran_from and ran_until else near
+        ran, cut_from, is_cut = _fetch_ran(api, within, wanted)
+        ran_from = cut_from or ran_from
     if end > visit.now - DAY:  # a status is one of what ran: what is to come has none, so it stays
         also = {name: wanted[name] for name in ("owner", "handler", "label", "category")}
         bound = BOUND_OF_MONTH if span.kind == "month" else BOUND
@@ -240,8 +252,9 @@ def fetch(api: Api, visit: Visit) -> Json:
     ends = [at for at in (due[-1]["utc"] if more_due and due else None, complete_until) if at]
     return {
         "ran": ran,
-        "moreRan": ran_from is not None,
+        "moreRan": ran_from is not None and ran_until is None,
         "ranFrom": ran_from,
+        "ranUntil": ran_until,
         "isSearchCut": is_cut,
         "counts": days,
         "due": due,
@@ -299,6 +312,8 @@ def _fetch_all(
         found += page[name]
         token = page.get("nextPageToken")
         complete_until = complete_until or page.get("completeUntil")
+        if len({each["taskId"] for each in found}) > _MANY_TASKS:  # each further page reads all of these again
+            break
     return found[:bound], token is not None or len(found) > bound, complete_until
 
 
@@ -310,11 +325,11 @@ def build(answer: Json, visit: Visit) -> CalendarPage:
     for entry in read_entries(answer, visit, is_own=is_own):
         entries.get(entry.at.astimezone(entry.zone).date(), []).append(entry)
     today = visit.now.astimezone(visit.zone).date()
-    chosen = next((each for each in days if each.day == today), next((each for each in days if each.spans), days[0]))
+    chosen = _choose_day(days, visit)
     part = choose_part(visit, span)
     facts = _gather(answer, days, entries, visit, part)
     listed = [item for item in entries[chosen.day] if is_in(part, _place(item, chosen))]
-    table = make_table(listed, facts[chosen.day].busy, visit)
+    table, more_rows = make_table(listed, facts[chosen.day].busy, visit)
     is_month = span.kind == "month"
     zone_words = "each task in its own zone" if is_own else visit.zone.key
     rows, tail = ([], "") if is_month else _build_rows(days, facts, chosen, visit, part)
@@ -331,8 +346,8 @@ def build(answer: Json, visit: Visit) -> CalendarPage:
         weekdays=WEEKDAYS,
         table_name=f"{chosen.day:%A} {chosen.day.day} {chosen.day:%B}",
         table_note=_write_note(len(listed), facts[chosen.day].totals, write_part(part) or write_hours(chosen.length)),
-        table=table[:_LISTED],
-        more_rows=len(table) - _LISTED,
+        table=table,
+        more_rows=more_rows,
         spans=[(kind.capitalize(), write_address(visit, kind, chosen.day), kind == span.kind) for kind in KINDS],
         moves=make_day_moves(visit, span, part, chosen.day, chosen.place(visit.now) if chosen.day == today else None),
         filters={name: visit.query.get(name, "") for name in FILTERS},
@@ -344,6 +359,12 @@ def build(answer: Json, visit: Visit) -> CalendarPage:
         tail=tail or "All days have one scale: the longest bar is the day with the most.",
         zones=_choose_zones(visit, is_own=is_own),
     )
+
+
+def _choose_day(days: Sequence[WallDay], visit: Visit) -> WallDay:
+    """Return the day whose table is shown: today, one with a clock change, or the first."""
+    today = visit.now.astimezone(visit.zone).date()
+    return next((each for each in days if each.day == today), next((each for each in days if each.spans), days[0]))
 
 
 def _write_note(count: int, totals: DayTotals, span: str) -> str:
@@ -374,10 +395,12 @@ def _gather(
         failed, others = counted.get(day, (0, 0))
         counted[day] = failed + each["failed"], others + each["others"]
     past, future = _find_listed(answer)
+    last = parse_instant(answer["ranUntil"]) if answer.get("ranUntil") else None
     facts = {}
     for each in days:
         begin, end = find_start(each.day, visit.zone), find_start(each.day + DAY, visit.zone)
-        is_past_listed = past is None or begin >= min(past, visit.now) or counted.get(each.day) == (0, 0)
+        is_listed = (past is None or begin >= past) and (last is None or end <= last)
+        is_past_listed = is_listed or begin >= visit.now or counted.get(each.day) == (0, 0)
         totals = DayTotals(
             count_entries(entries[each.day]),
             counted.get(each.day),

@@ -272,8 +272,8 @@ class Executor:
             return NotClaimed(None, Drop("there is no such task"))
         if stored.task.zone_plan is not None and can_replan(stored.task):
             stored = replan_stored(self._engine, stored)
-        known = stored.task.find_run(dispatch.execution_id)
-        if known and known.lease and known.lease.token_hash == token_hash:  # committed, but its answer was lost
+        known = next((run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash), None)
+        if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
             return ClaimedRun(self._engine, stored, known)
         decision = self._decide_on(stored.task, dispatch, now, token_hash)
         if isinstance(decision, Claim):

@@ -1,0 +1,329 @@
+"""The rules, as functions of what a commit found and left, of what runs at one moment, and of how everything ended.
+
+The numbers are those of ``docs/explanation/guarantees.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.model.replay import SECRET
+from tests.model.values import to_instant
+
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, WaitingFor
+from cloudsched.domain.documents.journal import StepStatus
+from cloudsched.domain.documents.policy import Overlap
+from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.transitions.lifecycle import ALLOWED
+from cloudsched.domain.transitions.planning import occurrence_after, start_time
+from cloudsched.domain.transitions.zone_plans import occurrence_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from tests.model.replay import Entry
+    from tests.model.values import Values, Writes
+
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.engine.ports.store import TaskWrite
+
+HORIZON = timedelta(days=30)
+LATE = timedelta(minutes=3)
+"""How late anything may be once nothing fails any more: the sweep's grace, its minute, and another sweep."""
+
+
+class Handling(NamedTuple):
+    """A handler that runs."""
+
+    task_id: str
+    execution_id: str
+    attempt: int
+    until: int
+    """The end of the lease, as its process knows it."""
+    lock_key: str | None
+    begins: bool
+    """Whether it has done nothing yet."""
+    step: str = ""
+    """The step that a durable handler is at."""
+
+
+@dataclass(frozen=True)
+class Committing:
+    """A commit that took effect."""
+
+    values: Values
+    before: int
+    after: int
+    writes: Writes
+    entry: Entry
+    """Whose it is."""
+    decided_at: int
+    """The time that its process saw."""
+
+
+def check_commit(commit: Committing) -> str | None:
+    """Return the rule that a commit breaks, or None."""
+    return next(_find_broken(commit), None)
+
+
+def _find_broken(commit: Committing) -> Iterator[str]:
+    if any(SECRET in commit.values.texts[number] for _, number in commit.writes.documents if number is not None):
+        yield "7: the secret is in a document"
+    for each in commit.writes.tasks:
+        before: Task | None = commit.values.find(commit.before, f"task/{each.task.id}")
+        if before is not None and before.created_at != each.task.created_at and before.deleted_at is not None:
+            before = None
+        yield from _check_records(commit, each)
+        yield from _check_future(each.task)
+        if before is None:
+            continue
+        if each.task.status is not before.status and each.task.status not in ALLOWED[before.status]:
+            yield f"the table of statuses: {before.status} became {each.task.status}"
+        if each.task.revision < before.revision:
+            yield f"8: revision {before.revision}, of which its caller was told, became {each.task.revision}"
+        yield from _check_ended_runs(before, each)
+        yield from _check_claims(commit, before, each.task)
+        yield from _check_attempts(before, each.task)
+        yield from _check_overlap(before, each.task)
+        yield from _check_backlog(before, each)
+        yield from _check_nothing_lost(commit, before, each)
+
+
+def _check_records(commit: Committing, write: TaskWrite) -> Iterator[str]:
+    for record in write.executions:
+        key = f"record/{record.task_id}/{record.id}"
+        known = commit.values.find(commit.before, key)
+        if known is None or not known.status.is_final:
+            continue
+        is_retry = record.status is ExecutionStatus.RETRYING and commit.entry.kind == "client"
+        if is_retry and known.status is not ExecutionStatus.SUCCEEDED:
+            continue
+        if commit.values.find(commit.after, key) != known:
+            yield f"1: {record.id} was {known.status}, and is recorded again as {record.status}"
+    for run in write.task.runs:
+        record = commit.values.find(commit.after, f"record/{write.task.id}/{run.execution_id}")
+        if record is not None and record.status.is_final and write.task.deleted_at is None:
+            yield f"1: {run.execution_id} is open again although it is {record.status}"
+
+
+def _check_ended_runs(before: Task, write: TaskWrite) -> Iterator[str]:
+    final = {one.id for one in write.executions if one.status.is_final}
+    for run in before.runs:
+        if write.task.find_run(run.execution_id) is None and run.execution_id not in final:
+            yield f"1: the run of {run.execution_id} is gone without a record"
+
+
+def _check_future(task: Task) -> Iterator[str]:
+    if task.next_execution_time is not None and task.status is not TaskStatus.ACTIVE:
+        yield f"4: {task.id} is {task.status}, and has a next occurrence"
+    if task.deleted_at or task.deferred:
+        pending = [task.updated_at]
+    else:
+        pending = [run.lease.until for run in task.runs if run.lease]
+        if task.status is TaskStatus.ACTIVE:
+            waiting = [_deadline(task, run) for run in task.runs if not run.lease]
+            pending += [at for at in waiting if at is not None]
+            is_held_back = task.runs and task.holds_back_schedule and task.overlap is not Overlap.ALLOW
+            if task.next_execution_time and not is_held_back:
+                pending.append(start_time(task, task.next_execution_time))
+    if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
+        yield f"4: {task.id} is ACTIVE and waits for nothing"
+    if pending and (task.wake_at is None or task.wake_at > max(min(pending), task.updated_at)):
+        yield f"4: the sweep looks at {task.id} at {task.wake_at}, and not at {min(pending)}"
+
+
+def _deadline(task: Task, run: Run) -> datetime | None:
+    if run.waiting_for is not WaitingFor.WORKER:
+        return run.due_at
+    return run.due_at + task.expiration if task.expiration and run.started_at is None else None
+
+
+def _check_claims(commit: Committing, before: Task, after: Task) -> Iterator[str]:
+    now = to_instant(commit.decided_at)
+    for run in after.runs:
+        old = before.find_run(run.execution_id)
+        if run.lease is None or (old and old.lease and old.lease.token_hash == run.lease.token_hash):
+            continue
+        if old and old.lease and old.lease.until > now:
+            yield f"2: {run.execution_id} is claimed although it is leased until {old.lease.until:%H:%M:%S}"
+        if before.status is not TaskStatus.ACTIVE or before.deleted_at:
+            yield f"3: {run.execution_id} is claimed of a task that is {before.status}"
+        if commit.entry.revision is not None and commit.entry.revision != before.revision:
+            yield f"3: {run.execution_id} is claimed for revision {commit.entry.revision}, not {before.revision}"
+        due_at = old.wake_at if old else start_time(before, run.scheduled_for)
+        if due_at > now:
+            yield f"{run.execution_id} is claimed before it is due, at {due_at:%H:%M:%S}"
+
+
+def _check_overlap(before: Task, after: Task) -> Iterator[str]:
+    """Check that no occurrence starts while a run of its task is open, unless its overlap is allowed."""
+    if after.overlap is Overlap.ALLOW:
+        return
+    runs = [run for run in after.runs if run.trigger is Trigger.SCHEDULE]
+    new = [run.execution_id for run in runs if before.find_run(run.execution_id) is None]
+    if new and before.runs and before.holds_back_schedule:
+        yield f"the overlap policy: {new[0]} starts while another run of {after.id} is open"
+
+
+def _check_backlog(before: Task, write: TaskWrite) -> Iterator[str]:
+    """Check that what came due before a pause is still to run after it, or has its record."""
+    after = write.task
+    if before.status is not TaskStatus.PAUSED or not before.backlog or after.status is not TaskStatus.ACTIVE:
+        return
+    first, recorded = before.backlog[0].next_at, {one.id for one in write.executions}
+    is_next = after.next_execution_time is not None and after.next_execution_time <= first
+    is_decided = any(each.next_at <= first <= each.until for each in after.pending_records)
+    if not (is_next or is_decided or occurrence_id(before, first) in recorded):
+        yield f"1: occurrence {first:%H:%M} came due before the pause, and is forgotten"
+
+
+def _check_attempts(before: Task, after: Task) -> Iterator[str]:
+    for run in after.runs:
+        old = before.find_run(run.execution_id)
+        if old is not None and run.attempt > old.attempt > before.retry.max_retries + old.attempts_before_suspension:
+            yield f"the retry policy: {run.execution_id} gets attempt {run.attempt}"
+
+
+def _check_nothing_lost(commit: Committing, before: Task, write: TaskWrite) -> Iterator[str]:
+    """Check that every occurrence that the plan went past was claimed or recorded."""
+    after = write.task
+    if before.status is not TaskStatus.ACTIVE or before.deleted_at or after.deleted_at:
+        return
+    if before.next_execution_time == after.next_execution_time:
+        return
+    handled = {one.id for one in write.executions} | {run.execution_id for run in after.runs}
+    ranges = [(each.next_at, each.until) for each in after.pending_records]
+    ranges += [(each.next_at, each.until) for each in after.backlog]
+    occurrence, limit = before.next_execution_time, after.next_execution_time
+    unlimited = before.model_copy(update={"max_runs": None, "until": None})
+    while occurrence is not None and (limit is None or occurrence < limit):
+        if start_time(before, occurrence) > max(to_instant(commit.decided_at), after.updated_at):
+            return
+        if after.until and occurrence > after.until:
+            return
+        if (
+            after.max_runs is not None
+            and after.run_count >= after.max_runs
+            and occurrence_id(before, occurrence) not in handled
+        ):
+            return
+        if occurrence_id(before, occurrence) not in handled and not any(a <= occurrence <= b for a, b in ranges):
+            yield f"1: occurrence {occurrence:%H:%M} was passed over without a record"
+        occurrence = occurrence_after(unlimited, occurrence)
+
+
+def check_handlers(running: list[tuple[Handling, bool]], now: int) -> str | None:
+    """Return the rule that handlers break which run at one moment, or None. The flag says whether it is a quick one."""
+    live = [(each, quick) for each, quick in running if each.until > now]
+    for number, (one, is_quick) in enumerate(live):
+        for other, is_other_quick in live[:number]:
+            is_same = (one.task_id, one.execution_id) == (other.task_id, other.execution_id)
+            if is_same and not is_quick and not is_other_quick:
+                return f"2: two executors run {one.execution_id} at the same time, each under a lease"
+            if one.lock_key is not None and one.lock_key == other.lock_key and not is_same:
+                return f"5: runs of {other.task_id} and {one.task_id} go on together, and both hold {one.lock_key!r}"
+    return None
+
+
+def check_begin(values: Values, snapshot: int, handling: Handling, now: int) -> str | None:
+    """Return the rule that the beginning of a handler breaks, or None."""
+    if handling.step and handling.until > now:
+        prefix = f"step/{handling.task_id}/{handling.execution_id}/"
+        for key, number in values.snapshots[snapshot].items():
+            entry = values.documents[number]
+            if key.startswith(prefix) and entry.name == handling.step and entry.status is StepStatus.SUCCEEDED:
+                return (
+                    f"1: step {handling.step!r} of {handling.execution_id} is run again although its result is stored"
+                )
+    if not handling.begins:
+        return None
+    if handling.until <= now:
+        return f"2: {handling.execution_id} is begun although its lease has ended"
+    record = values.find(snapshot, f"record/{handling.task_id}/{handling.execution_id}")
+    if record is not None and record.status is ExecutionStatus.SUCCEEDED:
+        return f"1: {handling.execution_id} is run again although it has succeeded"
+    return None
+
+
+def check_told(values: Values, snapshot: int, told: object) -> str | None:
+    """Return the rule that is broken if a caller was told of a task that is not stored; or None."""
+    if not isinstance(told, Task):
+        return None
+    stored = values.find(snapshot, f"task/{told.id}")
+    if stored is None:
+        return f"8: {told.id} is gone, though its caller was told that it is stored"
+    if stored.created_at == told.created_at and stored.revision < told.revision:
+        return f"8: {told.id} has revision {stored.revision}; its caller was told of {told.revision}"
+    return None
+
+
+def check_done(values: Values, snapshot: int, fingerprint: str, result: object, now: int) -> str | None:
+    """Return the rule that is broken if an executor that has this lease is done with its delivery; or None."""
+    if isinstance(result, Exception):
+        return None  # the queue delivers it again
+    for task in values.tasks(snapshot):
+        for run in task.runs:
+            if run.lease is not None and run.lease.token_hash == fingerprint and run.lease.until > to_instant(now):
+                return f"4: an executor says that it is done, and still holds {run.execution_id}"
+    return None
+
+
+def check_end(values: Values, snapshot: int, now: int) -> str | None:
+    """Return the rule that is broken if everything stays as it is, long after the last fault; or None."""
+    return next(_find_left_over(values, snapshot, now), None)
+
+
+def _find_left_over(values: Values, snapshot: int, now: int) -> Iterator[str]:
+    overdue = to_instant(now) - LATE
+    for task in values.tasks(snapshot):
+        if task.deleted_at is not None:
+            yield f"4: {task.id} is still being deleted"
+        if task.pending_records:
+            yield f"1: {task.id} has decided records that nobody writes"
+        if task.deferred:
+            yield f"4: nobody does what is left to do for {task.id}"
+        yield from _find_open_runs(task, overdue)
+        following = task.next_execution_time
+        is_held_back = task.runs and task.holds_back_schedule and task.overlap is not Overlap.ALLOW
+        if task.is_active and following is not None and not is_held_back and start_time(task, following) < overdue:
+            yield f"4: nobody runs the occurrence {following:%H:%M}"
+        parent = None if task.parent is None else values.find(snapshot, f"task/{task.parent.task_id}")
+        if parent is not None and parent.has_ended and task.is_active:
+            yield f"1: {task.id} goes on although the task that called it is {parent.status}"
+        yield from _check_every_record(values, snapshot, task)
+
+
+def _find_open_runs(task: Task, overdue: datetime) -> Iterator[str]:
+    for run in task.runs:
+        if run.lease and run.lease.until < overdue:
+            yield f"4: nobody closes the attempt of {run.execution_id}, leased until {run.lease.until:%H:%M:%S}"
+        if task.status is TaskStatus.ACTIVE and not run.lease and run.due_at < overdue and run.waiting_for is None:
+            yield f"4: nobody runs {run.execution_id}, due at {run.due_at:%H:%M:%S}"
+        if task.status is TaskStatus.ACTIVE and run.waiting_for is not None:
+            yield f"4: {run.execution_id} waits for ever: {run.waiting_for}"
+        if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not run.lease:
+            yield f"1: {task.id} is {task.status}, and {run.execution_id} waits for ever"
+
+
+def _check_every_record(values: Values, snapshot: int, task: Task) -> Iterator[str]:
+    """Check that each record is final, but for open runs, and that a task that was left alone has one for each."""
+    open_runs = {run.execution_id for run in task.runs}
+    prefix = f"record/{task.id}/"
+    records = {
+        key.removeprefix(prefix): values.documents[number]
+        for key, number in values.snapshots[snapshot].items()
+        if key.startswith(prefix)
+    }
+    for name, record in records.items():
+        if not record.status.is_final and name not in open_runs:
+            yield f"1: {name} ended without a final record: it is {record.status}"
+    if task.revision != 1 or task.status is not TaskStatus.COMPLETED:
+        return
+    occurrence = task.schedule.first()
+    while occurrence is not None:
+        if occurrence_id(task, occurrence) not in records:
+            yield f"1: occurrence {occurrence:%H:%M} has no record"
+        occurrence = task.schedule.next_after(occurrence)

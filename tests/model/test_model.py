@@ -1,0 +1,82 @@
+"""The engine's own code, explored: see `tests.model.explorer`. ``python -m benchmarks.model`` explores the rest.
+
+Each control is the code without one guard: the explorer has to find what that guard prevents, by a shortest story.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.model.controls import CONTROLS, SPARES, Control, find_function, without_guard
+from tests.model.explorer import Model
+from tests.model.stories import tell
+from tests.model.worlds import LOCK, RECURRING, WORLDS, World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST = 30_000
+"""More states than any control needs."""
+
+
+@pytest.fixture(autouse=True)
+def _without_logs() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("world", [each for each in WORLDS.values() if each.is_small], ids=lambda world: world.name)
+def test_no_state_of_a_small_world_breaks_a_rule(world: World) -> None:
+    """Every order of events, every crash and every lost answer: all rules hold, and everything ends."""
+    model = Model(world)
+    found = model.explore()
+    assert found.rule is None, tell(model, found)
+    assert found.states > 400
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name.replace(" ", "-"))
+def test_every_guard_is_missed(control: Control) -> None:
+    """Without it a rule breaks, and a story says how."""
+    with without_guard(control):
+        model = Model(WORLDS[control.world])
+        found = model.explore(MOST)
+        assert found.rule is not None, f"{found.states} states, and nobody misses it"
+        assert len(tell(model, found).splitlines()) > len(found.path)
+
+
+def test_the_guards_that_are_spare_are_still_there() -> None:
+    """Each is where its note says, so that the note goes with it."""
+    for spare in SPARES:
+        with without_guard(spare):
+            assert callable(find_function(spare.where))
+
+
+STORY = """\
+09:00:00 time passes
+09:01:00 executor 1 gets the dispatch of a 09:01, revision 1, attempt 1, for 09:01:00, and reads a: ACTIVE, \
+revision 1, next 09:01
+09:01:00 executor 1 commits a: ACTIVE, revision 1, next 09:03, 09:01 attempt 1 leased until 09:02:30
+09:01:00 executor 2 gets the dispatch of a 09:01, revision 1, attempt 1, for 09:01:00, and reads a: ACTIVE, \
+revision 1, next 09:03, 09:01 attempt 1 leased until 09:02:30
+09:01:00 executor 2 commits a: ACTIVE, revision 1, next 09:03, 09:01 attempt 1 leased until 09:02:30
+so   2: 20270301T090100Z is claimed although it is leased until 09:02:30
+"""
+
+
+def test_a_story_can_be_read() -> None:
+    """It says who does what, when, and which rule that breaks."""
+    control = next(each for each in CONTROLS if each.name == "a run with a live lease is claimed again")
+    with without_guard(control):
+        model = Model(RECURRING)
+        story = tell(model, model.explore(MOST))
+    assert story.splitlines() == STORY.splitlines()
+
+
+def test_an_exploration_is_repeatable() -> None:
+    """The same world has the same states, in the same order."""
+    found = [Model(LOCK).explore(3_000) for _ in range(2)]
+    assert found[0].transitions == found[1].transitions
+    assert found[0].depth == found[1].depth

@@ -1,0 +1,343 @@
+"""The worlds: each is small and whole."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from tests.model.replay import handle, perform
+from tests.model.values import START
+
+from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Snooze, TaskDraft
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
+from cloudsched.engine.pull.offers import WorkerFilter, WorkQueue
+from cloudsched.errors import EventTimedOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from tests.model.replay import Processes
+    from tests.model.rules import Handling
+
+Work = "Callable[[App], object]"
+
+
+def minutes(number: float) -> timedelta:
+    """Return so many minutes."""
+    return timedelta(minutes=number)
+
+
+def register_work(processes: Processes, **options: Any) -> None:
+    """Register the handler ``work``, which ends as the world chooses."""
+
+    @processes.app.handler("work", **options)
+    def work(ctx: Context) -> object:
+        match handle(processes, ctx):
+            case "done":
+                return None
+            case "no use":
+                return Fail("no use")
+            case "snoozes":
+                return Snooze(minutes(1))
+            case ending:
+                raise ValueError(ending)
+
+
+def register_flow(processes: Processes) -> None:
+    """Register the durable handler ``flow``."""
+
+    @processes.app.handler("flow")
+    def flow(ctx: Context) -> object:
+        def step(name: str) -> str:
+            ending = perform(processes, ctx, name)
+            if ending == "fails":
+                raise ValueError(name)
+            return ending
+
+        ctx.step("one", lambda: step("one"), retry=0)
+        ctx.sleep(minutes(1))
+        with suppress(EventTimedOut):
+            ctx.wait_for("go", timeout=minutes(1))
+        return ctx.step("two", lambda: step("two"), retry=0)
+
+
+def register_pair(processes: Processes) -> None:
+    """Register the handler ``pair``, which calls ``work`` twice and waits for both."""
+    register_work(processes)
+
+    @processes.app.handler("pair")
+    def pair(ctx: Context) -> object:
+        return ctx.gather(ctx.call("work", retry=0), ctx.call("work", retry=0))
+
+
+def visit_queue(processes: Processes) -> object:
+    """Be a worker: claim one run, do it, report."""
+    container = processes.app.container
+    queue = WorkQueue(container.engine, lambda: 0.0)  # a new worker's
+    for claim in queue.claim(WorkerFilter("gpu", worker="ann"), THIS_PROCESS, 1):
+        attempt = container.worker_claims.start(claim)
+        if attempt is None:
+            continue
+        report = container.attempt_runner.invoke(attempt)
+        if report.error is not None and report.error.message == "gives back":
+            container.worker_claims.release(attempt, "Its worker stops.")
+        else:
+            container.worker_claims.finish(attempt, report)
+    return None
+
+
+def draft(task_id: str, rule: str = "FREQ=MINUTELY;INTERVAL=2;COUNT=2", **fields: Any) -> TaskDraft:
+    """Return a task that comes due at the instant 60, and two minutes later again."""
+    given: dict[str, Any] = {
+        "title": task_id,
+        "handler": "work",
+        "schedule": Schedule(rrule=rule, dtstart="2027-03-01T09:01:00", timezone="UTC"),
+        "retry": RetryPolicy(max_retries=1, first_delay=minutes(1)),
+        "expected_duration": timedelta(seconds=90),
+        "owner": "system",
+    }
+    return TaskDraft(id=task_id, **(given | fields))
+
+
+@dataclass(frozen=True)
+class World:
+    """What there is, and what may happen."""
+
+    name: str
+    about: str
+    setup: Mapping[str, Callable[[App], object]]
+    """The requests that were made before, without a fault."""
+    instants: tuple[int, ...]
+    """The times, in seconds."""
+    end: int
+    """When everything has to have ended."""
+    register: Callable[[Processes], None] = register_work
+    """Registers the handlers."""
+    requests: Mapping[str, Callable[[App], object]] = field(default_factory=dict)
+    """The requests that may be made, each once, at any time."""
+    most_requests: int = 1
+    workers: Mapping[str, Callable[[Processes], object]] = field(default_factory=dict)
+    """The workers that may ask for work, at any time."""
+    processes: int = 2
+    """How many may live at once."""
+    sweeps: bool = True
+    is_queue_enough: bool = False
+    """Whether redeliveries alone have to end everything, too."""
+    sends_apart: bool = False
+    """Whether a process may die between a commit and its messages; otherwise that is a message that never comes."""
+    store_fails: bool = False
+    queue_fails: bool = False
+    handler_endings: tuple[str, ...] = ("done", "fails")
+    quick: bool = False
+    is_small: bool = False
+    """Whether it is explored to its last state in each run of the tests."""
+
+    def endings(self, handling: Handling) -> Iterable[str]:
+        """Return the ways in which a handler may go on."""
+        del handling
+        return self.handler_endings
+
+    def quiet_ending(self, handling: Handling) -> str:
+        """Return how a handler ends when nothing fails."""
+        del handling
+        return self.handler_endings[0]
+
+    def is_quick(self, handling: Handling) -> bool:
+        """Return whether a handler runs without a claim."""
+        del handling
+        return self.quick
+
+
+def at(number: float) -> datetime:
+    """Return the instant so many minutes after the begin."""
+    return START + minutes(number)
+
+
+DAY = 24 * 3600
+CREATE: Mapping[str, Callable[[App], object]] = {"create": lambda app: app.create(draft("a"))}
+FIRST = "2027-03-01T09:01:00[UTC]"
+REQUESTS: Mapping[str, Callable[[App], object]] = {
+    "pause": lambda app: app.pause("a"),
+    "resume": lambda app: app.resume("a"),
+    "edit": lambda app: app.update("a", title="edited"),
+    "reschedule": lambda app: app.update("a", schedule=Schedule.once(at(7))),
+    "trigger": lambda app: app.trigger("a"),
+    "retry": lambda app: app.retry("a"),
+    "cancel": lambda app: app.cancel("a"),
+    "delete": lambda app: app.delete("a"),
+}
+
+RECURRING = World(
+    "recurring",
+    "one recurring task, two executors and a sweep",
+    CREATE,
+    instants=(0, 60, 120, 180, 240),
+    end=3600,
+)
+ENOUGH = World(
+    "queue alone",
+    "the same without a sweep: as long as no lease has ended, redeliveries do it",
+    CREATE,
+    instants=(0, 60, 120),
+    end=3600,
+    sweeps=False,
+    is_queue_enough=True,
+    sends_apart=True,
+    is_small=True,
+)
+HEARTBEAT = World(
+    "heartbeat",
+    "the same with a handler that renews its lease",
+    CREATE,
+    instants=(60, 120, 180, 240),
+    end=3600,
+    handler_endings=("done", "fails", "heartbeat"),
+)
+OVERLAPPING = World(
+    "overlapping",
+    "occurrences that come due while a run of their task is open",
+    {"create": lambda app: app.create(draft("a", "FREQ=MINUTELY;COUNT=3", expected_duration=minutes(3)))},
+    instants=(60, 120, 180, 241),
+    end=3600,
+    is_small=True,
+)
+FAULTS = World(
+    "faults",
+    "the same where each call of the store and of the queue may fail, with or without an effect",
+    CREATE,
+    instants=(60, 181),
+    end=3600,
+    store_fails=True,
+    queue_fails=True,
+    is_small=True,
+)
+REQUESTED = World(
+    "requests",
+    "the same while its owner pauses, resumes, edits, reschedules, triggers, retries, cancels or deletes it",
+    CREATE,
+    instants=(0, 60, 181),
+    end=3600,
+    requests=REQUESTS,
+    most_requests=2,
+)
+SNOOZE = World(
+    "snooze",
+    "a handler that asks to be called again later, as the same attempt",
+    {"create": lambda app: app.create(draft("a", schedule=Schedule.once(at(1))))},
+    instants=(60, 120),
+    end=3600,
+    handler_endings=("done", "snoozes"),
+    is_small=True,
+)
+PAUSE = World(
+    "pause",
+    "an owner who pauses and resumes while something is due",
+    CREATE,
+    instants=(60, 180),
+    end=3600,
+    requests={name: REQUESTS[name] for name in ("pause", "resume")},
+    most_requests=2,
+    handler_endings=("done",),
+    sweeps=False,
+    is_small=True,
+)
+TRIGGER = World(
+    "trigger",
+    "an owner who triggers a run shortly before the next occurrence",
+    CREATE,
+    instants=(0, 60),
+    end=3600,
+    requests={"trigger": REQUESTS["trigger"]},
+    handler_endings=("done",),
+    is_small=True,
+)
+DELETE = World(
+    "delete",
+    "an owner who deletes what is running",
+    {"create": lambda app: app.create(draft("a", schedule=Schedule.once(at(1))))},
+    instants=(0, 60, 151),
+    end=3600,
+    requests={"delete": REQUESTS["delete"]},
+    handler_endings=("done",),
+    is_small=True,
+)
+DISTANT = World(
+    "distant",
+    "one occurrence in 45 days: a dispatch that only sends the next one",
+    {"create": lambda app: app.create(draft("a", schedule=Schedule.once(START + timedelta(days=45))))},
+    instants=(0, 29 * DAY, 30 * DAY - 60, 45 * DAY - 3600, 45 * DAY),
+    end=45 * DAY + 3600,
+    is_queue_enough=True,
+    sends_apart=True,
+    sweeps=False,
+    is_small=True,
+)
+QUICK = World(
+    "quick",
+    "a quick handler: its claim and its result are one commit",
+    {"create": lambda app: app.create(draft("a", expected_duration=timedelta(seconds=20), overlap="allow"))},
+    instants=(60, 80, 130, 180),
+    end=3600,
+    register=lambda processes: register_work(processes, quick=True),
+    handler_endings=("done", "fails", "heartbeat"),
+    requests={name: REQUESTS[name] for name in ("pause", "resume", "edit", "cancel")},
+    quick=True,
+)
+LOCK = World(
+    "lock",
+    "two tasks with one lock key",
+    {
+        "create a": lambda app: app.create(draft("a", schedule=Schedule.once(at(1)), lock_key="door")),
+        "create b": lambda app: app.create(draft("b", schedule=Schedule.once(at(1)), lock_key="door")),
+    },
+    instants=(60, 151),
+    end=3600,
+)
+LOCK_HEARTBEAT = World(
+    "lock heartbeat",
+    "two tasks with one lock key, whose handlers renew their leases",
+    LOCK.setup,
+    instants=(60, 151),
+    end=3600,
+    handler_endings=("done", "heartbeat"),
+    sweeps=False,
+)
+DURABLE = World(
+    "durable",
+    "a durable run: two steps, a timer, and an event that may come or not",
+    {"create": lambda app: app.create(draft("a", handler="flow", schedule=Schedule.once(at(1))))},
+    instants=(60, 120, 180),
+    end=3600,
+    register=register_flow,
+    requests={"event": lambda app: app.send_event("a", "go"), "cancel": REQUESTS["cancel"]},
+    most_requests=2,
+)
+CHILDREN = World(
+    "children",
+    "a parent that waits for two calls",
+    {"create": lambda app: app.create(draft("a", handler="pair", schedule=Schedule.once(at(1))))},
+    instants=(60, 151),
+    end=3600,
+    register=register_pair,
+    requests={"cancel": REQUESTS["cancel"]},
+    handler_endings=("done",),
+)
+WORKER = World(
+    "worker",
+    "a task for workers, who claim it from the store's queue, report, or give it back",
+    {"create": lambda app: app.create(draft("a", schedule=Schedule.once(at(1)), pull="gpu"))},
+    instants=(60, 120, 151),
+    end=3600,
+    workers={"a worker": visit_queue},
+    handler_endings=("done", "fails", "gives back"),
+    requests={name: REQUESTS[name] for name in ("pause", "resume", "edit", "cancel")},
+)
+WORLDS = {
+    each.name: each
+    for each in (
+        *(RECURRING, ENOUGH, HEARTBEAT, OVERLAPPING, FAULTS, REQUESTED),
+        *(SNOOZE, PAUSE, TRIGGER, DELETE, DISTANT, QUICK, LOCK, LOCK_HEARTBEAT, DURABLE, CHILDREN, WORKER),
+    )
+}

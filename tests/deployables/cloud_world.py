@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import Commit, VersionedTask
 
@@ -67,22 +69,32 @@ class SkewedClock:
 
 
 class CloudStore(SqliteStore):
-    """A store that tells its own time with what it reads, as Firestore does, and may refuse writes."""
+    """A store that tells its own time with what it reads, as Firestore does, and may refuse writes, or everything."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self._true = clock
         self.is_read_only = False
+        self.is_refused = False
+
+    def list_due_tasks(self, *arguments: Any, **more: Any) -> Page[Task]:
+        """List what is due, unless reads are refused."""
+        self._require(not self.is_refused)
+        return super().list_due_tasks(*arguments, **more)
+
+    def _require(self, is_granted: bool) -> None:  # noqa: FBT001 - one condition
+        if not is_granted:
+            raise StoreUnavailable("Firestore", "PERMISSION_DENIED: Missing or insufficient permissions.")
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Load a task, with the time."""
+        self._require(not self.is_refused)
         found = super().load(task_id)
         return None if found is None else replace(found, read_at=self._true.now())
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Commit, unless writes are refused."""
-        if self.is_read_only:
-            raise StoreUnavailable("Firestore", "PERMISSION_DENIED: Missing or insufficient permissions.")
+        self._require(not (self.is_read_only or self.is_refused))
         return super().commit(commit)
 
 

@@ -37,6 +37,8 @@ class Outage:
 
     part: str
     begin: Callable[[World], None]
+    roles: tuple[str, ...] = ()
+    """The roles without which this happens."""
 
 
 def _set(**values: Any) -> Callable[[World], None]:
@@ -64,6 +66,10 @@ def _refuse_writes(world: World) -> None:
     world.store.is_read_only = True
 
 
+def _refuse_reads(world: World) -> None:
+    world.store.is_refused = True
+
+
 def _skew(seconds: int) -> Callable[[World], None]:
     def begin(world: World) -> None:
         world.functions_clock.error = timedelta(seconds=seconds)
@@ -82,12 +88,16 @@ def _run_away(world: World) -> None:
         world.app.create(owner="bob", title=f"again {number}", handler=f"handler-{number % HANDLERS}", schedule=every)
 
 
+SECRET: Final = ("roles/secretmanager.secretAccessor",)
+INVOKER: Final = ("roles/run.invoker",)
+ENQUEUER: Final = ("roles/cloudtasks.enqueuer", "roles/iam.serviceAccountUser")
 OUTAGES: Final = (
-    Outage("the executor does not start: Cloud Run answers 503", _set(executor_status=503)),
-    Outage("the invoker loses `roles/run.invoker`", _set(has_invoker_role=False)),
+    Outage("the executor does not start: Cloud Run answers 503", _set(executor_status=503), SECRET),
+    Outage("the invoker loses `roles/run.invoker`", _set(has_invoker_role=False), INVOKER),
+    Outage("the functions lose `roles/datastore.user`", _refuse_reads, ("roles/datastore.user",)),
     Outage("the sweep is not called: its job is paused or gone", _set(is_sweep_scheduled=False)),
     Outage("the queue is paused", _pause_queue),
-    Outage("the queue takes no dispatches", _refuse_dispatches),
+    Outage("the queue takes no dispatches", _refuse_dispatches, ENQUEUER),
     Outage("the queue's rate is too low for what is due", _throttle),
     Outage("the store takes no writes", _refuse_writes),
     Outage("the functions' clock is a minute fast", _skew(60)),

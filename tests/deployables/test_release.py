@@ -64,12 +64,15 @@ def test_a_release_is_refused(tmp_path: Path, tag: str, packed: str, changelog: 
 
 
 def test_the_workflow_publishes_without_a_password() -> None:
-    """Only the job that publishes may ask PyPI for a token, after an approval; it gets what the build has signed."""
+    """Only the jobs that publish may ask for a token, after an approval; they get what the build has signed."""
     jobs = WORKFLOW["jobs"]
     assert WORKFLOW["permissions"] == {}
     assert jobs["publish"]["environment"] == "pypi"
     assert jobs["publish"]["permissions"] == {"id-token": "write"}
     assert jobs["publish"]["needs"] == "build"
+    assert jobs["publish-npm"]["environment"] == "npm"
+    assert jobs["publish-npm"]["permissions"] == {"id-token": "write"}
+    assert jobs["publish-npm"]["needs"] == "publish"
     assert "password" not in WORKFLOW_TEXT
     assert "secrets." not in WORKFLOW_TEXT
 
@@ -85,7 +88,7 @@ def test_the_workflow_does_what_a_maintainer_rehearses() -> None:
     assert script.count("\nbuild() {") == 1, "one function builds, in both"
     assert 'build "v$version" --quick' in script
     assert re.search(r'^  build "\$2"$', script, re.MULTILINE)
-    for program in re.findall(r"(\.ci/[\w.]+)", script):
+    for program in re.findall(r"(\.ci/[\w.]+|clients/[\w./]+)", script):
         assert (ROOT / program).is_file(), program
 
 
@@ -95,7 +98,7 @@ def test_what_the_workflow_signs_and_publishes_is_built() -> None:
     assert "sbom-${version%%-*}.cdx.json" in text
     assert "dist/notes.md" in text
     named = set(re.findall(r"dist/[\w.*-]+", WORKFLOW_TEXT))
-    assert named == {"dist/*.whl", "dist/*.tar.gz", "dist/sbom-3.12.cdx.json", "dist/notes.md"}
+    assert named == {"dist/*.whl", "dist/*.tar.gz", "dist/*.tgz", "dist/sbom-3.12.cdx.json", "dist/notes.md"}
     (python,) = [
         step["with"]["python-version"] for step in WORKFLOW["jobs"]["build"]["steps"] if "setup-python" in str(step)
     ]
@@ -105,7 +108,7 @@ def test_what_the_workflow_signs_and_publishes_is_built() -> None:
 def test_actions_are_pinned() -> None:
     """By the hash of a commit, with the version beside it: a tag can be moved by whoever takes over the repository."""
     used = re.findall(r"uses: (\S+)@(\S+)(.*)", WORKFLOW_TEXT)
-    assert len(used) == 8
+    assert len(used) == 10
     for action, commit, comment in used:
         assert re.fullmatch(r"[0-9a-f]{40}", commit), action
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action

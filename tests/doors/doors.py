@@ -400,6 +400,7 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "list_scripts": lambda a, t: ["scripts", "list", "--json", *_owner(a, t)],
     "delete_script": lambda a, t: ["scripts", "delete", "scr", *_owner(a, t)],
     "get_usage": lambda a, t: ["usage", "--json", *_owner(a, t)],
+    "list_handlers": lambda *_: ["schema"],
     "draft_task": lambda a, t: ["draft", a.body["text"], "--json", *_owner(a, t)],  # type: ignore[index]
 }
 """What is typed for an operation."""
@@ -429,7 +430,7 @@ class CommandLine(Door):
         del world  # the commands' clients reach it
         group, *words = COMMANDS[act.operation](act, target)
         connection = ["--url", URL, "--key", key_of(who)]
-        typed = [group, *words, *connection] if group in {"draft", "usage"} else [group, *connection, *words]
+        typed = [group, *words, *connection] if group in {"draft", "schema", "usage"} else [group, *connection, *words]
         out = io.StringIO()
         try:
             with redirect_stdout(out), redirect_stderr(out), _standard_input("return 2"):

@@ -17,7 +17,7 @@ ROOMS = {
     "adapters/quickjs": ["test_process.py"],
     "adapters/safe_http": ["/adapters/test_safe_http.py"],
     "adapters/sqlite": ["/contract/test_store.py", "test_upgrades.py"],
-    "cli": ["test_apply.py", "test_instants.py", "test_next.py", "test_run.py"],
+    "cli": ["test_apply.py", "test_instants.py", "test_next.py", "test_run.py", "/clients/test_typescript_types.py"],
     "client": ["test_drafts.py", "test_newer_api.py", "test_overview_operations.py"],
     "config": ["test_settings.py", "test_store_choice.py"],
     "dashboard": [

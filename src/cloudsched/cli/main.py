@@ -91,6 +91,7 @@ _COMMANDS = {
     "outbox": ("cloudsched.cli.outbox:outbox", "Hand over the tasks that your own transactions have written."),
     "people": ("cloudsched.cli.people:people", "Show and change how people want to be reached."),
     "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
+    "schema": ("cloudsched.cli.schema:schema", "Print the schemas of handlers' payloads, also as TypeScript."),
     "scripts": ("cloudsched.cli.scripts:scripts", "Show and change stored scripts, which tasks run by name."),
     "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
     "shards": ("cloudsched.cli.shards:shards", "Spread tasks over more ranges of Firestore's indexes."),

@@ -27,20 +27,30 @@ def install_node_tools() -> Path:
 
     Skips the test where npm is missing or cannot install them, but fails it where ``CI`` is set.
     """
+    return _install([_PACKAGE], ["install", "--no-package-lock"])
+
+
+def install_locked_tools(folder: Path) -> Path:
+    """Return a folder with what another folder's lock file names, likewise."""
+    return _install([folder / "package.json", folder / "package-lock.json"], ["ci"])
+
+
+def _install(files: list[Path], command: list[str]) -> Path:
     if shutil.which("npm") is None:
-        _give_up("npm is not installed, so the API's description is not linted and no TypeScript client is generated.")
-    wanted = hashlib.sha256(_PACKAGE.read_bytes()).hexdigest()[:12]  # branches that share an environment have their own
-    folder = Path(sys.prefix) / "node-tools" / wanted
+        _give_up("npm is not installed, so the API's description is not linted and no TypeScript client is tried.")
+    wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+    folder = Path(sys.prefix) / "node-tools" / wanted  # branches that share an environment have their own
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may need them at once
         stamp = folder / "installed"
         if stamp.exists():
             return folder
-        shutil.copy(_PACKAGE, folder / "package.json")
-        done = _run(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"], folder)
+        for file in files:
+            shutil.copy(file, folder)
+        done = _run(["npm", *command, "--no-audit", "--no-fund", "--ignore-scripts"], folder)
         if done.returncode != 0:
-            _give_up(f"npm could not install the tools that check the API's description: {done.stderr[-2000:]}")
+            _give_up(f"npm could not install what the tests of the API need: {done.stderr[-2000:]}")
         stamp.touch()
     return folder
 

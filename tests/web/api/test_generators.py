@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.clients.typescript_types import GENERATED
 from tests.web.api.node_tools import install_node_tools, run_node_tool
 
 from cloudsched.web.api.openapi import build_document
@@ -23,7 +25,10 @@ _UNCHECKED = "--skipDefaultLibCheck"
 
 
 def test_typescript_generators_take_every_example(tmp_path: Path) -> None:
-    """What openapi-typescript, hey-api and orval make compiles, and their types accept each example of a body."""
+    """What openapi-typescript, hey-api and orval make compiles, and their types accept each example of a body.
+
+    The types of our own TypeScript client are those that openapi-typescript makes, schema by schema.
+    """
     tools = install_node_tools()
     (tmp_path / "node_modules").symlink_to(tools / "node_modules")
     document = build_document(("anything", "greet"))
@@ -46,6 +51,12 @@ def test_typescript_generators_take_every_example(tmp_path: Path) -> None:
         }.items()
     ]
     assert len(uses) > 3 * 20
+    shutil.copy(GENERATED, tmp_path / "own.ts")  # of our TypeScript client, by a generator of our own
+    imports += ['import type { components } from "./schema";', 'import type * as own from "./own";']
+    for name in document["components"]["schemas"]:
+        theirs = f"components['schemas']['{name}']"
+        uses.append(f"export const o{name} = (given: {theirs}): own.{name} => given;")
+        uses.append(f"export const t{name} = (given: own.{name}): {theirs} => given;")
     (tmp_path / "use.ts").write_text("\n".join([*imports, *uses]))
     run_node_tool(tools, "tsc", *_STRICT, "--lib", "es2022,dom,dom.iterable", _UNCHECKED, "use.ts", cwd=tmp_path)
 

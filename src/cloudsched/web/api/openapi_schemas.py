@@ -370,6 +370,8 @@ def _to_request_schema(schema: Json) -> Json:
         if default not in (None, "", [], {}):
             about = each.get("description", "")
             each["description"] = f"{about} {_DEFAULT}``{json.dumps(default, ensure_ascii=False)}``.".strip()
+    if "anyOf" in shown:
+        shown["anyOf"] = [_to_request_schema(each) for each in shown["anyOf"]]
     return shown
 
 

@@ -1,0 +1,26 @@
+export * from "./client.js";
+export {
+  AmbiguousSchedule,
+  CloudschedError,
+  DraftExpired,
+  Forbidden,
+  InvalidInput,
+  InvalidPayload,
+  InvalidSchedule,
+  KeyReused,
+  LeaseLost,
+  LimitExceeded,
+  NotAllowed,
+  NotFound,
+  PreconditionFailed,
+  QuotaExceeded,
+  TimedOut,
+  Unauthenticated,
+  Unavailable,
+  UnknownHandler,
+  VersionConflict,
+} from "./errors.js";
+export { firebaseToken, liveInbox } from "./firebase.js";
+export type { FirebaseUser, FirestoreModule, LiveInboxOptions } from "./firebase.js";
+export type { ClientOptions, RequestOptions, Token } from "./transport.js";
+export type * from "./types.js";

@@ -1,0 +1,174 @@
+import { CloudschedError, NotFound, TimedOut, toError, Unavailable } from "./errors.js";
+import type { Problem } from "./types.js";
+
+/** A credential, or a function that returns one; it is asked again, with `true`, after the API has refused the last one. */
+export type Token = string | ((refresh: boolean) => string | undefined | Promise<string | undefined>);
+
+export interface RequestOptions {
+  /** Ends the request. */
+  signal?: AbortSignal;
+  /** How many milliseconds it may take in all, with its retries. */
+  timeout?: number;
+}
+
+export interface ClientOptions {
+  /** A Firebase or Google ID token. See `firebaseToken`. */
+  token?: Token;
+  /** An API key, of a server. */
+  key?: string;
+  /** A token for Cloud Run's own check, if the service is not public. */
+  platformToken?: Token;
+  /** The user to act for, with an admin's or a delegate's credential. */
+  actingFor?: string;
+  /** How many milliseconds a request may take in all, with its retries; 30,000 if omitted. */
+  timeout?: number;
+  /** How often a request is sent again that got no answer, or 502, 503 or 504; 3 if omitted. */
+  retries?: number;
+  /** What sends requests, in place of the global `fetch`. */
+  fetch?: typeof fetch;
+}
+
+export type Query = object;
+
+export interface Sent {
+  method: string;
+  path: string;
+  query?: Query | undefined;
+  body?: unknown;
+  headers?: Record<string, string> | undefined;
+  /** Whether it may be sent again if no answer came. */
+  repeatable?: boolean;
+  options?: RequestOptions | undefined;
+}
+
+const OVERLOADED = [502, 503, 504];
+const FIRST_PAUSE = 250;
+const LONGEST_PAUSE = 10_000;
+
+/** Sends requests to one API. */
+export class Transport {
+  readonly #url: string;
+  readonly #options: ClientOptions;
+
+  constructor(url: string, options: ClientOptions) {
+    if (!/^https?:\/\/[^/]/.test(url)) throw new TypeError(`${url} is no address; write https://api.example.`);
+    this.#url = url.replace(/\/+$/, "");
+    this.#options = options;
+  }
+
+  with(options: ClientOptions): Transport {
+    return new Transport(this.#url, { ...this.#options, ...options });
+  }
+
+  /** Send a request, again if that is safe and there was no answer, and return what the API answered. */
+  async send(sent: Sent): Promise<unknown> {
+    const limit = sent.options?.timeout ?? this.#options.timeout ?? 30_000;
+    const deadline = new AbortController();
+    let late = false;
+    const end = setTimeout(() => {
+      late = true;
+      deadline.abort();
+    }, limit);
+    const outer = sent.options?.signal;
+    const abort = () => deadline.abort();
+    outer?.addEventListener("abort", abort, { once: true });
+    try {
+      if (outer?.aborted) deadline.abort();
+      return await this.#repeat(sent, deadline.signal);
+    } catch (error) {
+      if (outer?.aborted) throw outer.reason ?? error;
+      if (late) throw new TimedOut(`The API at ${this.#url} did not answer within ${limit} ms.`, 0, undefined, undefined, { cause: error });
+      throw error;
+    } finally {
+      clearTimeout(end);
+      outer?.removeEventListener("abort", abort);
+    }
+  }
+
+  async #repeat(sent: Sent, signal: AbortSignal): Promise<unknown> {
+    const retries = (sent.repeatable ?? ["GET", "DELETE", "PUT"].includes(sent.method)) ? (this.#options.retries ?? 3) : 0;
+    let refresh = false;
+    let maybeDone = false;
+    for (let attempt = 0; ; ) {
+      try {
+        return await this.#exchange(sent, signal, refresh);
+      } catch (error) {
+        if (signal.aborted || !(error instanceof CloudschedError)) throw error;
+        if (error instanceof NotFound && sent.method === "DELETE" && maybeDone) return undefined;
+        if (error.status === 401 && !refresh && typeof this.#options.token === "function") {
+          refresh = true;
+          continue;
+        }
+        if (!(error instanceof Unavailable) || (error.status !== 0 && !OVERLOADED.includes(error.status)) || attempt >= retries) throw error;
+        maybeDone = true;
+        const usual = Math.random() * Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt + 1));
+        await pause(Math.min(LONGEST_PAUSE, (error.retryAfter ?? 0) * 1000 || usual), signal);
+        attempt++;
+      }
+    }
+  }
+
+  async #exchange(sent: Sent, signal: AbortSignal, refresh: boolean): Promise<unknown> {
+    const headers = await this.#headers(sent, refresh);
+    signal.throwIfAborted();
+    const body = sent.body === undefined ? null : JSON.stringify(sent.body);
+    const call = this.#options.fetch ?? globalThis.fetch;
+    let response: Response;
+    let text: string;
+    try {
+      response = await call(this.#url + sent.path + toQuery(sent.query), { method: sent.method, headers, body, signal, redirect: "manual" });
+      text = await response.text();
+    } catch (error) {
+      throw new Unavailable(`The API at ${this.#url} did not answer: ${error}`, 0, undefined, undefined, { cause: error });
+    }
+    const content = parse(text);
+    if (response.ok && (content !== undefined || text === "")) return content;
+    const isProblem = (response.headers.get("Content-Type") ?? "").startsWith("application/problem+json");
+    const retryAfter = Number(response.headers.get("Retry-After") ?? "") || undefined;
+    if (response.ok) throw new Unavailable(`What answers at ${this.#url} is not the API.`, response.status);
+    throw toError(response.status, isProblem ? (content as Problem) : undefined, retryAfter);
+  }
+
+  async #headers(sent: Sent, refresh: boolean): Promise<Record<string, string>> {
+    const { key, token, platformToken, actingFor } = this.#options;
+    const headers: Record<string, string> = { Accept: "application/json", ...sent.headers };
+    if (sent.body !== undefined) headers["Content-Type"] = "application/json";
+    if (key) headers["X-Api-Key"] = key;
+    if (actingFor !== undefined) headers["X-On-Behalf-Of"] = encodeURIComponent(actingFor);
+    const tokens: Array<[string, Token | undefined]> = [["Authorization", token], ["X-Serverless-Authorization", platformToken]];
+    for (const [name, each] of tokens) {
+      const value = typeof each === "function" ? await each(refresh) : each;
+      if (value) headers[name] = `Bearer ${value}`;
+    }
+    return headers;
+  }
+}
+
+/** Wait, unless the signal ends it. */
+export function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, milliseconds);
+    if (signal?.aborted) stop();
+    else signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+function toQuery(query: Query | undefined): string {
+  const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
+  return given.length ? `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}` : "";
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

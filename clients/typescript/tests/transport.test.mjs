@@ -1,0 +1,135 @@
+// What the client does when something is wrong, with a `fetch` of the test's own.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { test } from "node:test";
+import vm from "node:vm";
+
+import * as cloudsched from "../dist/esm/index.js";
+
+const { Client, firebaseToken, liveInbox } = cloudsched;
+const json = (content, status = 200, headers = {}) => new Response(JSON.stringify(content), { status, headers: { "Content-Type": "application/json", ...headers } });
+const problem = (status, type, headers) => json({ type: `https://cloudsched.dev/problems/${type}`, title: type, status, detail: type }, status, { "Content-Type": "application/problem+json", ...headers });
+
+/** Return a client whose answers are these, one after the other, and what it has sent. */
+function answering(...answers) {
+  const sent = [];
+  const fetch = async (address, request) => {
+    sent.push({ address, ...request });
+    const answer = answers[Math.min(sent.length, answers.length) - 1];
+    return typeof answer === "function" ? answer(request) : answer.clone();
+  };
+  return { sent, make: (options) => new Client("https://api.example/", { fetch, ...options }) };
+}
+
+test("a refused token is asked for again, once", async () => {
+  const { sent, make } = answering(problem(401, "unauthenticated"), json({ id: "t" }));
+  const asked = [];
+  const auth = { currentUser: { getIdToken: async (refresh) => `token-${asked.push(refresh)}` } };
+  assert.equal((await make({ token: firebaseToken(auth) }).get("t")).id, "t");
+  assert.deepEqual(asked, [false, true]);
+  assert.deepEqual(sent.map((each) => each.headers.Authorization), ["Bearer token-1", "Bearer token-2"]);
+  const refused = answering(problem(401, "unauthenticated"));
+  await assert.rejects(refused.make({ token: firebaseToken(auth) }).get("t"), cloudsched.Unauthenticated);
+  assert.equal(refused.sent.length, 2);
+  assert.equal(await firebaseToken({ currentUser: null })(false), undefined);
+});
+
+test("credentials and the user to act for are sent", async () => {
+  const { sent, make } = answering(json({ id: "t" }));
+  await make({ key: "k", platformToken: "p" }).actingFor("ada lovelace").get("a/b");
+  assert.equal(sent[0].address, "https://api.example/v1/tasks/a%2Fb");
+  assert.equal(sent[0].headers["X-Api-Key"], "k");
+  assert.equal(sent[0].headers["X-On-Behalf-Of"], "ada%20lovelace");
+  assert.equal(sent[0].headers["X-Serverless-Authorization"], "Bearer p");
+});
+
+test("an overloaded service is asked again, with the same key; other refusals are not", async () => {
+  const { sent, make } = answering(problem(503, "unavailable"), json({ id: "t" }));
+  await make().create({ title: "T", handler: "h" });
+  assert.equal(sent.length, 2);
+  assert.ok(sent[0].headers["Idempotency-Key"]);
+  assert.equal(sent[0].headers["Idempotency-Key"], sent[1].headers["Idempotency-Key"]);
+  for (const [status, kind] of [[400, cloudsched.InvalidInput], [403, cloudsched.Forbidden], [409, cloudsched.VersionConflict], [500, cloudsched.Unavailable]]) {
+    const other = answering(problem(status, "x"));
+    await assert.rejects(other.make().get("t"), kind);
+    assert.equal(other.sent.length, 1);
+  }
+  const quota = answering(problem(429, "quota-exceeded", { "Retry-After": "7" }));
+  await assert.rejects(quota.make().get("t"), (error) => error instanceof cloudsched.QuotaExceeded && error.retryAfter === 7);
+  const never = answering(problem(503, "unavailable"));
+  await assert.rejects(never.make({ retries: 1 }).get("t"), cloudsched.Unavailable);
+  assert.equal(never.sent.length, 2);
+  const claims = answering(problem(503, "unavailable"));
+  await assert.rejects(claims.make().claim("q"), cloudsched.Unavailable);
+  assert.equal(claims.sent.length, 1);
+});
+
+test("a deletion that an earlier sending may have done is done", async () => {
+  const { make } = answering(problem(503, "unavailable"), problem(404, "not-found"));
+  await make().delete("t");
+  await assert.rejects(answering(problem(404, "not-found")).make().delete("t"), cloudsched.NotFound);
+});
+
+test("the whole request has one deadline, and a signal ends it", async () => {
+  const hang = (request) =>
+    new Promise((_, reject) => {
+      const stop = () => reject(request.signal.reason);
+      if (request.signal.aborted) stop();
+      request.signal.addEventListener("abort", stop);
+    });
+  await assert.rejects(answering(hang).make({ timeout: 20 }).get("t"), cloudsched.TimedOut);
+  await assert.rejects(answering(problem(503, "unavailable", { "Retry-After": "9" })).make({ timeout: 20 }).get("t"), cloudsched.TimedOut);
+  const end = new AbortController();
+  const waiting = answering(hang).make().get("t", { signal: end.signal });
+  end.abort(new Error("enough"));
+  await assert.rejects(waiting, /enough/);
+  await assert.rejects(answering(json({})).make().get("t", { signal: AbortSignal.abort(new Error("before")) }), /before/);
+});
+
+test("what answers in the API's place is told from it", async () => {
+  const page = () => new Response("<html>", { status: 200, headers: { "Content-Type": "text/html" } });
+  await assert.rejects(answering(page).make().get("t"), cloudsched.Unavailable);
+  await assert.rejects(answering(() => new Response("<html>", { status: 404 })).make().get("t"), cloudsched.Unavailable);
+  assert.throws(() => new Client("api.example"), TypeError);
+});
+
+test("an inbox is shown as Firestore pushes it", () => {
+  const calls = [];
+  const module = {
+    collection: (...path) => path.slice(1).join("/"),
+    query: (...parts) => parts.join(" "),
+    orderBy: (field, direction) => `${field} ${direction}`,
+    limit: (count) => `${count}`,
+    onSnapshot: (query, next) => {
+      calls.push(query);
+      const createdAt = { toDate: () => new Date("2027-01-04T08:00:00Z") };
+      next({ docs: [{ id: "m1", data: () => ({ title: "Report", createdAt }) }] });
+      return () => calls.push("stopped");
+    },
+  };
+  const shown = [];
+  const stop = liveInbox(module, {}, "ada", { next: (messages) => shown.push(...messages), limit: 5 });
+  stop();
+  assert.deepEqual(calls, ["inboxes/ada/messages createdAt desc 5", "stopped"]);
+  assert.deepEqual(shown, [{ id: "m1", isRead: false, title: "Report", createdAt: "2027-01-04T08:00:00.000Z" }]);
+});
+
+test("it is loaded by require, and needs nothing that a browser or a Worker lacks", async () => {
+  const require = createRequire(import.meta.url);
+  assert.deepEqual(Object.keys(require("../dist/cjs/index.js")).sort(), Object.keys(cloudsched).sort());
+  const names = ["AbortController", "URLSearchParams", "Response", "crypto", "setTimeout", "clearTimeout"];
+  const global = vm.createContext({ ...Object.fromEntries(names.map((name) => [name, globalThis[name]])), fetch: async () => json({ id: "t" }) });
+  const loaded = new Map();
+  const load = (name) => {
+    if (!loaded.has(name)) {
+      const module = { exports: {} };
+      loaded.set(name, module.exports);
+      const source = readFileSync(join(import.meta.dirname, "../dist/cjs", name), "utf-8");
+      vm.runInContext(`(function (exports, require, module) {${source}\n})`, global)(module.exports, (other) => load(other.slice(2)), module);
+    }
+    return loaded.get(name);
+  };
+  assert.equal((await new (load("index.js").Client)("https://api.example").create({ title: "T" })).id, "t");
+});

@@ -1,0 +1,87 @@
+"""The TypeScript client: its types are the API's, its verbs the Python client's, and it works with a local stack."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.clients.typescript_types import FOLDER
+from tests.web.api.node_tools import install_locked_tools
+
+from cloudsched.cli.typescript import declare_payloads
+
+ROOT = Path(__file__).parents[2]
+MAX_GZIPPED = 12 * 1024
+SOURCES = ("src", "tests", "build.mjs", "package.json", "tsconfig.json")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the client, built."""
+    tools = install_locked_tools(FOLDER)
+    folder = tmp_path_factory.mktemp("typescript")
+    for name in SOURCES:
+        source = FOLDER / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    (folder / "node_modules").symlink_to(tools / "node_modules")
+    _node(folder, "build.mjs")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_it_is_small_and_compiles_for_its_users(package: Path) -> None:
+    """It is at most 12 kB gzipped; payloads have their handlers' types, with both kinds of modules."""
+    for kind in ("esm", "cjs"):
+        code = b"".join(path.read_bytes() for path in sorted((package / "dist" / kind).glob("*.js")))
+        assert len(gzip.compress(code)) <= MAX_GZIPPED
+    user = package / "user"
+    (user / "node_modules").mkdir(parents=True)
+    (user / "node_modules/cloudsched").symlink_to(package)
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "times": {"type": "integer"}},
+    }
+    payloads = declare_payloads({"greet": {**schema, "required": ["name"]}, "echo": None})
+    tsc = str(package / "node_modules/typescript/bin/tsc")
+    for kind in ("module", "commonjs"):
+        folder = user / kind
+        folder.mkdir()
+        (folder / "package.json").write_text(json.dumps({"type": kind}))
+        (folder / "payloads.ts").write_text(payloads)
+        shutil.copy(package / "tests/types.ts", folder)
+    options = ("--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--skipDefaultLibCheck")
+    files = ("module/types.ts", "commonjs/types.ts")
+    _node(user, tsc, *options, "--lib", "es2022,dom", *files)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_it_works_with_a_local_stack(package: Path, tmp_path: Path) -> None:
+    """Its own tests pass, with Node's test runner and what `cloudsched dev` starts."""
+    app = str(Path(__file__).with_name("typescript_app.py"))
+    stack = [sys.executable, "-m", "cloudsched", "dev", "--store", "sqlite", "--handlers", app]
+    node = [_find_node(), "--test", "--test-reporter=tap", str(package / "tests")]
+    done = subprocess.run(  # noqa: S603 - our own command
+        [*stack, "--", *node], capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert int(re.findall(r"^# pass (\d+)$", done.stdout, re.MULTILINE)[0]) >= 19
+
+
+def _find_node() -> str:
+    return shutil.which("node") or "node"
+
+
+def _node(cwd: Path, *arguments: str) -> None:
+    done = subprocess.run(  # noqa: S603 - our own command
+        [_find_node(), *arguments], capture_output=True, text=True, check=False, timeout=300, cwd=cwd
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -71,6 +71,9 @@ for function in "${SENDERS_FIRST[@]}"; do
     gcloud run services describe "$NAME-$function" --region="$REGION" --format="value(metadata.name)" --project="$PROJECT" --quiet -- \
     gcloud run services delete "$NAME-$function" --region="$REGION" --project="$PROJECT" --quiet
 done
+remove "repository $NAME, with the functions' images" repository \
+  gcloud artifacts repositories describe "$NAME" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
+  gcloud artifacts repositories delete "$NAME" --location="$REGION" --project="$PROJECT" --quiet
 include_feeds_in_logs
 names=()
 for priority in "${QUEUES[@]}"; do
@@ -170,4 +173,6 @@ else
   log "Database ${databases[*]} is kept, and so is secret $SECRET, which records that deploy.sh created it." \
     "--with-data removes both."
 fi
+log "" "What stays: the enabled APIs, the uploaded sources in the bucket run-sources-$PROJECT-$REGION, which other services may share," \
+  "backups until they expire, and logs. Names of queues stay taken for some days."
 [[ "$MODE" != check ]] || log "" "Nothing was removed. Run infra/teardown.sh --yes to remove all this."

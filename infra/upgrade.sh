@@ -85,6 +85,7 @@ if [[ -n "$is_moving" ]]; then
   prepare_database "$deployed_database"
 fi
 create_indexes
+grant_secret_roles
 
 log_step "Candidates"
 declare -A old=() candidate=()

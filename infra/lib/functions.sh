@@ -31,7 +31,7 @@ get_secret_mounts() {
   [[ -z "$other" ]] || printf ',CLOUDSCHED_PREVIOUS_SECRET=%s:%s' "$SECRET" "$other"
 }
 
-# Set DEPLOY_FLAGS to the flags of `gcloud run deploy` for a function, except its source.
+# Set DEPLOY_FLAGS to the flags of `gcloud run deploy` for a function, except its source or image.
 set_deploy_flags() {
   local function="$1" account concurrency minimum maximum timeout ingress settings secrets
   set_access_settings "$function"
@@ -51,6 +51,7 @@ set_deploy_flags() {
     sweep) account=executor concurrency=1 minimum=0 maximum=3 timeout="$SWEEP_TIMEOUT" ingress=internal ;;
   esac
   settings=(
+    "FUNCTION_TARGET=$function" # all run one image
     "GOOGLE_CLOUD_PROJECT=$PROJECT"
     "CLOUDSCHED_LOCATION=$REGION"
     "CLOUDSCHED_QUEUE=$NAME"
@@ -70,9 +71,7 @@ set_deploy_flags() {
   secrets="$(get_secret_mounts "$function")"
   local IFS='~'
   DEPLOY_FLAGS=(
-    --region="$REGION" --function="$function" --base-image="$RUNTIME" --automatic-updates --no-allow-unauthenticated
-    --service-account="${ACCOUNT_EMAILS[$account]}"
-    --build-service-account="projects/$PROJECT/serviceAccounts/${ACCOUNT_EMAILS[builder]}"
+    --region="$REGION" --no-allow-unauthenticated --service-account="${ACCOUNT_EMAILS[$account]}"
     --memory="$MEMORY" --cpu=1 --concurrency="$concurrency" --timeout="${timeout}s"
     --min-instances="$minimum" --max-instances="$maximum" --ingress="$ingress"
     --set-env-vars="^~^${settings[*]}"
@@ -100,6 +99,7 @@ set_digest() {
   set_deploy_flags "$1"
   DIGEST="$({
     printf '%s\n' "$SOURCE_HASHES"
+    printf '%s\n' "$RUNTIME"
     for flag in "${DEPLOY_FLAGS[@]}"; do
       [[ "$flag" == --set-secrets=* ]] || printf '%s\n' "$flag"
     done
@@ -125,13 +125,56 @@ build_source() {
 
 COMMIT="" # the commit of this checkout, once it is known
 
-# deploy_function FUNCTION: build and create a revision, labelled with the commit that it was built from.
+REPOSITORY="" # where the images are kept, once it is there
+IMAGE=""      # the image that this run has built, by digest
+BASE_IMAGE="" # what Google puts below it, and keeps up to date
+
+# Make the repository of the images. A policy removes old ones: the last twenty stay, and what is younger than a month.
+create_repository() {
+  [[ -z "$REPOSITORY" ]] || return 0
+  ensure "repository $NAME for the functions' images" repository \
+    gcloud artifacts repositories describe "$NAME" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
+    gcloud artifacts repositories create "$NAME" --repository-format=docker --location="$REGION" \
+    --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
+  if is_managed repository && [[ "${LEDGER[images]-}" != cleaned || "$MODE" == dry-run ]]; then
+    change "let a policy remove old images" gcloud artifacts repositories set-cleanup-policies "$NAME" \
+      --location="$REGION" --policy="$INFRA/images.json" --no-dry-run --project="$PROJECT" --quiet
+    record "images=cleaned"
+  fi
+  REPOSITORY="$REGION-docker.pkg.dev/$PROJECT/$NAME"
+}
+
+# deploy_function FUNCTION: create a revision, labelled with the commit that it was built from. The first function of a run is
+# built from the source, and the others run its image.
 deploy_function() {
+  local source=()
   set_deploy_flags "$1"
   [[ -n "$COMMIT" ]] || COMMIT="$(get_commit)"
-  change "deploy function $NAME-$1 (some minutes)" gcloud run deploy "$NAME-$1" "${DEPLOY_FLAGS[@]}" \
-    --update-labels="managed-by=cloudsched,deployment=$NAME,commit=$COMMIT" --source="$SOURCE_DIR" \
+  if [[ -z "$IMAGE" ]]; then
+    create_repository
+    source=(
+      --source="$SOURCE_DIR" --image="$REPOSITORY" --function="$1" --base-image="$RUNTIME" --automatic-updates
+      --build-service-account="projects/$PROJECT/serviceAccounts/${ACCOUNT_EMAILS[builder]}"
+    )
+  else
+    source=(--image="$IMAGE" --base-image="$BASE_IMAGE")
+  fi
+  change "deploy function $NAME-$1${source[5]+ (some minutes: it is built)}" gcloud run deploy "$NAME-$1" \
+    "${DEPLOY_FLAGS[@]}" "${source[@]}" --update-labels="managed-by=cloudsched,deployment=$NAME,commit=$COMMIT" \
     --project="$PROJECT" --quiet
+  [[ -n "$IMAGE" || "$MODE" == check ]] || find_built_image "$(get_latest_revision "$1")"
+}
+
+# find_built_image REVISION: set IMAGE and BASE_IMAGE to those of a revision that was built from the source.
+find_built_image() {
+  local found
+  found="$(query gcloud run revisions describe "$1" --region="$REGION" --format="json(metadata.annotations,status.imageDigest)" \
+    --project="$PROJECT" --quiet)" || found='{"status": {"imageDigest": "IMAGE"}}'
+  read -r IMAGE BASE_IMAGE < <(python3 -c '
+import json, sys
+found = json.load(sys.stdin)
+bases = json.loads(found.get("metadata", {}).get("annotations", {}).get("run.googleapis.com/base-images", "{}"))
+print(found["status"]["imageDigest"], next(iter(bases.values()), sys.argv[1]))' "$RUNTIME" <<<"$found")
 }
 
 # Print the commit of this checkout as a label, with -changed if files differ from it, or "unknown".

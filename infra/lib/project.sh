@@ -130,9 +130,28 @@ grant_project_roles() {
     gcloud projects -- "$PROJECT"
 }
 
+# Let the functions read the secrets that the configuration names: Cloud Run refuses a revision that cannot.
+grant_secret_roles() {
+  local api executor member entry kept
+  api="serviceAccount:${ACCOUNT_EMAILS[api]}" executor="serviceAccount:${ACCOUNT_EMAILS[executor]}"
+  [[ -z "$API_KEYS_SECRET" ]] ||
+    grant_role "secret $API_KEYS_SECRET" "$api" roles/secretmanager.secretAccessor -- gcloud secrets -- "$API_KEYS_SECRET"
+  for entry in "${SECRETS[@]}"; do
+    kept="${entry#*=}"
+    for member in "$api" "$executor"; do
+      [[ "$member" == "$executor" || "$entry" != CLOUDSCHED_SWEEP_PING=* ]] || continue
+      grant_role "secret ${kept%:*}" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
+    done
+    if [[ "$PUBLIC_LINKS" == yes && "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]]; then
+      grant_role "secret ${kept%:*}" "serviceAccount:${ACCOUNT_EMAILS[links]}" \
+        roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
+    fi
+  done
+}
+
 grant_resource_roles() {
   log_step "Roles on the secrets, the queues, the invoker and the bucket"
-  local api executor invoker member priority queue entry kept
+  local api executor invoker member priority queue
   api="serviceAccount:${ACCOUNT_EMAILS[api]}" executor="serviceAccount:${ACCOUNT_EMAILS[executor]}"
   invoker="${ACCOUNT_EMAILS[invoker]}"
   # Both members of one resource follow each other, so that its policy is read once.
@@ -148,19 +167,7 @@ grant_resource_roles() {
       grant_role "queue $queue" "$member" roles/cloudtasks.enqueuer -- gcloud tasks queues -- "$queue" --location="$REGION"
     done
   done
-  [[ -z "$API_KEYS_SECRET" ]] ||
-    grant_role "secret $API_KEYS_SECRET" "$api" roles/secretmanager.secretAccessor -- gcloud secrets -- "$API_KEYS_SECRET"
-  for entry in "${SECRETS[@]}"; do
-    kept="${entry#*=}"
-    for member in "$api" "$executor"; do
-      [[ "$member" == "$executor" || "$entry" != CLOUDSCHED_SWEEP_PING=* ]] || continue
-      grant_role "secret ${kept%:*}" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
-    done
-    if [[ "$PUBLIC_LINKS" == yes && "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]]; then
-      grant_role "secret ${kept%:*}" "serviceAccount:${ACCOUNT_EMAILS[links]}" \
-        roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
-    fi
-  done
+  grant_secret_roles
   [[ -n "$BUCKET" ]] || return 0
   query gcloud storage buckets describe "gs://$BUCKET" --format="value(name)" --quiet >/dev/null ||
     [[ "$MODE" == dry-run ]] || die "Bucket $BUCKET does not exist. Create it with the command in docs/how-to/deployment.md."

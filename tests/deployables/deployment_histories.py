@@ -42,7 +42,7 @@ BUSY = (
 )
 ROUNDS = 14
 """How often the operator follows a script's advice before it counts as useless."""
-KEPT = ("project/", "services", "sink/", "iam/", "rules/", "indexes", "fields")
+KEPT = ("project/", "services", "sink/", "iam/", "rules/", "indexes", "fields", "bucket/gs://run-sources")
 """What may be there after a teardown: what was there before, policies of what is gone, and rulesets without use."""
 
 

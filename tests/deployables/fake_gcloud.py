@@ -23,6 +23,8 @@ from tests.deployables.fake_functions import answer_api, answer_links, refuse
 from tests.deployables.fake_monitoring import answer_monitoring, run_metrics
 from tests.deployables.fake_resources import (
     KINDS,
+    NUMBER,
+    PROJECT,
     QUOTA,
     Call,
     Refusal,
@@ -179,6 +181,7 @@ class FakeCloud(ThreadingTCPServer):
             "secrets versions": self._versions,
             "tasks queues list": lambda call: self.say(list_queues(self.state, call)),
             "logging metrics": partial(run_metrics, self),
+            "artifacts repositories set-cleanup-policies": self._clean,
             "run revisions": lambda call: self.say(describe_revision(self.state, call)),
         }
 
@@ -195,7 +198,7 @@ class FakeCloud(ThreadingTCPServer):
         elif verb == "delete":
             if key.startswith("queue/"):
                 self.delays.mark(f"deleted {key}")
-            self.change(lambda: self.state.pop(key))
+            self.change(lambda: self._delete(key))
         elif verb in {"enable", "disable"}:
             self.change(lambda: found.update(disabled=verb == "disable"))
         elif verb in {"pause", "resume"}:
@@ -211,6 +214,15 @@ class FakeCloud(ThreadingTCPServer):
         else:
             raise NotImplementedError(call.words)
 
+    def _delete(self, key: str) -> None:
+        """Delete a resource, and the images in a repository."""
+        kind, _, name = key.partition("/")
+        images = [
+            each for each, value in self.state.items() if isinstance(value, dict) and value.get("repository") == name
+        ]
+        for each in [key, *(images if kind == "repository" else ())]:
+            self.state.pop(each)
+
     def _create(self, call: Call, key: str) -> None:
         """Create a named resource."""
         if key in self.state:
@@ -224,12 +236,44 @@ class FakeCloud(ThreadingTCPServer):
             fail(QUEUE_TAKEN)
 
     def _deploy(self, call: Call) -> None:
-        """Create or update a Cloud Run service from source."""
+        """Create or update a Cloud Run service, from source or from an image."""
         name = call.words[2]
+        require_quota(self.quota, call)
+        if "source" in call.flags:
+            self._require_builder(call)
+        elif call.flags["image"] not in self.state:
+            fail(f"INVALID_ARGUMENT: Image '{call.flags['image']}' not found.")
+        self._require_secrets(call)
+        self.change(lambda: deploy_service(self.state, call, name))
+
+    def _clean(self, call: Call) -> None:
+        """Give a repository its policies, which have to be those that the file has."""
+        policies = json.loads(Path(call.flags["policy"]).read_text(encoding="utf-8"))
+        self.change(lambda: self.state[f"repository/{call.words[3]}"].update(policies=policies))
+
+    def _require_builder(self, call: Call) -> None:
+        """Refuse a build without its files, its repository, or an account that may build."""
         if not Path(call.flags["source"], "main.py").is_file():
             fail("INVALID_ARGUMENT: could not find source: no main.py in the folder.")
-        require_quota(self.quota, call)
-        self.change(lambda: deploy_service(self.state, call, name))
+        repository = call.flags["image"].rpartition("/")[2]
+        if f"repository/{repository}" not in self.state:
+            fail(f"NOT_FOUND: Repository {repository} does not exist.")
+        account = call.flags["build-service-account"].rpartition("/")[2]
+        if not self.is_granted(f"project/{PROJECT}", f"serviceAccount:{account}", "roles/run.builder", "None"):
+            fail(f"PERMISSION_DENIED: Build failed; the build service account {account} lacks permissions.")
+
+    def _require_secrets(self, call: Call) -> None:
+        """Refuse a revision whose account cannot read its secrets, as Cloud Run does when it is made."""
+        account = call.flags["service-account"]
+        for pair in filter(None, call.flags.get("set-secrets", "").split(",")):
+            secret = pair.partition("=")[2].partition(":")[0]
+            role = "roles/secretmanager.secretAccessor"
+            if not self.is_granted(f"secret/{secret}", f"serviceAccount:{account}", role):
+                fail(
+                    f"spec.template.spec.containers[0].env: Permission denied on secret: projects/{NUMBER}/secrets/"
+                    f"{secret} for Revision service account {account}. The service account used must be granted the "
+                    f"'Secret Manager Secret Accessor' role ({role}) at the secret, project or higher level."
+                )
 
     def _policy(self, call: Call, verb: str, key: str) -> None:
         """Read or change an IAM policy."""

@@ -88,6 +88,7 @@ KINDS = {
     "storage buckets": "bucket",
     "logging sinks": "sink",
     "projects": "project",
+    "artifacts repositories": "repository",
 }
 
 
@@ -102,7 +103,7 @@ def create_resource(state: State, call: Call, key: str) -> None:
         state[key] = {"name": name, "annotations": dict(pairs), "versions": {}}
     elif kind == "account":
         state[key] = {"email": name}
-    elif kind == "bucket":
+    elif kind in {"bucket", "repository"}:
         state[key] = {"name": name}
 
 
@@ -112,6 +113,17 @@ def deploy_service(state: State, call: Call, name: str) -> None:
     url = f"https://{name}-{NUMBER}.{call.flags['region']}.run.app"
     service["metadata"].setdefault("annotations", {})["run.googleapis.com/urls"] = json.dumps([url])
     told = {flag: value for flag, value in call.flags.items() if flag not in {"project", "quiet", "source"}}
+    if "source" in call.flags:
+        # What a source deployment leaves: the uploaded source, and the image in its repository
+        # (cloud.google.com/run/docs/deploying-source-code).
+        state[f"bucket/gs://run-sources-{PROJECT}-{call.flags['region']}"] = {"name": "run-sources"}
+        number = sum(key.startswith(call.flags["image"]) for key in state) + 1
+        digest = sha256(f"{name} {number}".encode()).hexdigest()
+        told["image"] = f"{call.flags['image']}/{name}@sha256:{digest}"
+        state[told["image"]] = {"repository": call.flags["image"].rpartition("/")[2]}
+        told["base-image"] = f"us-central1-docker.pkg.dev/serverless-runtimes/google-22/runtimes/{told['base-image']}"
+    elif "/" not in call.flags["base-image"]:
+        fail("INVALID_ARGUMENT: the base image of a prebuilt image must be named in full.")
     create_revision(service, name, told)
 
 
@@ -161,12 +173,16 @@ def is_unchecked(service: State) -> bool:
 
 
 def describe_revision(state: State, call: Call) -> str:
-    """Return the digest of the image that a revision runs."""
+    """Return the image that a revision runs, by digest, and what is below it."""
     name = call.words[3]
     service = state.get("service/" + name[: -len("-00001-abc")])
     if service is None or name not in service["status"]["revisions"]:
         fail(f"NOT_FOUND: {name}")
-    return f"us-central1-docker.pkg.dev/p/cloud-run-source-deploy/{name}@sha256:{sha256(name.encode()).hexdigest()}"
+    told = service["status"]["revisions"][name]
+    if call.flags["format"] == "value(status.imageDigest)":
+        return str(told["image"])
+    annotations = {"run.googleapis.com/base-images": json.dumps({"": told["base-image"]})}
+    return json.dumps({"metadata": {"annotations": annotations}, "status": {"imageDigest": told["image"]}})
 
 
 def create_revision(service: State, name: str, told: State) -> None:

@@ -41,6 +41,7 @@ def test_every_step_runs_and_nothing_is_left(tmp_path: Path) -> None:
         "rules",
         "indexes",
         "fields",
+        "bucket",
     }
     assert {kind for kind in kinds if not kind.startswith("iam")} == set()
     assert {place for place, *_ in cloud.bindings() if place.startswith("project/")} == set()

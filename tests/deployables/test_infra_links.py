@@ -58,7 +58,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory, linked: Cloud) -> Cloud:
 def test_it_is_public_and_has_next_to_nothing(linked: Cloud) -> None:
     """Everybody may call it; it has the database and the password of reports: no queue, no dispatch secret, no mail."""
     told = get_revision(linked, "links")
-    assert told["function"] == "links"
+    assert get_env(told)["FUNCTION_TARGET"] == "links"
     assert told["ingress"] == "all"
     assert told["max-instances"] == "1"
     assert f"serviceAccount:{told['service-account']}" == ACCOUNT

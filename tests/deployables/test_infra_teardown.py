@@ -30,9 +30,11 @@ def test_teardown_removes_only_what_was_created(tmp_path: Path) -> None:
     make_database(cloud.state, "(default)")
     before = set(cloud.state)
     cloud.ok("deploy.sh")
-    cloud.ok("teardown.sh", "--yes", "--with-data")
+    ran = cloud.ok("teardown.sh", "--yes", "--with-data")
     left = {key for key in cloud.state if not key.startswith(("iam/", "services", "rules/"))}
-    assert left == before
+    assert left - before == {f"bucket/gs://run-sources-{PROJECT}-us-central1"}, "which a script says"
+    assert before <= left
+    assert f"run-sources-{PROJECT}-us-central1" in ran.err
     kept = (f"project/{PROJECT}", BUILDER, "roles/run.builder", "None")
     assert {binding for binding in cloud.bindings() if binding[0].startswith("project/")} == {kept}
 

@@ -1,20 +1,26 @@
 # The steps of accept.sh, and its report.
 # shellcheck shell=bash disable=SC2034,SC2153 # variables set here are used elsewhere, and the other way round
 
-RESTORED="restored" # the database into which the backup is imported
+GIVEN=""            # the configuration to try it with, if one was given
 BACKUP=""           # the bucket of the backup
 REPORT=""           # the report's file
 STEP_NOTES=()       # what the current step has to say, for the report
 STEP="" STARTED=0   # the current step, and when it began
+BEGAN=0 TASKS=0     # when the run began, and how many tasks have run
 
-# write_configuration PROJECT REGION [LINE…]: what the scripts read. Everything else is as in config.example.sh.
+# write_configuration PROJECT REGION NAME DATABASE [LINE…]: what the scripts read. Everything else is as in the given
+# configuration, or in config.example.sh.
 write_configuration() {
   {
-    printf 'PROJECT=%q\nREGION=%q\nFIRESTORE_LOCATION=%q\n' "$1" "$2" "$2"
-    shift 2
+    [[ -z "$GIVEN" ]] || printf 'source %q\n' "$GIVEN"
+    printf 'PROJECT=%q\nREGION=%q\nFIRESTORE_LOCATION=%q\nNAME=%q\nDATABASE=%q\n' "$1" "$2" "$2" "$3" "$4"
+    shift 4
     printf '%s\n' "$@"
   } >"$CONFIG"
 }
+
+# configure [LINE…]: write the configuration again, with the database in use.
+configure() { write_configuration "$PROJECT" "$REGION" "$NAME" "$DATABASE" "$@"; }
 
 # run_script SCRIPT OPTION…: run one of the scripts, as an operator would.
 run_script() {
@@ -31,13 +37,16 @@ note() {
 
 # begin_report FILE: write what was tried, with which versions.
 begin_report() {
-  REPORT="$1"
+  REPORT="$1" BEGAN="$(date +%s)"
   [[ "$MODE" != dry-run ]] || return 0
   {
     printf "# Acceptance\n\nThe script infra/accept.sh ran this on Google Cloud on %s, in %s.\n\n" "$(date -u +%Y-%m-%d)" "$REGION"
-    printf '| | |\n|---|---|\n| commit | %s |\n| runtime | %s |\n| gcloud | %s |\n\n' "$(get_commit)" "$RUNTIME" \
-      "$(gcloud version --format="value('Google Cloud SDK')" --quiet)"
-    printf '| step | result | seconds | what was seen |\n|---|---|---|---|\n'
+    printf '| | |\n|---|---|\n| commit | %s |\n| runtime | %s |\n| gcloud | %s |\n| python | %s |\n| system | %s |\n' "$(get_commit)" \
+      "$RUNTIME" "$(gcloud version --format="value('Google Cloud SDK')" --quiet)" "$(python3 -c 'import sys; print(sys.version.split()[0])')" \
+      "$(uname -sm)"
+    printf '| instances | execute %s, api %s, %s each |\n' "$EXECUTE_MAX_INSTANCES" "$API_MAX_INSTANCES" "$MEMORY"
+    [[ -z "$GIVEN" ]] || printf '| own settings | %s |\n' "$(grep -oE '^[A-Z_]+=' "$GIVEN" | tr -d '=' | paste -sd' ')"
+    printf '\n| step | result | seconds | what was seen |\n|---|---|---|---|\n'
   } >"$REPORT"
 }
 
@@ -60,11 +69,24 @@ write_line() {
   [[ "$MODE" != dry-run ]] || return 0
   local IFS=';'
   printf '| %s | %s | %s | %s |\n' "$STEP" "$1" "$(($(date +%s) - STARTED))" "${STEP_NOTES[*]}" >>"$REPORT"
+  [[ "$1" == passed ]] || {
+    printf '\nThe rest was not tried. What was made is still there; this removes it:\n\n    %s\n    %s\n' \
+      "infra/teardown.sh --yes --with-data --config=build/acceptance.sh" \
+      "gcloud storage rm --recursive gs://$PROJECT-$NAME --project=$PROJECT --quiet"
+    printf '\nPlease add the last lines that the script printed.\n'
+  } >>"$REPORT"
 }
 
 end_report() {
   [[ "$MODE" != dry-run ]] || return 0
-  printf '\nCosts appear in the project'"'"'s billing report a day later, by service: write them here.\n' >>"$REPORT"
+  {
+    printf '\n%s tasks ran, in %s minutes in all.\n' "$TASKS" "$((($(date +%s) - BEGAN) / 60))"
+    printf '\nWhat stays in the project: the APIs that were enabled, the uploaded sources in the bucket run-sources-%s-%s, backups \
+of the removed databases until they expire (%s), and logs. The names of its queues stay taken for some days.\n' "$PROJECT" "$REGION" \
+      "${BACKUP_RETENTION:-none}"
+    printf '\nCosts appear in the billing report a day later, by service (Cloud Build, Cloud Run, Firestore, Artifact Registry, \
+Secret Manager, Cloud Storage). Please add them here.\n'
+  } >>"$REPORT"
 }
 
 # Let the smoke test's account call the API. Scripts that ran meanwhile have revoked that.
@@ -106,25 +128,50 @@ from datetime import datetime
 run = json.load(sys.stdin)["executions"][0]
 due, began = (datetime.fromisoformat(run[key].replace("Z", "+00:00")) for key in ("scheduledFor", "startedAt"))
 print(f"{(began - due).total_seconds():.1f}")' <<<"$RESPONSE_BODY")"
+  TASKS=$((TASKS + 1))
   note "$1 ran once, $late s after its time"
 }
 
 # ── Steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-accept_empty() {
-  local found
-  ! read_ledger || die "Project $PROJECT has a secret $SECRET already. Name an empty project."
+# Nothing of that name may be there. What else the project has is left alone.
+accept_unused() {
+  local found database
+  ! read_ledger || die "Project $PROJECT has a secret $SECRET already. Choose another --name."
   found="$(query gcloud run services list --format="value(metadata.name)" --project="$PROJECT" --quiet)" || found=""
-  [[ -z "$found" ]] || die "Project $PROJECT has Cloud Run services: ${found//$'\n'/, }. Name an empty project."
-  found="$(query gcloud firestore databases list --format="value(name)" --project="$PROJECT" --quiet)" || found=""
-  [[ -z "$found" ]] || die "Project $PROJECT has Firestore databases: ${found//$'\n'/, }. Name an empty project."
+  ! grep -qE "^$NAME-(api|execute|sweep|links)$" <<<"$found" || die "Project $PROJECT has Cloud Run services $NAME-…. Choose another --name."
+  found="$(query gcloud firestore databases list --format="value(name.basename())" --project="$PROJECT" --quiet)" || found=""
+  for database in "$DATABASE" "$NAME-restored"; do
+    ! has_line "$database" "$found" || die "Project $PROJECT has a Firestore database $database. Choose another --name."
+  done
 }
 
 accept_deploy() {
   run_script deploy.sh
   run_script deploy.sh --check
   [[ "$MODE" == dry-run ]] || read_ledger
-  note "image of the executor: ${LEDGER[image.execute]-}"
+  note "image of the functions: ${LEDGER[image.execute]-}"
+}
+
+# What the doctor sees of the resources; the API itself is asked by the other steps.
+accept_doctor() {
+  local found words bad
+  [[ "$MODE" != dry-run ]] || return 0
+  if ! "${PYTHON:-python3}" -c 'import cloudsched' 2>/dev/null; then
+    note "left out: cloudsched is not installed here"
+    return
+  fi
+  words=(doctor --project "$PROJECT" --region "$REGION" --name "$NAME" --database "$DATABASE" --url "" --json)
+  found="$("${PYTHON:-python3}" -m cloudsched "${words[@]}")" || true # it has made no backup yet, which it says
+  note "$(python3 -c '
+import json, sys
+from collections import Counter
+counts = Counter(each["verdict"] for each in json.load(sys.stdin)["findings"])
+print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))' <<<"$found")"
+  bad="$(python3 -c '
+import json, sys
+print(*(each["area"] + ": " + each["what"] for each in json.load(sys.stdin)["findings"] if each["verdict"] == "wrong"), sep="; ")' <<<"$found")"
+  [[ -z "$bad" ]] || die "The doctor finds something wrong: $bad"
 }
 
 accept_reminder() {
@@ -150,10 +197,10 @@ accept_hop() {
 }
 
 accept_rollback() {
-  write_configuration "$PROJECT" "$REGION" "MEMORY=1Gi"
+  configure "MEMORY=1Gi"
   run_script upgrade.sh
   run_script rollback.sh
-  write_configuration "$PROJECT" "$REGION"
+  configure
   run_script upgrade.sh
   [[ "$MODE" == dry-run ]] || read_ledger
   note "upgraded, rolled back, and upgraded again"
@@ -182,20 +229,20 @@ accept_purge() {
 # A backup is imported into another database, and the deployment moves there. A task that waits in the backup runs there.
 accept_restore() {
   local other="$DATABASE"
-  BACKUP="gs://$PROJECT-acceptance"
+  BACKUP="gs://$PROJECT-$NAME"
   open_access
   create_reminder accept-restore 2400
   close_access
   change "create bucket $BACKUP" gcloud storage buckets create "$BACKUP" --location="$REGION" --project="$PROJECT" \
     --uniform-bucket-level-access --public-access-prevention --quiet
   change "export database $other" gcloud firestore export "$BACKUP/backup" --database="$other" --project="$PROJECT" --quiet
-  write_configuration "$PROJECT" "$REGION" "DATABASE=$RESTORED"
-  load_configuration "$CONFIG"
+  DATABASE="$NAME-restored"
+  configure
   run_script deploy.sh --step=database
   run_script deploy.sh --step=indexes
   run_script deploy.sh --step=rules
   run_script deploy.sh --step=roles
-  change "import the backup into database $RESTORED" gcloud firestore import "$BACKUP/backup" --database="$RESTORED" \
+  change "import the backup into database $DATABASE" gcloud firestore import "$BACKUP/backup" --database="$DATABASE" \
     --project="$PROJECT" --quiet
   run_script upgrade.sh
   [[ "$MODE" == dry-run ]] || read_ledger
@@ -213,7 +260,6 @@ accept_teardown() {
   run_script teardown.sh --yes --with-data
   [[ "$MODE" != dry-run ]] || return 0
   found="$(query gcloud run services list --format="value(metadata.name)" --project="$PROJECT" --quiet)" || found=""
-  [[ -z "$found" ]] || die "The teardown left ${found//$'\n'/, }."
+  ! grep -qE "^$NAME-(api|execute|sweep|links)$" <<<"$found" || die "The teardown left ${found//$'\n'/, }."
   ! read_ledger || die "The teardown left secret $SECRET."
-  note "nothing is left but the enabled APIs"
 }

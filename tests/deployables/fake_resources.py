@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, NoReturn
 
@@ -69,6 +70,10 @@ def format_resource(resource: Any, form: str) -> str:  # noqa: ANN401 - any JSON
 def describe_resource(key: str, resource: State, call: Call) -> list[str]:
     """Return what describing a resource prints."""
     form = call.flags["format"]
+    if (
+        key.startswith("job/") and resource.get("state") == "ENABLED"
+    ):  # it runs each minute, unless a test says otherwise
+        resource = {"lastAttemptTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"} | resource
     if "flatten" in call.flags:
         return [format_resource({"status": {"traffic": part}}, form) for part in resource["status"]["traffic"]]
     return [format_resource(to_knative(resource) if key.startswith("service/") and form == "json" else resource, form)]

@@ -6,13 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.deployables.fake_databases import make_database
 from tests.deployables.fake_project import EMPTY, PROJECT, Cloud
 from tests.deployables.fake_resources import OPERATOR
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-STEPS = ["empty", "deploy", "reminder", "hop", "rollback", "rotation", "purge", "restore", "teardown"]
+STEPS = ["unused", "deploy", "doctor", "reminder", "hop", "rollback", "rotation", "purge", "restore", "teardown"]
 
 
 def read_lines(report: Path) -> dict[str, list[str]]:
@@ -26,8 +27,11 @@ def read_lines(report: Path) -> dict[str, list[str]]:
 def test_every_step_runs_and_nothing_is_left(tmp_path: Path) -> None:
     """Each step passes, the deployment moves to the restored database, and all is removed."""
     cloud = Cloud(tmp_path)
+    cloud.configure(MEMORY="256Mi", EXECUTE_CONCURRENCY="20")
+    make_database(cloud.state, "(default)")
+    before = set(cloud.state)
     report = tmp_path / "report.md"
-    cloud.ok("accept.sh", PROJECT, f"--report={report}", seconds=550)
+    ran = cloud.ok("accept.sh", "--name=cloudsched", f"--report={report}", seconds=550)
     lines = read_lines(report)
     assert list(lines) == STEPS
     assert {result for result, *_ in lines.values()} == {"passed"}
@@ -42,23 +46,35 @@ def test_every_step_runs_and_nothing_is_left(tmp_path: Path) -> None:
         "indexes",
         "fields",
         "bucket",
+        "database",
     }
     assert {kind for kind in kinds if not kind.startswith("iam")} == set()
+    assert {key for key in cloud.state if key.startswith("database/")} == {"database/(default)"}
+    assert cloud.state["database/(default)"]["schedules"] == [], "what the project had is left alone"
+    assert before <= set(cloud.state)
+    text = report.read_text(encoding="utf-8")
+    assert "execute 15, api 3, 256Mi each" in text
+    assert "| own settings | PROJECT MONITORING MEMORY EXECUTE_CONCURRENCY |" in text
+    assert "4 tasks ran" in text
+    assert f"run-sources-{PROJECT}-us-central1" in text
+    assert re.search(r"\d+ ok", lines["doctor"][2])
+    assert f"issue: {report}" in ran.err
     assert {place for place, *_ in cloud.bindings() if place.startswith("project/")} == set()
-    ran = [" ".join(call) for call in cloud.calls if call[0] == "gcloud"]
-    moved = next(n for n, words in enumerate(ran) if "CLOUDSCHED_DATABASE=restored" in words)
-    assert any("firestore import" in words for words in ran[:moved])
+    called = [" ".join(call) for call in cloud.calls if call[0] == "gcloud"]
+    moved = next(n for n, words in enumerate(called) if "CLOUDSCHED_DATABASE=cloudsched-restored" in words)
+    assert any("firestore import" in words for words in called[:moved])
 
 
-def test_a_project_in_use_is_refused_and_the_report_says_so(cloud: Cloud, tmp_path: Path) -> None:
-    """Nothing is changed in a project that has a deployment."""
+def test_a_name_in_use_is_refused_and_the_report_says_so(cloud: Cloud, tmp_path: Path) -> None:
+    """Nothing is changed where a deployment of that name is."""
     report = tmp_path / "report.md"
-    ran = cloud.run("accept.sh", PROJECT, f"--report={report}")
+    ran = cloud.run("accept.sh", PROJECT, "--name=cloudsched", f"--report={report}")
     assert ran.code == 1
-    assert "Name an empty project" in ran.err
+    assert "Choose another --name" in ran.err
     assert cloud.changes == 0
-    assert [*read_lines(report)] == ["empty"]
-    assert read_lines(report)["empty"][0] == "FAILED"
+    assert [*read_lines(report)] == ["unused"]
+    assert read_lines(report)["unused"][0] == "FAILED"
+    assert "infra/teardown.sh --yes --with-data --config=build/acceptance.sh" in report.read_text(encoding="utf-8")
 
 
 def test_a_hop_that_cloud_tasks_would_refuse_fails_and_takes_access_back(cloud: Cloud, tmp_path: Path) -> None:
@@ -67,7 +83,8 @@ def test_a_hop_that_cloud_tasks_would_refuse_fails_and_takes_access_back(cloud: 
     library.write_text(re.sub(r"STEPS=\(.*\)", "STEPS=(hop)", library.read_text(encoding="utf-8")), encoding="utf-8")
     cloud.fake.hop_days = 31
     report = tmp_path / "report.md"
-    ran = cloud.run("accept.sh", PROJECT, f"--report={report}")
+    cloud.configure(DATABASE="'(default)'")
+    ran = cloud.run("accept.sh", PROJECT, "--name=cloudsched", f"--report={report}")
     assert ran.code == 1
     assert "later than Cloud Tasks accepts" in ran.err
     assert read_lines(report)["hop"][0] == "FAILED"

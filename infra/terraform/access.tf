@@ -80,7 +80,9 @@ resource "google_secret_manager_secret_iam_member" "yours" {
 }
 
 resource "google_cloud_run_v2_service_iam_member" "functions" {
-  for_each = { for key, binding in local.bindings : key => binding if contains(keys(local.functions), binding.function) }
+  for_each = { for key, binding in local.bindings : key => binding
+    if contains(keys(local.functions), binding.function) && !(var.open_without_roles && binding.member == "allUsers")
+  }
   project  = var.project
   location = var.region
   name     = local.services[each.value.function].name
@@ -102,7 +104,7 @@ resource "google_cloud_run_v2_service_iam_member" "existing" {
 resource "google_cloud_run_v2_service_iam_member" "callers" {
   for_each = local.has_own ? merge(
     { for email in keys(var.service_accounts) : email => "serviceAccount:${email}" },
-    var.api_access == "public" && !var.close_api ? { everybody = local.members.everybody } : {},
+    var.api_access == "public" && !var.close_api && !var.open_without_roles ? { everybody = local.members.everybody } : {},
   ) : {}
   project  = var.project
   location = var.region

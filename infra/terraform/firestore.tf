@@ -38,6 +38,11 @@ resource "google_firestore_database" "this" {
   delete_protection_state           = var.delete_protection ? "DELETE_PROTECTION_ENABLED" : "DELETE_PROTECTION_DISABLED"
   deletion_policy                   = "DELETE"
   depends_on                        = [google_project_service.this]
+
+  # Another name in var.database, as after a restore, must not remove the old one: README.md says how to move.
+  lifecycle {
+    prevent_destroy = true
+  }
 }
 
 resource "google_firestore_backup_schedule" "daily" {

@@ -94,6 +94,7 @@ module "senders" {
   settings          = local.settings[each.key]
   mounts            = local.mounts[each.key]
   delete_protection = var.delete_protection
+  is_unchecked      = var.open_without_roles && (each.key == "links" || each.key == "api" && var.api_access == "public" && !var.close_api)
 
   depends_on = [module.executor, google_cloud_tasks_queue_iam_member.this, google_service_account_iam_member.invoker]
 }

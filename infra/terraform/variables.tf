@@ -75,6 +75,12 @@ variable "api_access" {
   }
 }
 
+variable "open_without_roles" {
+  description = "Whether Cloud Run checks no roles for what everybody may call, where an organisation forbids roles for allUsers (iam.allowedPolicyMemberDomains)."
+  type        = bool
+  default     = false
+}
+
 variable "close_api" {
   description = "Whether a public API is kept closed: the step between private and public, in both directions (README.md)."
   type        = bool

@@ -16,17 +16,22 @@ variable "account" { type = string }
 variable "settings" { type = map(string) }
 variable "mounts" { type = map(object({ secret = string, version = string })) }
 variable "delete_protection" { type = bool }
+variable "is_unchecked" {
+  type    = bool
+  default = false
+}
 variable "shape" {
   type = object({ concurrency = number, minimum = number, maximum = number, timeout = number, ingress = string })
 }
 
 resource "google_cloud_run_v2_service" "this" {
-  project             = var.project
-  location            = var.region
-  name                = var.name
-  ingress             = var.shape.ingress == "all" ? "INGRESS_TRAFFIC_ALL" : "INGRESS_TRAFFIC_INTERNAL_ONLY"
-  deletion_protection = var.delete_protection
-  labels              = { managed-by = "terraform", deployment = var.deployment }
+  project              = var.project
+  location             = var.region
+  name                 = var.name
+  ingress              = var.shape.ingress == "all" ? "INGRESS_TRAFFIC_ALL" : "INGRESS_TRAFFIC_INTERNAL_ONLY"
+  deletion_protection  = var.delete_protection
+  invoker_iam_disabled = var.is_unchecked
+  labels               = { managed-by = "terraform", deployment = var.deployment }
 
   template {
     service_account                  = var.account

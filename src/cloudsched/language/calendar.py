@@ -256,9 +256,7 @@ def _find_edge(node: Relative, context: Context, base: date) -> date:
                 return result
     if node.unit == Unit.WEEK:
         start = today - timedelta(days=today.weekday()) + timedelta(weeks=ahead)
-        if node.kind == "edge" and node.count < 0:
-            raise Refused("too-vague", node.span)
-        return start
+        return start + timedelta(days=6) if node.kind == "edge" and node.count < 0 else start
     months = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}[node.unit or Unit.MONTH]
     first = today.replace(day=1, month=(today.month - 1) // months * months + 1) + relativedelta(months=months * ahead)
     if node.kind == "edge" and node.count < 0:

@@ -167,7 +167,7 @@ def _as_list_rule(rule: Callable[[Cursor], Clause | None]) -> Callable[[Cursor],
 def _parse_days(c: Cursor) -> Days | None:
     start = c.at
     c.take("only")
-    on = c.take("on", "for") is not None
+    on = c.take("on", "for", *(("at",) if c.sees("feast", ahead=1) else ())) is not None
     c.take("only")
     result = parse_days(c) or c.attempt(parse_days_of_weeks)
     if result is None or not on:
@@ -277,9 +277,10 @@ class Parser:
             read, end = result
             if end == len(self.tokens):
                 return Phrase(title, (*lead, *read), start)
-            outro = self._parse_outro(end, read) if title is None else None
+            is_open = title is None or all("generic" in self.matches[at] or at < after for at in range(begin, start))
+            outro = self._parse_outro(end, read) if is_open else None
             if outro is not None:
-                return Phrase(outro, read, start)
+                return Phrase(outro, (*lead, *read), start)
         return None
 
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
@@ -412,7 +413,7 @@ class Parser:
 
     def _is_unknown(self, at: int) -> bool:
         token = self.tokens[at]
-        is_plain = not self.matches[at].keys() - {"yearly-event"}
+        is_plain = not self.matches[at].keys() - {"yearly-event", "generic"}
         return token.kind == QUOTE or (token.kind == WORD and is_plain and len(token.text) > 1)
 
     def _trim_title(self, begin: int, end: int) -> int:
@@ -422,6 +423,8 @@ class Parser:
 
     def _find_title_span(self, begin: int, end: int) -> Span:
         end = self._trim_title(begin, end)
+        while begin < end - 1 and "comma" in self.matches[begin]:
+            begin += 1
         return self.tokens[begin].start, self.tokens[end - 1].end
 
     def _parse_outro(self, at: int, read: Sequence[Clause]) -> Span | None:

@@ -142,6 +142,9 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
         unit = c.take("unit")
         if unit is not None and unit.value == Unit.HOUR:
             return [Repeat(fraction.value, Unit.MINUTE, span=c.span(start))]
+    short = c.take("minute-unit") if count is None else None
+    if short is not None:
+        return [Repeat(short.value, Unit.MINUTE, span=c.span(start))]
     c.at = before
     if count is None:
         broken = c.attempt(_parse_broken_interval)
@@ -226,6 +229,9 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
         half_year = result.value == Unit.HALF_YEAR
         named = Unit.MONTH if half_year else Unit(result.value)
         return [Repeat(6 if half_year else 1, named, adverb=True, span=c.span(start))]
+    minutes = c.take("minute-adverb")
+    if minutes is not None:
+        return [Repeat(minutes.value, Unit.MINUTE, adverb=True, span=c.span(start))]
     if c.take("alternating") is not None:
         if not c.sees("weekday", "weekdays", *_SETS):
             unit = c.take("unit")
@@ -537,7 +543,7 @@ def parse_place(c: Cursor) -> list[Clause] | None:
     c.take("article")
     if c.ended:
         return None
-    result = find_place(c.tokens, c.at)
+    result = None if c.sees("feast", "holiday") else find_place(c.tokens, c.at)
     if result is None:
         return None
     names, c.at, needs_time = result

@@ -115,6 +115,10 @@ def parse_hour_point(c: Cursor) -> list[Clause] | None:
     """Parse a minute of the hour: ``on the hour``, ``at 15 past every hour``, ``at :30``, ``at half past``."""
     start = c.at
     c.take("for", "of")
+    hourly = c.take("hourly-point")
+    if hourly is not None:
+        span = c.span(start)
+        return [Grid((hourly.value,), (), span=span), Repeat(1, Unit.HOUR, span=span)]
     minute = c.attempt(_parse_minute)
     if minute is None:
         return None
@@ -264,10 +268,11 @@ def _parse_around(c: Cursor) -> Clock | None:
         direction = 1  # in a language where half nine means 8:30, "half" has a negative value
     else:
         direction = side.value
-    hour = _parse_named(c) or _parse_hour(c, bare=True, last=False)
-    if hour is None or hour.minute:
+    inner = c.attempt(_parse_around) if half is None and c.sees("half") else None  # "fünf nach halb neun"
+    hour = inner or _parse_named(c) or _parse_hour(c, bare=True, last=False)
+    if hour is None or (hour.minute and inner is None):
         return None
-    total = hour.hour * 60 + direction * count
+    total = hour.hour * 60 + hour.minute + direction * count
     if hour.hour == 12 and hour.half is not None and total < 720:
         return replace(hour, hour=11, minute=total % 60, half=1 - hour.half)
     if total < 0:

@@ -321,7 +321,8 @@ def parse_numeric_date(c: Cursor) -> Date | None:
 
 
 WORKING, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
-SETS = {0: WORKING, 1: WEEKEND, 2: WEEKEND, 3: (*WORKING, *WEEKEND)}
+SETS = {0: WORKING, 1: WEEKEND, 2: WEEKEND, 3: (*WORKING, *WEEKEND), 10: (0, 2, 4), 11: (1, 3)}
+"""The weekdays of each set of the lexicon; 10 and 11 are those of "MWF" and "TTh"."""
 
 
 def parse_days(c: Cursor, *, each: bool = False) -> Days | None:

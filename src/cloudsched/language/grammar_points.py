@@ -173,7 +173,7 @@ def parse_edge(c: Cursor) -> Relative | None:
     start = c.at
     c.take("at", "on", "in")
     result = c.take("edge")
-    if result is None or c.take("of", "in") is None:
+    if result is None or (c.take("of", "in") is None and not c.sees("month", "next")):
         return None
     c.take("article")
     each = c.take("each")

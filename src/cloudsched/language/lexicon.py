@@ -266,7 +266,7 @@ HARMLESS = frozenset(
     | {"make", "instead", "add-more", "skip", "no-more", "postpone", "shift", "same-time", "filler", "onward", "ones"}
     | {"for-after", "added", "if-day", "if-day-end", "on-or", "days-of", "moved", "moved-to", "not-on"}
     | {"pair", "repeat-word", "slash", "the", "numbered", "that-one", "part-of", "parity", "ish", "about", "halves"}
-    | {"hour-mark", "and-half", "condition", "hour-point", "yearly-event", "in-total"}
+    | {"hour-mark", "and-half", "condition", "hour-point", "yearly-event", "in-total", "generic"}
 )
 # Classes whose words may be part of a title if an unknown word follows: "start the backup".
 FOLLOWED = frozenset({"start", "edge", "repeat", "other", "closest"}) | HARMLESS

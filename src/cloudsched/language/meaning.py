@@ -129,7 +129,8 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
 def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool) -> bool:
     """Return whether days without "every" or a plural still mean a repetition; ask if it is unclear."""
     period = days.period
-    if days.dates and context.is_yearly and all(date.year is None and date.month for date in days.dates):
+    is_open = bool(days.dates) and all(date.year is None and date.month for date in days.dates)
+    if is_open and (context.is_yearly or len(days.dates) >= _MANY_DATES):
         return _ask_repeat(days, context)
     if days.dates or (period is not None and (period.year is not None or period.ahead is not None)):
         return False
@@ -154,6 +155,10 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
         context.choices.assume("It is in every month.")
         return True
     return True if bounded else _ask_repeat(days, context)
+
+
+_MANY_DATES = 3
+"""So many dates without a year may well be meant for every year."""
 
 
 def _ask_repeat(days: Days, context: Context) -> bool:

@@ -25,7 +25,7 @@ from cloudsched.language.result import Option, Refused
 if TYPE_CHECKING:
     from cloudsched.language.context import Context
     from cloudsched.language.groups import Group, Plan
-    from cloudsched.language.nodes import Within
+    from cloudsched.language.nodes import Window, Within
 
 ONE_DAY = timedelta(days=1)
 
@@ -48,7 +48,7 @@ def build_once(plan: Plan, context: Context) -> Schedule:
         plan.groups = [_place_within(group, plan.within, context) for group in plan.groups]
     for group in plan.groups:
         if group.window is not None:
-            raise Refused("too-vague", group.window.span)
+            group = _ask_start_of_window(group, group.window, context)
         if group.grid is not None or group.months is not None or plan.year is not None:
             raise Refused("too-vague")
         result += _find_instants(group, context)
@@ -61,6 +61,14 @@ def build_once(plan: Plan, context: Context) -> Schedule:
         return build_at(result[0], context, is_local=all(_names_local_time(group) for group in plan.groups))
     local = [at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None).isoformat() for at in result]
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
+
+
+def _ask_start_of_window(group: Group, window: Window, context: Context) -> Group:
+    """Ask whether "tomorrow from 3pm to 4pm" runs at the start of that time."""
+    first, _ = context.resolve_window(window)
+    at = context.choices.pick("window", window.span, (Option(f"once, at {first}", first),))
+    assert isinstance(at, TimeOfDay)  # noqa: S101 -- the one above
+    return replace(group, window=None, clocks=[Clock(*at, exact=True)])
 
 
 def _place_within(group: Group, within: Within, context: Context) -> Group:

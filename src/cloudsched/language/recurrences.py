@@ -160,6 +160,9 @@ def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool 
                     group.months.span,
                     "give both dates, for example: from 1 June 2027 until 31 August 2027",
                 )
+    if repeat is not None and repeat.unit == Unit.HOUR and group.clocks and not repeat.interval % 24:
+        repeat = Repeat(repeat.interval // 24, Unit.DAY, span=repeat.span)
+        group = replace(group, repeat=repeat)  # "every 24 hours at 9" is every day at 9
     if repeat is not None and repeat.loose == "bi":
         group = resolve_bi(group, repeat, context)
         repeat = group.repeat

@@ -377,6 +377,8 @@ def _build_daily(group: Group, repeat: Repeat) -> list[Draft]:
     chosen = _collect_weekdays(group)
     if not chosen:
         return [Draft("DAILY", repeat.interval)]
+    if repeat.interval > 1 and not repeat.interval % 7:
+        return [Draft("WEEKLY", repeat.interval // 7, chosen, months=_collect_months(group))]
     if repeat.interval > 1 or not all(days.on or days.plural for days in group.days):
         raise Refused("contradiction", group.days[0].span, "use either an interval in days or days of the week")
     return [Draft("WEEKLY", 1, chosen, months=_collect_months(group))]

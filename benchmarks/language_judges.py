@@ -125,7 +125,10 @@ def list_recognizers() -> Iterator[Judged]:
         if parser == "TimeParser":
             continue
         for spec in json.loads(path.read_text(encoding="utf-8-sig")):
-            reference = spec.get("Context", {}).get("ReferenceDateTime", "2016-11-07T00:00:00")[:19]
+            reference = spec.get("Context", {}).get("ReferenceDateTime", "")[:19]
+            if not reference and parser != "SetParser":
+                continue  # what it expects depends on the day on which the test runs
+            reference = reference or "2016-11-07T00:00:00"
             now = datetime.fromisoformat(reference).replace(tzinfo=load_tzinfo("UTC"))
             for result in spec.get("Results", ()):
                 one = _read_result(path.stem, result, now, LANGUAGES[language])

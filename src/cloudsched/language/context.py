@@ -111,6 +111,11 @@ class Context:
             if clock.exact and hour > NOON:
                 return self._make_time(clock, hour)
             return self._make_time(clock, hour % NOON + NOON * clock.half)
+        said = clock.part if clock.part is not None else part
+        if clock.exact and said is not None and 0 < hour < NOON and _resolve_hour(said, hour, clock.span) != hour:
+            if not clock.oclock:  # "in the evening at 09:00" is one or the other
+                return self._ask_half(clock)
+            return self._make_time(clock, _resolve_hour(said, hour, clock.span))
         if clock.exact and (hour > NOON or clock.part is None):
             return self._make_time(clock, hour)
         part = clock.part if clock.part is not None else part

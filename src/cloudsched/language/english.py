@@ -92,7 +92,8 @@ ENGLISH = Language(
         "condition": {1: "if|when|whenever|while|unless|provided|depending|weather|assuming|because"},
         "half-known": {
             1: "sunrise|sunset|sunup|sundown|dawn|dusk|daybreak|nightfall|twilight|golden hour|high tide|low tide"
-            "|full moon|new moon|equinox|solstice|spring equinox|payday|pay day|paydays|over the weekend|over the weekends|bedtime|teatime|dinnertime"
+            "|full moon|new moon|equinox|solstice|spring equinox|payday|pay day|paydays|over the weekend"
+            "|over the weekends|bedtime|teatime|dinnertime"
             "|suppertime|brunch time|my birthday|his birthday|her birthday|our anniversary|first thing|last thing"
             "|start of business|opening time|closing time|rush hour|break time|in spring|in summer|in autumn"
             "|in winter|in the spring|in the summer|in the autumn|in the winter|in the fall|during summer|during winter"
@@ -299,14 +300,16 @@ ENGLISH = Language(
         "hour-number": {1: "hour|hours"},
         "second-number": {1: "at second|at seconds"},
         "hour-point": {
-            0: "at the top of|on the hour|at the top of the hour|top of the hour|on the full hour|at the full hour|on the o'clock",
+            0: "at the top of|on the hour|at the top of the hour|top of the hour|on the full hour|at the full hour"
+            "|on the o'clock",
             30: "on the half hour|at the half hour|at the bottom of the hour|at half past|half past",
             15: "at quarter past|at a quarter past|quarter past|a quarter past|on the quarter hour",
             45: "at quarter to|at a quarter to|quarter to|a quarter to",
         },
         "synchronised": {1: "synchronized|synchronised|on the clock|aligned"},
         "intro": {
-            0: "run this|run it|do this|do it|execute this|trigger this|start this|repeat this|repeat it|remind me to|remind me|please|please schedule|schedule me|please remind me|please remind me to"
+            0: "run this|run it|do this|do it|execute this|trigger this|start this|repeat this|repeat it"
+            "|remind me to|remind me|please|please schedule|schedule me|please remind me|please remind me to"
             "|i want to|can you|could you|schedule|set|set up|create|add|make|run|execute|trigger|send|let us|let's",
         },
         "outro": {1: "remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},

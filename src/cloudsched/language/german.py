@@ -262,7 +262,9 @@ GERMAN = Language(
         "week-start": {1: "wochen beginnen am|woche beginnt am"},
         "week-number": {1: "woche|wochen|kalenderwoche|kalenderwochen|kw"},
         "intro": {0: "erinnere mich daran|erinnere mich|erinner mich|bitte erinnere mich"},
-        "outro": {1: "daran|erinnere mich daran|erinnere mich|an den|an die|an das|an dem|an meinen|an meine|an mein|an"},
+        "outro": {
+            1: "daran|erinnere mich daran|erinnere mich|an den|an die|an das|an dem|an meinen|an meine|an mein|an"
+        },
         "zone-time": {1: "zeit|ortszeit"},
         "make": {
             1: "mach es um|ändere es auf|verschiebe es auf",

@@ -167,12 +167,32 @@ def _as_list_rule(rule: Callable[[Cursor], Clause | None]) -> Callable[[Cursor],
 def _parse_days(c: Cursor) -> Days | None:
     start = c.at
     c.take("only")
+    if c.sees("habit") and c.sees("weekday", "weekdays", ahead=1):
+        habit = c.attempt(_parse_habit)
+        if habit is not None:
+            return replace(habit, span=c.span(start))
+    if c.sees("the") and c.sees("number", "tens", ahead=1):
+        numbered = c.attempt(parse_days)
+        if numbered is not None:
+            return replace(numbered, on=True, span=c.span(start))
     on = c.take("on", "for", *(("at",) if c.sees("feast", ahead=1) else ())) is not None
     c.take("only")
     result = parse_days(c) or c.attempt(parse_days_of_weeks)
     if result is None or not on:
         return result
     return replace(result, on=on, span=c.span(start))
+
+
+def _parse_habit(c: Cursor) -> Days | None:
+    """Parse ``le lundi``, ``los lunes``: the article alone says that it is every Monday."""
+    before = c.at
+    result = parse_days(c)
+    if result is not None and result.dates:
+        return result
+    c.at = before
+    c.take("habit")
+    result = parse_days(c)
+    return None if result is None or result.dates else replace(result, marked=True, plural=True, on=True)
 
 
 def _parse_months(c: Cursor) -> Months | None:

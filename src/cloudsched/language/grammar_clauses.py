@@ -113,7 +113,7 @@ def _split_weekday_dates(days: Days) -> list[Clause]:
 
 def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
     weekday = c.take("weekday", "dayset")
-    named = c.take("part")
+    named = c.take("part", "parts")
     if named is None:
         return None
     part = Part(named.value, each=weekday is None, span=c.span(start))
@@ -162,6 +162,10 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
     interval = 1 if count is None else count
     if count is not None and c.sees("weekday", "weekdays", *_SETS) and not c.sees("unit"):
         return _parse_day_interval(c, start, interval, nth=nth)
+    here = c.matches[c.at] if not c.ended else {}
+    ends = [here[kind].end for kind in _SETS if kind in here]
+    if count is None and "unit" in here and ends and max(ends) > here["unit"].end:
+        return None  # "tous les jours ouvrés" are days of the week
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
@@ -229,6 +233,9 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
         half_year = result.value == Unit.HALF_YEAR
         named = Unit.MONTH if half_year else Unit(result.value)
         return [Repeat(6 if half_year else 1, named, adverb=True, span=c.span(start))]
+    framed = c.attempt(lambda c: _parse_out_of(c, start))
+    if framed is not None:
+        return framed
     minutes = c.take("minute-adverb")
     if minutes is not None:
         return [Repeat(minutes.value, Unit.MINUTE, adverb=True, span=c.span(start))]
@@ -255,6 +262,21 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
     if unit is None:
         return None
     return [Repeat(every, Unit(unit.value), rate=count, adverb=True, span=c.span(start))]
+
+
+def _parse_out_of(c: Cursor, start: int) -> list[Clause] | None:
+    """Parse ``un lundi sur deux``: every so many weeks, or every so many of a unit."""
+    c.take("a", "article")
+    weekday = c.take("weekday")
+    unit = c.take("unit") if weekday is None else None
+    interval = c.take("out-of")
+    if interval is None:
+        return None
+    span = c.span(start)
+    if weekday is not None:
+        days = Days((Pick(0, weekday.value),), marked=True, on=True, span=span)
+        return [Repeat(interval.value, Unit.WEEK, span=span), days]
+    return None if unit is None else [Repeat(interval.value, Unit(unit.value), span=span)]
 
 
 def parse_lead(c: Cursor) -> list[Clause] | None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number
-from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR
+from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, WORD
 from cloudsched.language.nodes import Clock, Grid, Part, Repeat, Times, Unit, Window
 from cloudsched.language.result import Refused
 
@@ -188,6 +188,8 @@ def parse_part(c: Cursor) -> Part | None:
     adverb = c.take("part-adverb")
     if adverb is not None:
         return Part(adverb.value, each=True, span=c.span(start))
+    if c.sees("part-of") and c.sees("tonight", ahead=1):
+        c.take("part-of")
     today = c.take("tonight")
     if today is not None:
         return Part(today.value, today=True, span=c.span(start))
@@ -195,7 +197,7 @@ def parse_part(c: Cursor) -> Part | None:
     if this is not None:
         named = c.take("part") if this.value == 0 else None
         return Part(named.value, today=True, span=c.span(start)) if named is not None else None
-    c.take("in", "on", "at")
+    c.take("in", "on", "at", "part-of")
     c.take("article")
     plural = c.take("parts")
     if plural is not None:
@@ -247,7 +249,11 @@ def _parse_named(c: Cursor) -> Clock | None:
                 return replace(hour, part=4, exact=False)
         c.at = start
     named = c.take("named-time")
-    return None if named is None else Clock(named.value // 60, named.value % 60, exact=True, named=True)
+    if named is not None:
+        clock = Clock(named.value // 60, named.value % 60, exact=True, named=True)
+        later = _parse_after_hour(c, clock, spoken=True)
+        return replace(later, named=later == clock)
+    return None
 
 
 def _parse_around(c: Cursor) -> Clock | None:
@@ -329,6 +335,11 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     return _parse_hour_number(c, result, bare=bare or spoken, last=last)
 
 
+def _is_counted(c: Cursor) -> bool:
+    """Return whether a number counts what follows it, and is no hour; "17 de lunes a viernes" is one."""
+    return c.sees(*_NOT_AFTER_AN_HOUR) and not (c.sees("from") and c.sees("weekday", "weekdays", ahead=1))
+
+
 def _may_be_year(number: int) -> bool:
     return 1900 <= number < 2100
 
@@ -343,21 +354,40 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
     glued = token is not None and token.glued and c.take("hour-mark") is not None
     oclock = glued or c.take("oclock") is not None
     if glued:
-        result = replace(result, exact=True)
+        result = replace(result, exact=True, oclock=True)
     elif oclock:
         minute = c.token
         follows = c.language.clock24 and minute is not None and minute.kind == NUMBER and minute.value[0] <= 59
         if follows and minute is not None and not c.sees("unit", ahead=1) and not c.sees("month", ahead=1):
             c.at += 1
             result = replace(result, minute=minute.value[0])
-        result = replace(result, exact=result.exact or c.language.clock24)
+        result = replace(result, exact=result.exact or c.language.clock24, oclock=True)
+    result = _parse_after_hour(c, result, spoken=not bare and not oclock)
     with_half = _parse_half(c, result)
     if with_half.half is not None or with_half.part is not None or oclock:
         return with_half
     soon = c.sees("tonight", "relday") or (c.sees("next") and c.sees("part", ahead=1))
-    if not (bare or soon) or c.sees("unit", "times") or (last and c.sees(*_NOT_AFTER_AN_HOUR)):
+    if not (bare or soon) or c.sees("unit", "times") or (last and _is_counted(c)):
         return None
     return with_half if result.hour <= 24 or result.exact or not last else None
+
+
+def _parse_after_hour(c: Cursor, result: Clock, *, spoken: bool) -> Clock:
+    """Parse the minutes behind an hour: ``neuf heures et demie``, ``nueve menos cuarto``, ``dix heures moins dix``."""
+    start = c.at
+    found = c.take("after-hour")
+    minutes = found.value if found is not None else None
+    if minutes is None and not spoken and not result.minute:
+        sign = -1 if c.take("minus") is not None else 1 if c.take("plus") is not None else 0
+        is_word = c.token is not None and c.token.kind == WORD
+        value = parse_number(c) if sign and (sign < 0 or is_word) else None
+        if value is not None and value < 60 and not c.sees("unit", "halfday", "oclock", "month", "of"):
+            minutes = sign * value
+    if minutes is None or result.minute:
+        c.at = start
+        return result
+    total = result.hour * 60 + minutes
+    return replace(result, hour=total // 60 % 24, minute=total % 60)
 
 
 def _parse_half(c: Cursor, result: Clock) -> Clock:

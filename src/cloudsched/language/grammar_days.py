@@ -9,8 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_numbers import MOST_ITEMS, NOT_A_DAY, parse_number, parse_ordinal, parse_ordinals
-from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR
+from cloudsched.language.grammar_numbers import (
+    MOST_ITEMS,
+    NOT_A_DAY,
+    parse_number,
+    parse_ordinal,
+    parse_ordinals,
+    take_next,
+)
+from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, WORD
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit, WeekStart
 from cloudsched.language.result import Refused
 
@@ -25,11 +32,10 @@ def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
     if not has_preposition and not (nth and c.sees("month")) and not (nth and c.sees("each", "per")):
         return None
     article = c.take("article") is not None
-    ahead = c.take("next")
-    if ahead is not None:
-        unit = c.take("unit")
-        if unit is not None and unit.value in (Unit.MONTH, Unit.QUARTER, Unit.YEAR):
-            return Period(Unit(unit.value), ahead=ahead.value)
+    following = take_next(c, "unit")
+    if following is not None and following[1] in (Unit.MONTH, Unit.QUARTER, Unit.YEAR):
+        return Period(Unit(following[1]), ahead=following[0])
+    if following is not None or c.sees("next"):
         c.at = start
         return None
     repeated = c.take("each")
@@ -127,8 +133,12 @@ def parse_dates(c: Cursor) -> list[Date] | None:
     """Parse a month with one or several days, a numeric date, or a feast; a weekday may stand before it."""
     start = c.at
     weekday = c.take("weekday")
+    if weekday is None and c.sees("habit") and c.sees("weekday", ahead=1):
+        c.take("habit")
+        weekday = c.take("weekday")
     if weekday is not None:
         c.take("comma")
+        c.take("on-day") if c.sees("on-day") and c.sees("number", "ordinal", "tens", ahead=1) else None
     of_weekday = weekday.value if weekday is not None else None
     token = c.token
     feast = c.take("feast")
@@ -201,9 +211,14 @@ def _parse_weekday_the_nth(c: Cursor, start: int, weekday: int) -> list[Date] | 
     article = c.take("article") is not None
     token = c.token
     value = parse_ordinal(c)
-    if value is None or value < 1 or c.sees("of", "unit", "month", "weekday", "dayset"):
+    is_number = token is not None and token.kind == NUMBER and c.language.month_first is False
+    if value is None and is_number:
+        value = parse_number(c)
+        if c.sees("oclock", "halfday", "hour-mark", "hours-said", "to", "dash", "times", "number"):
+            return None
+    if value is None or not 1 <= value <= 31 or c.sees("of", "unit", "month", "weekday", "dayset"):
         return None
-    if not article and token is not None and token.kind != ORDINAL:
+    if not article and token is not None and token.kind != ORDINAL and not is_number:
         return None
     return [Date(day=value, weekday=weekday, span=c.span(start))]
 
@@ -260,7 +275,8 @@ def _parse_days_before_month(c: Cursor) -> list[int] | None:
         token = c.token
         value = parse_ordinal(c)
         plain = plain and value is None
-        if value is None and token is not None and token.kind == NUMBER and len(token.text) <= 2:
+        is_short = token is not None and token.kind == NUMBER and len(token.text) <= 2
+        if value is None and (is_short or (c.language.folds_accents and token is not None and token.kind == WORD)):
             value = parse_number(c)
         if value is None or value < 1:
             c.at = before
@@ -312,6 +328,8 @@ def parse_numeric_date(c: Cursor) -> Date | None:
         month_first = c.language.month_first
     if first > 12 or month_first is False:
         month, day, swapped = second, first, None
+        if month > 12 and day <= 12 and "." not in token.text:  # it can only be the other way round
+            month, day = first, second
     else:
         month, day = first, second
         swapped = (second, first) if second <= 12 and first != second and month_first is None else None
@@ -407,8 +425,12 @@ def _parse_item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
     article = c.take("article") is not None
     nths = parse_ordinals(c)
     if not nths:
-        if c.at == start + 1 and article and c.sees("weekday", "weekdays", "daysets") and c.matches[start].get("a"):
-            return _parse_names(c)  # "on a Wednesday"
+        if c.at == start + 1 and article and c.sees("weekday", "weekdays", "daysets"):
+            if "habit" in c.matches[start]:  # "le lundi" is every Monday
+                named = _parse_names(c)
+                return None if named is None else (named[0], True)
+            if "a" in c.matches[start] or c.language.code in {"es", "fr"}:
+                return _parse_names(c)  # "on a Wednesday"
         c.at = start
         return (
             c.attempt(_parse_names)

@@ -154,8 +154,16 @@ def _parse_amount(c: Cursor) -> tuple[Unit, int] | None:
     mixed = _parse_mixed(c)
     if mixed is not None:
         return mixed
+    before = c.at
+    if c.take("a") is not None or c.sees("minute-unit"):
+        short = c.take("minute-unit")
+        if short is not None:
+            return Unit.MINUTE, short.value
+        c.at = before
     a = c.take("a")
     count = a.value if a is not None and not c.sees("number", "tens") else parse_number(c)
+    if count is None and c.sees("unit") and c.sees("and-half", ahead=1):
+        count = 1  # "hora y media"
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
@@ -210,3 +218,20 @@ def _parse_fraction(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit,
     else:
         whole, rest = divmod(60 * int("".join(map(str, value))), 10 ** len(text.split(".")[1]))
     return None if rest else (finer, whole)
+
+
+def take_next(c: Cursor, *kinds: str) -> tuple[int, int] | None:
+    """Take "next week" or "la semaine prochaine": how many ahead, and the value of what follows; None if neither."""
+    start = c.at
+    ahead = c.take("next")
+    found = c.take(*kinds) if ahead is not None else None
+    if ahead is not None and found is not None:
+        return ahead.value, found.value
+    c.at = start
+    c.take("article")
+    found = c.take(*kinds)
+    after = c.take("next-after") if found is not None else None
+    if found is None or after is None:
+        c.at = start
+        return None
+    return after.value, found.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_days import parse_days, parse_months, parse_numeric_date, parse_period, parse_year
-from cloudsched.language.grammar_numbers import parse_length, parse_number, parse_ordinal
+from cloudsched.language.grammar_numbers import parse_length, parse_number, parse_ordinal, take_next
 from cloudsched.language.lexicon import DATE, PAIR
 from cloudsched.language.nodes import DAY, Date, Days, Length, Months, Period, Pick, Point, Relative, Unit, Within, Year
 
@@ -35,6 +35,8 @@ def parse_relative(c: Cursor) -> Relative | None:
 
 def _parse_day(c: Cursor) -> Relative | None:
     start = c.at
+    if c.sees("of") and c.sees("relday", ahead=1):
+        c.take("of")
     c.take("on", "for")
     if c.sees("tonight"):
         return None  # "heute Morgen" is this morning, and not tomorrow
@@ -125,16 +127,15 @@ def _parse_weekday_of_week(c: Cursor) -> Relative | None:
     if named is not None:
         c.take("comma")
         c.take("of", "in")
-    ahead = c.take("next")
-    unit = c.take("unit") if ahead is not None else None
-    if ahead is None or unit is None or unit.value != Unit.WEEK:
+    found = take_next(c, "unit")
+    if found is None or found[1] != Unit.WEEK:
         return None
     if named is None:
         c.take("on")
         named = c.take("weekday")
     if named is None:
         return None
-    return Relative("week", weekday=named.value, ahead=ahead.value, span=c.span(start))
+    return Relative("week", weekday=named.value, ahead=found[0], span=c.span(start))
 
 
 def _parse_next_weekday(c: Cursor) -> Relative | None:
@@ -146,11 +147,10 @@ def _parse_next_weekday(c: Cursor) -> Relative | None:
         return None if named is None else Relative("weekday", weekday=named.value, span=c.span(start))
     c.at = start
     c.take("on", "for")
-    ahead = c.take("next")
-    named = c.take("weekday")
-    if ahead is None or named is None:
+    found = take_next(c, "weekday")
+    if found is None:
         return None
-    return Relative("weekday", weekday=named.value, ahead=ahead.value, span=c.span(start))
+    return Relative("weekday", weekday=found[1], ahead=found[0], span=c.span(start))
 
 
 def _parse_closest(c: Cursor) -> Relative | None:
@@ -184,12 +184,13 @@ def parse_edge(c: Cursor) -> Relative | None:
     if month is not None or year is not None:
         base = Date(month.value if month is not None else None, None, year)
         return Relative("edge", result.value, base=base, span=c.span(start))
-    ahead = c.take("next")
-    unit = c.take("unit")
-    if unit is None or unit.value not in _CALENDAR:
+    found = take_next(c, "unit")
+    unit = c.take("unit") if found is None else None
+    if found is None and unit is not None:
+        found = (0, unit.value)
+    if found is None or found[1] not in _CALENDAR:
         return None
-    where = ahead.value if ahead is not None else 0
-    return Relative("edge", result.value, ahead=where, unit=Unit(unit.value), span=c.span(start))
+    return Relative("edge", result.value, ahead=found[0], unit=Unit(found[1]), span=c.span(start))
 
 
 def parse_repeated_edge(c: Cursor) -> Days | None:
@@ -224,12 +225,17 @@ def parse_edge_noun(c: Cursor) -> Days | None:
 def parse_within(c: Cursor) -> Within | None:
     """Parse ``next week``, ``this month``: the period within which the rest of the phrase happens."""
     start = c.at
-    c.take("in", "for", "on")
-    ahead = c.take("next")
-    unit = c.take("unit")
-    if ahead is None or unit is None or unit.value not in (Unit.WEEK, Unit.MONTH, Unit.QUARTER):
+    found = c.attempt(_take_next_unit) if c.take("in", "for", "on") is not None else None
+    if found is None:
+        c.at = start
+        found = take_next(c, "unit")
+    if found is None or found[1] not in (Unit.WEEK, Unit.MONTH, Unit.QUARTER):
         return None
-    return Within(Unit(unit.value), ahead.value, c.span(start))
+    return Within(Unit(found[1]), found[0], c.span(start))
+
+
+def _take_next_unit(c: Cursor) -> tuple[int, int] | None:
+    return take_next(c, "unit")
 
 
 def parse_point(c: Cursor) -> Point | None:
@@ -268,13 +274,12 @@ def parse_point(c: Cursor) -> Point | None:
 
 def _parse_next_unit(c: Cursor) -> Relative | Year | None:
     start = c.at
-    ahead = c.take("next")
-    unit = c.take("unit")
-    if ahead is None or unit is None or unit.value not in _CALENDAR:
+    found = take_next(c, "unit")
+    if found is None or found[1] not in _CALENDAR:
         return None
-    if unit.value == Unit.YEAR:
-        return Year(ahead=ahead.value, span=c.span(start))
-    return Relative("unit", ahead=ahead.value, unit=Unit(unit.value), span=c.span(start))
+    if found[1] == Unit.YEAR:
+        return Year(ahead=found[0], span=c.span(start))
+    return Relative("unit", ahead=found[0], unit=Unit(found[1]), span=c.span(start))
 
 
 def _parse_single_date(c: Cursor) -> Date | None:

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.english import ENGLISH
+from cloudsched.language.french import FRENCH
 from cloudsched.language.german import GERMAN
+from cloudsched.language.spanish import SPANISH
 
 if TYPE_CHECKING:
     from cloudsched.language.lexicon import Language
 
-LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN}
+LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
 _MONTH_FIRST: Final = frozenset({"US", "PH", "CA", "BZ"})
 """The regions that write the month first in ``3/4``, if their language leaves it open."""
 

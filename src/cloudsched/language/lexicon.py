@@ -8,6 +8,7 @@ position in a phrase, from which the grammar consumes words by class.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -27,7 +28,7 @@ _PATTERN = re.compile(
     r"""
       (?P<date>\d{4}-\d{1,2}-\d{1,2})(?![\d/-])T?
     | (?P<clock>\d{1,2}:\d{2}(?::\d{2})?(?!\d|:\d)|\d{1,2}h\d{2}(?![\dhm]))Z?
-    | (?P<ordinal>\d{1,4}(?:st|nd|rd|th))(?![^\W\d])
+    | (?P<ordinal>\d{1,4}(?:st|nd|rd|th|er|ère|ème|eme|r[oa]|d[oa]|[ºª]))(?![^\W\d])
     | (?P<pair>\d{1,4}[/.]\d{1,4}(?:[/.]\d{2,4})?|\d{1,2}-\d{1,2}(?:-\d{2,4})?)(?![\d/:]|[.-]\d)
     | (?P<path>[^\W\d]\w*(?:/[^\W\d][\w+-]*)+|(?:UTC|GMT)[+-]\d{1,2}(?::\d{2})?)
     | (?P<half>(?<![^\W\d])[ap]\.\s?m\b\.?)
@@ -92,7 +93,12 @@ def tokenise(text: str, language: Language, titles: Iterable[str] = ()) -> list[
         glued = bool(tokens) and tokens[-1].end == at
         token = _make_token(result, text, glued=glued, ordinal_dot=language.ordinal_dot)
         at = token.end
-        if token.kind == PATH and _is_list(token.text, language):
+        head, apostrophe, rest = token.text.partition("'")
+        if token.kind == WORD and apostrophe and rest and head in language.elisions:
+            middle = token.start + len(head) + 1
+            tokens.append(Token(WORD, f"{head}'", token.start, middle, (), token.glued))
+            at = middle
+        elif token.kind == PATH and _is_list(token.text, language):
             tokens += _split_path(token)
         elif token.text != ".":
             tokens.append(token)
@@ -266,7 +272,7 @@ HARMLESS = frozenset(
     | {"make", "instead", "add-more", "skip", "no-more", "postpone", "shift", "same-time", "filler", "onward", "ones"}
     | {"for-after", "added", "if-day", "if-day-end", "on-or", "days-of", "moved", "moved-to", "not-on"}
     | {"pair", "repeat-word", "slash", "the", "numbered", "that-one", "part-of", "parity", "ish", "about", "halves"}
-    | {"hour-mark", "and-half", "condition", "hour-point", "yearly-event", "in-total", "generic"}
+    | {"hour-mark", "and-half", "condition", "hour-point", "yearly-event", "in-total", "generic", "habit"}
 )
 # Classes whose words may be part of a title if an unknown word follows: "start the backup".
 FOLLOWED = frozenset({"start", "edge", "repeat", "other", "closest"}) | HARMLESS
@@ -297,6 +303,8 @@ class Language:
         ordinal_dot: Whether ``24.`` is an ordinal.
         clock24: Whether the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
         glued_numbers: Numbers written as one word that the other entries do not compose.
+        elisions: What may stand before an apostrophe as a word of its own, as in ``d'avril``.
+        folds_accents: Whether words are understood without their accents as well.
         innocent: Words that say nothing about time in this language, though they do in another.
     """
 
@@ -307,6 +315,8 @@ class Language:
     ordinal_dot: bool = False
     clock24: bool = False
     glued_numbers: Mapping[str, int] = field(default_factory=dict)
+    elisions: frozenset[str] = frozenset()
+    folds_accents: bool = False
     innocent: frozenset[str] = frozenset()
 
     @cached_property
@@ -316,17 +326,33 @@ class Language:
         for kind, values in self.words.items():
             for value, texts in values.items():
                 for text in texts.split("|"):
-                    words = tuple(text.replace("-", " ").replace(",", " ,").split())
-                    result.setdefault(words[0], []).append((words, kind, value))
+                    plain = self._split_elisions(text).replace("-", " ").replace(",", " ,")
+                    for spelling in {plain, _fold(plain)} if self.folds_accents else {plain}:
+                        words = tuple(spelling.split())
+                        result.setdefault(words[0], []).append((words, kind, value))
         for word, number in self.glued_numbers.items():
             result.setdefault(word, []).append(((word,), "number", number))
         for entries in result.values():
             entries.sort(key=lambda entry: -len(entry[0]))
         return result
 
+    def _split_elisions(self, text: str) -> str:
+        """Return a text whose elided words stand alone, as `tokenise` returns them: ``d' avril``."""
+        parts = [
+            f"{head}' {rest}" if rest and head.casefold() in self.elisions else word
+            for word in text.split(" ")
+            for head, _, rest in (word.partition("'"),)
+        ]
+        return " ".join(parts)
+
     def splits(self, word: str) -> bool:
         """Return whether digits may follow a word without a space: a month's name."""
         return any(kind == "month" and len(words) == 1 for words, kind, _ in self.entries.get(word, ()))
+
+
+def _fold(text: str) -> str:
+    """Return a text without its accents."""
+    return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
 
 
 def classify(tokens: Sequence[Token], language: Language) -> list[Matches]:

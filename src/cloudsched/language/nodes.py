@@ -40,6 +40,7 @@ class Clock:
         part: The part of the day given with it: 0 morning, 1 afternoon, 2 evening, 3 night, 4 midday.
         named: It is the word "noon" or "midnight".
         day_end: It is the end of the day (1) or of the working day (2), which has no time of its own.
+        oclock: It has a word such as "Uhr", which fits the 24-hour clock and a part of the day: "abends um 8 Uhr".
         about: It is said to be rough: "around 9".
         span: Its part of the phrase.
     """
@@ -52,6 +53,7 @@ class Clock:
     part: int | None = None
     named: bool = False
     day_end: int = 0
+    oclock: bool = False
     about: bool = False
     span: Span = NOWHERE
 

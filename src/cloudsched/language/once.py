@@ -46,9 +46,8 @@ def build_once(plan: Plan, context: Context) -> Schedule:
     result: list[datetime] = []
     if plan.within is not None:
         plan.groups = [_place_within(group, plan.within, context) for group in plan.groups]
-    for group in plan.groups:
-        if group.window is not None:
-            group = _ask_start_of_window(group, group.window, context)
+    for said in plan.groups:
+        group = said if said.window is None else _ask_start_of_window(said, said.window, context)
         if group.grid is not None or group.months is not None or plan.year is not None:
             raise Refused("too-vague")
         result += _find_instants(group, context)

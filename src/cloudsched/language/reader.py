@@ -14,7 +14,7 @@ from cloudsched.language.languages import LANGUAGES, find_language
 from cloudsched.language.lexicon import WORD, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear
-from cloudsched.language.watchwords import guess_language, name_language
+from cloudsched.language.watchwords import find_languages, guess_language, name_language
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -35,7 +35,10 @@ def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], langua
     unknown = [
         place
         for place, token in enumerate(tokens)
-        if token.kind == WORD and not matches[place] and len(token.text) >= _SHORTEST
+        if token.kind == WORD
+        and not matches[place]
+        and len(token.text) >= _SHORTEST
+        and not find_languages(token.text, language)
     ]
     for place in unknown[:_MOST_WORDS]:
         for word in find_candidates(tokens[place].text, language)[:_MOST_CANDIDATES]:

@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from cloudsched.language.lexicon import Language, Token
 
 _FOREIGN: Final = {
-    "French": """chaque tous toutes jours lundi mardi mercredi jeudi vendredi samedi dimanche lundis mardis mercredis
-        jeudis vendredis samedis dimanches demain aujourd'hui après-demain matin soir nuit semaine semaines janvier
-        février avril juin juillet août septembre octobre novembre décembre heures prochain prochaine jusqu'au sauf
-        quotidien hebdomadaire mensuel toujours midi minuit""",
-    "Spanish": """cada todos todas lunes martes miércoles miercoles jueves viernes sábado sábados domingos mañana
-        pasado tarde noche semana semanas enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre
-        diciembre próximo próxima hasta excepto diariamente semanalmente mensualmente siempre mediodía medianoche""",
     "Portuguese": """cada todos todas diariamente semanalmente mensalmente anualmente hoje amanhã manhã noite tarde
         semana semanas mês meses anos dias segunda terça quarta quinta sexta sábado domingo feira segundas terças
         quartas quintas sextas sábados domingos janeiro fevereiro março abril junho julho agosto setembro outubro

@@ -443,6 +443,11 @@ class App:
 
         return find_owner_zone(self.container.store.records, owner) if isinstance(owner, str) else None
 
+    def _find_locale(self, owner: object) -> str | None:
+        from cloudsched.engine.tasks.owner_zones import find_owner_locale  # noqa: PLC0415 - few schedules ask for it
+
+        return find_owner_locale(self.container.store.records, owner) if isinstance(owner, str) else None
+
     def _with_schedule(self, content: dict[str, Any], task: Task | None = None) -> dict[str, Any]:
         at, calendar = self.container.settings.default_time, self.container.settings.default_calendar
         now = self.container.clock.now()
@@ -454,6 +459,7 @@ class App:
             default_calendar=calendar,
             current=None if task is None else task.schedule,
             find_owner_zone=partial(self._find_zone, owner),
+            find_owner_locale=partial(self._find_locale, owner),
         )
 
     def pause(self, task_id: str, *, mark: RequestMark | None = None) -> Task:

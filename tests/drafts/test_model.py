@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.draft_responses import DraftResult
 
-FRENCH = "Rappelle-moi d'appeler maman chaque lundi à 9:30"
-GOOD = {"decision": "creation", "schedule": "every Monday at 9:30", "title": "Appeler maman", "handler": "remind"}
+DUTCH = "Herinner me eraan om mama te bellen, elke maandag om 9:30"
+GOOD = {"decision": "creation", "schedule": "every Monday at 9:30", "title": "Mama bellen", "handler": "remind"}
 SAID_MONDAY = ["The day is Monday."]
 
 
@@ -38,7 +38,7 @@ def sim(server: ModelServer) -> Iterator[Simulation]:
         yield made
 
 
-def draft(sim: Simulation, text: str = FRENCH, **more: Any) -> DraftResult:
+def draft(sim: Simulation, text: str = DUTCH, **more: Any) -> DraftResult:
     return sim.app.draft(text, **{"timezone": "Europe/Paris", "owner": "ada", **more})
 
 
@@ -60,9 +60,9 @@ def test_a_translation_is_read_by_the_grammar(sim: Simulation, server: ModelServ
     assert drafted.description == "every Monday at 09:30, Europe/Paris"
     assert "The day is Monday." in drafted.assumptions
     assert drafted.task is not None
-    assert (drafted.task["title"], drafted.task["deliveryChannels"]) == ("Appeler maman", ["EMAIL"])
-    assert drafted.task["payload"] == {"text": "Appeler maman"}
-    assert sim.app.confirm(drafted, owner="ada").title == "Appeler maman"
+    assert (drafted.task["title"], drafted.task["deliveryChannels"]) == ("Mama bellen", ["EMAIL"])
+    assert drafted.task["payload"] == {"text": "Mama bellen"}
+    assert sim.app.confirm(drafted, owner="ada").title == "Mama bellen"
 
 
 def test_the_model_never_learns_the_time(sim: Simulation, server: ModelServer) -> None:
@@ -242,3 +242,41 @@ def test_there_are_fifty_of_them() -> None:
 def test_other_words_for_the_same_are_faithful(said: str, canonical: str) -> None:
     """In English and in German."""
     assert find_unfounded(canonical, said, [], "UTC") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "canonical", "is_founded"),
+    [
+        ("nudge me daily 9:30ish", "Fridays at 9:30", False),
+        ("nudge me daily 9:30ish", "every day at 9:30", True),
+        ("every Friday at 9:30", "Fridays at 9:30", True),
+        ("elke maandag om 9:30", "every Monday at 9:30", True),
+        ("elke maandag om 9:30", "Tuesdays at 9:30", False),
+        ("毎週月曜日 9:30", "every Monday at 9:30", True),
+        ("tous les lundis à 9:30", "Mondays at 9:30", True),
+    ],
+)
+def test_the_days_of_an_answer_are_those_that_were_said(said: str, canonical: str, *, is_founded: bool) -> None:
+    """A plural is a day as well, and days are known in many languages."""
+    assert (find_unfounded(canonical, said, (), "UTC") == []) is is_founded
+
+
+def test_what_repeats_is_not_once(sim: Simulation, server: ModelServer) -> None:
+    """An answer that runs once is not used where the words say that it repeats."""
+    server.say({**GOOD, "schedule": "at 9:30"})
+    assert draft(sim, "herinner me, every single maandag, om 9:30").draft_token is None
+
+
+def test_a_past_task_is_a_ground_and_an_example(sim: Simulation, server: ModelServer) -> None:
+    """The words of a task that the user refers to need not be said again, with a model and without one."""
+    sim.app.confirm(draft(sim, "remind me to stretch every weekday at 9:00"), owner="ada")
+    plain = draft(sim, "same as last time but on Mondays")
+    assert plain.task is not None
+    assert (plain.description, plain.task["title"]) == ("every Monday at 09:00, Europe/Paris", "Stretch")
+    like = draft(sim, "like my stretch, but monthly on the 1st")
+    assert like.description == "every month on the 1st at 09:00, Europe/Paris"
+    server.say({**GOOD, "schedule": "every Monday at 9:00"})
+    turns = [{"role": "assistant", "content": "Anything else?"}]
+    again = draft(sim, "same again but on Mondays, you know", conversation=turns)
+    assert again.draft_token is not None
+    assert "stretch" in str(server.requests[-1])

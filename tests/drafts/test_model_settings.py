@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.drafts.test_model import FRENCH, GOOD, SAID_MONDAY
+from tests.drafts.test_model import DUTCH, GOOD, SAID_MONDAY
 from tests.drafts_app import make_app
 from tests.harness import LocalClient
 from tests.model_server import KEY, ModelServer
@@ -46,7 +46,7 @@ def sim(settings: ModelSettings) -> Iterator[Simulation]:
         yield made
 
 
-def draft(sim: Simulation, text: str = FRENCH, **more: Any) -> DraftResult:
+def draft(sim: Simulation, text: str = DUTCH, **more: Any) -> DraftResult:
     return sim.app.draft(text, timezone="Europe/Paris", owner="ada", **more)
 
 

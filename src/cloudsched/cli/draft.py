@@ -22,6 +22,7 @@ _REFUSED = 1
 @client_options
 @click.argument("text")
 @click.option("--timezone", "--tz", default="UTC", show_default=True, metavar="ZONE", help="An IANA name.")
+@click.option("--locale", help="The language of the words, such as de; they tell it if omitted.")
 @click.option("--owner", help="Whose task it is; your own if omitted.")
 @click.option("--handler", help="The handler, if the words fit several.")
 @click.option("--task", "task_id", metavar="ID", help="The task to change, if the words fit several.")
@@ -34,6 +35,7 @@ def draft(  # noqa: PLR0913 - one argument for each option
     *,
     text: str,
     timezone: str,
+    locale: str | None,
     owner: str | None,
     handler: str | None,
     task_id: str | None,
@@ -46,7 +48,7 @@ def draft(  # noqa: PLR0913 - one argument for each option
     from cloudsched.domain.documents.draft_responses import Decision  # noqa: PLC0415 - not needed for --help
 
     known = {**_parse(context), **({"handler": handler} if handler else {}), **({"taskId": task_id} if task_id else {})}
-    drafted = client.draft(text, timezone=timezone, owner=owner, context=known)
+    drafted = client.draft(text, timezone=timezone, owner=owner, context=known, locale=locale)
     if as_json:
         click.echo(to_json_line(drafted.to_wire()))
     else:

@@ -134,6 +134,7 @@ _MARKS = {
 @click.option(
     "--timezone", "--tz", default="UTC", show_default=True, metavar="ZONE", help="An IANA name: Europe/Paris."
 )
+@click.option("--locale", help="The language of the words, such as de or en-US; they tell it if omitted.")
 @click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many to show.")
 @click.option("--after", metavar="INSTANT", help="Show only later occurrences. Default: now.")
 @click.option(
@@ -163,6 +164,7 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     schedule: str,
     dtstart: str | None,
     timezone: str,
+    locale: str | None,
     count: int,
     after: str | None,
     gap: str | None,
@@ -186,7 +188,7 @@ def next_command(  # noqa: PLR0913 - one argument for each option
         start = parse_instant(after, timezone, "--after") if after else now
         rules = read_calendars(calendars, now, stored)
         set_policies = {name: value for name, value in policies.items() if value}
-        read = _read(schedule, dtstart, timezone, now, set_policies, find_default(rules))
+        read = _read(schedule, dtstart, timezone, now, set_policies, find_default(rules), locale=locale)
         parsed = add_calendars(read.schedule, rules, stored)
         previews = preview(parsed, start, count)
         ends = describe_ends(parsed.calendars, previews[-1].local.date()) if previews else []
@@ -203,7 +205,14 @@ def next_command(  # noqa: PLR0913 - one argument for each option
 
 
 def _read(
-    text: str, dtstart: str | None, timezone: str, now: datetime, policies: dict[str, str], calendar: str | None
+    text: str,
+    dtstart: str | None,
+    timezone: str,
+    now: datetime,
+    policies: dict[str, str],
+    calendar: str | None,
+    *,
+    locale: str | None,
 ) -> ScheduleText:
     if dtstart and "=" in text:  # a rule with its own start must not be anchored to now
         read = ScheduleText(Schedule.parse(text, timezone=timezone))
@@ -212,7 +221,7 @@ def _read(
         default = calendar or settings.default_calendar
         at = settings.default_time
         read = read_schedule(
-            text, now=now, timezone=timezone, default_time=at, default_calendar=default, has_title=True
+            text, now=now, timezone=timezone, default_time=at, default_calendar=default, has_title=True, locale=locale
         )
     schedule = read.schedule
     if not dtstart and not policies:

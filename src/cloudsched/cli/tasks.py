@@ -100,6 +100,9 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
     _make_printer(as_json=as_json).print_task(client.get(task_id))
 
 
+_locale_option = click.option("--locale", help="The language of --schedule, such as de; its words tell it if omitted.")
+
+
 @tasks.command()
 @click.argument("title", required=False)
 @click.option("--handler", help="The registered function to run.")
@@ -114,6 +117,7 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9.")
 @click.option("--at", help="When it runs once: 2027-01-01T09:00:00Z, or by the clocks of --timezone 2027-01-01T09:00.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
+@_locale_option
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
 @json_option
 @pass_client
@@ -142,6 +146,7 @@ def create(client: Client, /, title: str | None, *, as_json: bool, **options: An
 @click.option("--rrule", help="When it runs: an RFC 5545 rule.")
 @click.option("--at", help="When it runs once.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
+@_locale_option
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null restores its default.")
 @json_option
 @pass_client
@@ -423,7 +428,7 @@ def _build_schedule_fields(options: dict[str, Any]) -> dict[str, Any]:
         return _drop_none(schedule=_build_schedule(options["rrule"], options["at"], options["timezone"]))
     if options["rrule"] or options["at"]:
         raise click.UsageError("Give one of --schedule, --rrule and --at.")
-    return {"schedule": options["schedule"], **_drop_none(timezone=options["timezone"])}
+    return {"schedule": options["schedule"], **_drop_none(timezone=options["timezone"], locale=options["locale"])}
 
 
 def _build_schedule(rrule: str | None, at: str | None, timezone: str | None) -> dict[str, str] | None:

@@ -30,6 +30,7 @@ class DraftOperations:
         context: Mapping[str, Any] | None = None,
         now: datetime | None = None,
         owner: str | None = None,
+        locale: str | None = None,
     ) -> Flow[DraftResult]:
         """Return what somebody asks for, in their words: a task, a change of one, or why not. Nothing is stored.
 
@@ -40,6 +41,7 @@ class DraftOperations:
             context: What your app knows; see ``docs/how-to/drafts.md``.
             now: The instant from which "tomorrow" counts; now if None.
             owner: Whose task it is; the caller's if None.
+            locale: Their language, such as ``de``; if None, the words tell it.
         """
         body = {
             "text": text,
@@ -48,6 +50,7 @@ class DraftOperations:
             "context": dict(context or {}),
             "now": None if now is None else now.isoformat(),
             "owner": owner,
+            "locale": locale,
         }
         content = {name: value for name, value in body.items() if value is not None}
         response = yield ApiRequest("POST", "/v1/tasks/draft", content, is_idempotent=True)
@@ -55,7 +58,13 @@ class DraftOperations:
 
     @operation
     def describe_schedule(
-        self, schedule: str, *, timezone: str, count: int = 10, owner: str | None = None
+        self,
+        schedule: str,
+        *,
+        timezone: str,
+        count: int = 10,
+        owner: str | None = None,
+        locale: str | None = None,
     ) -> Flow[SchedulePreview]:
         """Return what a schedule in words, or in a notation, means: its description and next occurrences.
 
@@ -64,12 +73,14 @@ class DraftOperations:
             timezone: The zone of its times; ``owner`` for wherever the owner is.
             count: How many occurrences.
             owner: Whose calendars are meant, and whose zone if it follows its owner; the caller's if None.
+            locale: The language of the words, such as ``de``; if None, the words tell it.
 
         Raises:
             InvalidInput: It is no schedule, or the words have several meanings.
         """
         content: dict[str, Any] = {"schedule": schedule, "timezone": timezone, "count": count}
         content |= {} if owner is None else {"owner": owner}
+        content |= {} if locale is None else {"locale": locale}
         response = yield ApiRequest("POST", "/v1/schedules/preview", content, is_idempotent=True)
         return response.read("a preview", SchedulePreview.model_validate)
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion
+from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.payload import Filled, complete_payload, take_fields
-from cloudsched.drafts.phrases import find_category, is_reminder, may_name_time, strip_request, take_delivery
+from cloudsched.drafts.phrases import (
+    begins_with_change,
+    find_again,
+    find_category,
+    is_reminder,
+    may_name_time,
+    strip_request,
+    take_delivery,
+)
 from cloudsched.drafts.request import ASK_WHEN, UNREAD, Proposal, to_missing_fields
-from cloudsched.drafts.situation import choose_handler
+from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import read_update, refuse_change
 
 if TYPE_CHECKING:
@@ -25,11 +33,51 @@ def read_text(situation: Situation) -> Proposal:
     update = read_update(situation, text)
     if update is not None:
         return update
+    again = _read_again(situation, text)
+    if again is not None:
+        return again
     creation = _read_creation(situation, text)
     says_when = creation.schedule is not None and not creation.schedule.is_now
     if not says_when and not creation.questions:
         return refuse_change(situation, text) or creation
     return creation
+
+
+def _read_again(situation: Situation, text: str) -> Proposal | None:
+    """Return a task like an earlier one of the owner, with another schedule; None if that is not what is said."""
+    wish = find_again(text)
+    if wish is None or not situation.tasks:
+        return None
+    meant = find_meant(situation.tasks, wish.what) if wish.what else list(situation.tasks[:1])
+    if len(meant) > 1:
+        return Proposal(decision=Decision.CREATION, questions=(ask_which(meant),))
+    if not meant:
+        return None
+    task = meant[0]
+    handler = situation.find_handler(task.handler)
+    if handler is None:
+        return None
+    reading = situation.read(wish.change, task.schedule) if wish.change else None
+    if reading is not None and reading.kind == "refusal":
+        reading = situation.read(wish.change)
+    if reading is not None and (reading.kind == "refusal" or reading.title is not None):
+        return None
+    delivery, choice = take_delivery(text), choose_handler(situation.handlers, text, handler.name)
+    questions: tuple[DraftQuestion, ...] = ()
+    if reading is not None and reading.kind == "question":
+        questions = (ask_schedule(situation, reading, task.title, delivery, Filled(task.payload, "")),)
+    return Proposal(
+        decision=Decision.CREATION,
+        title=task.title,
+        purpose=task.purpose or "",
+        category=task.category,
+        channels=delivery.channels or tuple(task.delivery_channels),
+        handler=choice.handler,
+        payload=dict(task.payload),
+        schedule=task.schedule if reading is None else reading.schedule,
+        assumptions=(f"It is like {task.title!r}.", *(reading.assumptions if reading is not None else ())),
+        questions=questions,
+    )
 
 
 def _read_creation(situation: Situation, text: str) -> Proposal:
@@ -50,6 +98,10 @@ def _read_creation(situation: Situation, text: str) -> Proposal:
             reading = situation.read_without_time()
         read = make_creation(situation, choice, filled, title, reading, questions, delivery)
         return replace(read, is_understood=False)
+    if title is not None and begins_with_change(title):
+        what = "This seems to change a task, in a language in which only schedules are read."
+        missing = (MissingField(field="text", code="not-understood", reason=what),)
+        return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=False)
     if reading.kind == "refusal":
         missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not _needs_words(reading))

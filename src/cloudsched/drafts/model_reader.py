@@ -18,9 +18,10 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion, MissingField
+from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.payload import Filled, complete_payload, find_field
-from cloudsched.drafts.phrases import Delivery, may_name_time
+from cloudsched.drafts.phrases import Delivery, may_name_time, refers_to_past
 from cloudsched.drafts.request import ASK_WHEN, UNREAD, Proposal, clean, to_missing_fields
 from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
@@ -29,8 +30,9 @@ from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import metered
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
 from cloudsched.language.english import ENGLISH
-from cloudsched.language.german import GERMAN
+from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import CLOCK, DATE, PAIR, PATH, classify, tokenise
+from cloudsched.language.watchwords import TOMORROW, find_days
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 MAX_TASKS: Final = 20
 """How many of the owner's tasks the model is shown."""
 _MAX_TURNS, _MAX_TURN = 20, 2_000
+_MAX_FIELD: Final = 500
+"""How much of a task's text or payload the model is shown."""
 _Short = Annotated[str, StringConstraints(max_length=500)]
 
 INSTRUCTIONS: Final = """\
@@ -135,6 +139,9 @@ def write_data(situation: Situation, tasks: Sequence[Task]) -> dict[str, Any]:
                 "schedule": task.schedule.describe(),
                 "handler": task.handler if situation.find_handler(task.handler) is not None else "",
                 "channels": [each.value for each in task.delivery_channels],
+                "purpose": clean(task.purpose or "")[:_MAX_FIELD],
+                "description": clean(task.description or "")[:_MAX_FIELD],
+                "payload": task.payload if json_size(task.payload) <= _MAX_FIELD else {},
             }
             for task in tasks
         ],
@@ -149,7 +156,15 @@ def _describe(handler: Handler, situation: Situation) -> dict[str, Any]:
 
 Fact = tuple[str, str | int]
 
-_COUNTED: Final = {"number": "number", "tens": "number", "ordinal": "number", "weekday": "weekday", "month": "month"}
+_COUNTED: Final = {
+    **dict.fromkeys(("number", "tens", "ordinal"), "number"),
+    **dict.fromkeys(("weekday", "weekdays"), "weekday"),
+    "month": "month",
+}
+_REPEATED: Final = frozenset(
+    {"each", "adverb", "bi", "weekdays", "daysets", "parts", "part-adverb", "always", "recurring"}
+)
+"""The kinds of words that say that something repeats."""
 _WORDS: Final = (
     (r"noon|midday|mittags?", [("number", 12)]),
     (r"midnight|mitternachts?", [("number", 0), ("number", 24)]),
@@ -174,7 +189,9 @@ _PATTERNS: Final = tuple(
 _FIRST_YEAR: Final = 1900
 
 
-def find_unfounded(canonical: str, said: str, assumptions: Iterable[str], timezone: str) -> list[Fact]:
+def find_unfounded(
+    canonical: str, said: str, assumptions: Iterable[str], timezone: str, referred: Iterable[str] = ()
+) -> list[Fact]:
     """Return what a schedule in canonical English says without a ground.
 
     Args:
@@ -182,8 +199,11 @@ def find_unfounded(canonical: str, said: str, assumptions: Iterable[str], timezo
         said: All that the user said themselves.
         assumptions: What the model declares as assumed.
         timezone: The request's zone, which need not be said.
+        referred: The schedules, in English, of the tasks that the user refers to.
     """
-    grounds = _find_facts(said, ENGLISH) | _find_facts(said, GERMAN)
+    grounds = {fact for language in LANGUAGES.values() for fact in _find_facts(said, language)}
+    grounds |= {fact for text in referred for fact in _find_facts(text, ENGLISH)}
+    grounds |= {("day", "tomorrow") if day == TOMORROW else ("weekday", day) for day in find_days(said)}
     grounds |= {("zone", timezone.casefold())}
     hours = [value for kind, value in grounds if kind == "number" and isinstance(value, int) and value < 12]  # noqa: PLR2004
     if ("half", "pm") in grounds:
@@ -192,10 +212,21 @@ def find_unfounded(canonical: str, said: str, assumptions: Iterable[str], timezo
     declared = {
         fact
         for text in assumptions
-        for fact in _find_facts(text, ENGLISH) | _find_facts(text, GERMAN)
+        for language in LANGUAGES.values()
+        for fact in _find_facts(text, language)
         if not _is_date(fact)
     }
-    return sorted(_find_facts(canonical, ENGLISH, exact=True) - grounds - evening - declared, key=str)
+    unfounded = _find_facts(canonical, ENGLISH, exact=True) - grounds - evening - declared
+    return sorted(unfounded, key=str)
+
+
+def says_repeated(text: str) -> bool:
+    """Return whether words of a text say that something repeats, in any of the languages."""
+    return any(
+        not _REPEATED.isdisjoint(matches)
+        for language in LANGUAGES.values()
+        for matches in classify(tokenise(text, language), language)
+    )
 
 
 def _is_evening(value: str | int) -> bool:
@@ -305,7 +336,11 @@ class ModelReader:
             question = DraftQuestion(field="text", question=clean(answer.question) or "What do you want, and when?")
             return Proposal(decision=Decision.CREATION, title=clean(answer.title) or None, questions=(question,))
         request = situation.request
-        unfounded = find_unfounded(answer.schedule, request.said, answer.assumptions, request.timezone)
+        referred = [task.schedule.describe() for task in tasks] if refers_to_past(request.text) else []
+        unfounded = find_unfounded(answer.schedule, request.said, answer.assumptions, request.timezone, referred)
+        if not unfounded and answer.decision == "creation" and says_repeated(request.text):
+            meant = situation.read(answer.schedule, locale="en").schedule
+            unfounded = [("once", answer.schedule)] if meant is not None and meant.is_one_time else []
         if unfounded:
             log.warning("unfaithful answer", extra={"action": "model_unfaithful", "facts": str(unfounded)[:200]})
             return None
@@ -335,7 +370,7 @@ class ModelReader:
 def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -> Proposal | None:
     said = situation.request.said
     is_unsaid = not answer.schedule.strip() and may_name_time(said)  # the model has not understood when
-    reading = situation.read(answer.schedule) if answer.schedule.strip() else situation.read_without_time()
+    reading = situation.read(answer.schedule, locale="en") if answer.schedule.strip() else situation.read_without_time()
     if reading.title is not None or reading.kind == "refusal":
         if reading.title is not None or any(each.code in UNREAD for each in reading.problems):
             return None  # words that are neither a schedule's nor anything else's
@@ -383,9 +418,9 @@ def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task])
     changed = _find_changes(situation, answer, task)
     if not answer.schedule.strip():
         return changed
-    reading = situation.read(answer.schedule, task.schedule)
+    reading = situation.read(answer.schedule, task.schedule, "en")
     if reading.kind == "refusal":
-        reading = situation.read(answer.schedule)
+        reading = situation.read(answer.schedule, locale="en")
     if reading.schedule is None or reading.title is not None:
         return None
     assumptions = (*_join(answer, reading.assumptions), *changed.assumptions)

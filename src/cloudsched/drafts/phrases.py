@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import USERS_CHANNELS, DeliveryChannel
-from cloudsched.language.english import ENGLISH
-from cloudsched.language.german import GERMAN
+from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import classify, tokenise
 
 if TYPE_CHECKING:
@@ -105,6 +104,48 @@ def is_reminder(text: str) -> bool:
     return _REMIND.match(text) is not None
 
 
+_AGAIN: Final = re.compile(
+    r"^(?:please\s+|and\s+)*(?:do\s+)?(?:(?:the\s+)?same(?:\s+thing)?(?:\s+(?:again|as\s+(?:last\s+time|before|the\s+last\s+one)))?"
+    r"|(?:once\s+)?again|like\s+(?:last\s+time|before))\s*(?:,|\bbut\b|\bonly\b|$)[\s,]*(?:but\s+)?(?P<change>.*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_LIKE: Final = re.compile(
+    r"^(?:please\s+)?(?:(?:the\s+)?same\s+as|like)\s+(?:the|my|our)\s+(?P<what>.+?)\s*,?\s+but\s+(?P<change>.+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Again(NamedTuple):
+    """A wish for a task like an earlier one: which one, empty for the last, and what is different."""
+
+    what: str
+    change: str
+
+
+def find_again(text: str) -> Again | None:
+    """Return what "same as last time but on Mondays" and "like the report, but monthly" say; None for other texts."""
+    again, like = _AGAIN.match(text), _LIKE.match(text)
+    if like is not None:
+        return Again(like["what"], like["change"])
+    return None if again is None else Again("", re.sub(r"[\s,]*please[.!]*$", "", again["change"], flags=re.IGNORECASE))
+
+
+def begins_with_change(title: str) -> bool:
+    """Return whether words ask in another language than English to change something: "Décale mon rapport"."""
+    for language in LANGUAGES.values():
+        tokens = tokenise(title, language)[:1]
+        if language.code != "en" and any(
+            {"postpone", "make"} & matches.keys() for matches in classify(tokens, language)
+        ):
+            return True
+    return False
+
+
+def refers_to_past(text: str) -> bool:
+    """Return whether a text refers to a task that there is."""
+    return find_again(text) is not None or re.search(r"\b(?:same|again|last time)\b", text, re.IGNORECASE) is not None
+
+
 _TIMES: Final = frozenset(
     {
         *("number", "ordinal", "unit", "each", "adverb", "bi", "twice", "vague", "now", "until"),
@@ -119,7 +160,7 @@ def may_name_time(text: str) -> bool:
     """Return whether a word of a text may say when or how often, understood or not."""
     return any(character.isdigit() for character in text) or any(
         _TIMES & matches.keys()
-        for language in (ENGLISH, GERMAN)
+        for language in LANGUAGES.values()
         for matches in classify(tokenise(text, language), language)
     )
 

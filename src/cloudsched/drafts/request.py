@@ -82,6 +82,8 @@ class DraftRequest(WireModel):
     """The instant from which "tomorrow" counts; now if omitted."""
     owner: Owner | None = None
     """Whose task it is; the caller's if omitted."""
+    locale: Annotated[str, StringConstraints(max_length=35)] | None = None
+    """The language of the words, such as ``de`` or ``en-US``; they tell it if omitted."""
 
     @classmethod
     def from_wire(cls, content: object) -> Self:

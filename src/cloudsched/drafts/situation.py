@@ -120,20 +120,37 @@ class Situation:
         """The owner's tasks that may be meant; the one that the context names, if it does."""
         return self.load_tasks()
 
-    def read(self, text: str, current: Schedule | None = None) -> Reading:
-        """Return what words of the grammar mean, or a notation such as cron; a date alone is words, and has no time."""
+    def read(self, text: str, current: Schedule | None = None, locale: str | None = None) -> Reading:
+        """Return what words of the grammar mean, or a notation such as cron; a date alone is words, and has no time.
+
+        Without a locale they are in the language that the request names, or that they tell. What the answer to a
+        question says is English in every language.
+        """
         if current is None and is_notation(text) and not _DATE.fullmatch(text.strip()):
             try:
                 return Reading("schedule", Schedule.parse(text, timezone=self.request.timezone, now=self.now))
             except InvalidSchedule as error:
                 return Reading("refusal", problems=(Problem((0, len(text)), "invalid", str(error)),))
+        found = self._read_words(text, current, locale or self.request.locale, ())
+        if any(problem.code in {"other-language", "not-understood", "half-known"} for problem in found.problems):
+            if locale is None and self.request.locale is not None:
+                english = self._read_words(text, current, "en", ())
+                found = english if english.kind != "refusal" else found
+            titles = [task.title for task in self.tasks] if current is None and found.kind == "refusal" else []
+            named = [each for each in titles if each.casefold() in text.casefold()]
+            found = self._read_words(text, current, locale or self.request.locale, named) if named else found
+        return found
+
+    def _read_words(self, text: str, current: Schedule | None, locale: str | None, titles: Sequence[str]) -> Reading:
         return read(
             text,
             now=self.now,
             timezone=self.request.timezone,
+            locale=locale,
             current=current,
             default_time=(self.default_time.hour, self.default_time.minute),
             default_calendar=self.default_calendar,
+            titles=titles,
         )
 
     def read_without_time(self, title: str | None = None) -> Reading:

@@ -18,6 +18,11 @@ _MONTH_FIRST: Final = frozenset({"US", "PH", "CA", "BZ"})
 """The regions that write the month first in ``3/4``, if their language leaves it open."""
 
 
+def is_known(locale: str) -> bool:
+    """Return whether schedules are read in the language of a locale."""
+    return locale.replace("_", "-").partition("-")[0].lower() in LANGUAGES
+
+
 def find_language(locale: str) -> Language:
     """Return the language of a locale, with its region's order of day and month.
 

@@ -40,7 +40,7 @@ def forget_assumptions() -> None:
         noted.clear()
 
 
-def read_schedule_field(
+def read_schedule_field(  # noqa: PLR0913 -- each is named
     fields: dict[str, Any],
     *,
     now: datetime,
@@ -48,9 +48,12 @@ def read_schedule_field(
     default_calendar: str | None = None,
     current: Schedule | None = None,
     find_owner_zone: Callable[[], str | None] = lambda: None,
+    find_owner_locale: Callable[[], str | None] = lambda: None,
     allows_title: bool = False,
 ) -> ScheduleText:
-    """Return what ``schedule`` means: text, with ``timezone`` beside it, or ``{"cron": …, "timezone": …}``.
+    """Return what ``schedule`` means: text, with ``timezone`` and ``locale`` beside it, or ``{"cron": …}``.
+
+    Without a locale the words tell the language; the owner's locale settles what they leave open, such as 3/4.
 
     Every word has to belong to the schedule, unless a title may stand in the words.
     What follows its owner is read in the zone that `find_owner_zone` returns; in UTC, if that is not known.
@@ -68,22 +71,34 @@ def read_schedule_field(
     else:
         text, timezone = schedule, fields.get("timezone", "UTC")
     if not isinstance(text, str):
-        hint = "A schedule given as an object has a timezone of its own."
-        raise InvalidInput("timezone", "has no meaning beside this schedule", hint)
+        hint = "A schedule given as an object has a timezone of its own, and no words."
+        name = "timezone" if "timezone" in fields else "locale"
+        raise InvalidInput(name, "has no meaning beside this schedule", hint)
     if not isinstance(timezone, str):
         raise InvalidInput("timezone", "is no text", "Give an IANA name, such as Europe/Paris.")
+    locale = _require_locale(fields.get("locale"))
     from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - only text pays for the parsers
 
-    def read(zone: str) -> ScheduleText:
+    def read_in(zone: str, language: str | None) -> ScheduleText:
         return read_schedule(
             text,
             now=now,
             timezone=zone,
+            locale=language,
             current=current,
             default_time=default_time,
             default_calendar=default_calendar,
             has_title=not allows_title,
         )
+
+    def read(zone: str) -> ScheduleText:
+        try:
+            return read_in(zone, locale)
+        except InvalidSchedule:
+            home = find_owner_locale() if locale is None else None
+            if home is None or not _is_known(home):
+                raise
+        return read_in(zone, home)
 
     try:
         if timezone == OWNER_ZONE:
@@ -102,6 +117,21 @@ def read_schedule_field(
         raise error.at(field) from error
 
 
+def _is_known(locale: str) -> bool:
+    from cloudsched.language.languages import is_known  # noqa: PLC0415 - only text pays for the parsers
+
+    return is_known(locale)
+
+
+def _require_locale(locale: object) -> str | None:
+    if locale is None or (isinstance(locale, str) and _is_known(locale)):
+        return locale
+    from cloudsched.language.languages import LANGUAGES  # noqa: PLC0415 - see above
+
+    hint = f"Give one of {', '.join(LANGUAGES)}, with a region if you like: en-US. Leave it out, and the words tell."
+    raise InvalidInput("locale", "is no language in which schedules are read", hint)
+
+
 def with_schedule(
     fields: dict[str, Any],
     *,
@@ -110,6 +140,7 @@ def with_schedule(
     default_calendar: str | None = None,
     current: Schedule | None = None,
     find_owner_zone: Callable[[], str | None] = lambda: None,
+    find_owner_locale: Callable[[], str | None] = lambda: None,
 ) -> dict[str, Any]:
     """Return a task's fields with the schedule as JSON. A title in the words is used if the task has none.
 
@@ -120,6 +151,7 @@ def with_schedule(
         default_calendar: The id of the calendar that words such as "except holidays" mean; None if there is none.
         current: The schedule that a merge patch changes. It is replaced as a whole, and the task keeps its title.
         find_owner_zone: Returns the zone of the task's owner, if that is known.
+        find_owner_locale: Returns the language of the task's owner, if that is known.
 
     Raises:
         AmbiguousSchedule: The words have several meanings.
@@ -134,6 +166,7 @@ def with_schedule(
         default_calendar=default_calendar,
         current=current,
         find_owner_zone=find_owner_zone,
+        find_owner_locale=find_owner_locale,
         allows_title=not fields.get("title"),
     )
     noted = _noted.get()
@@ -141,6 +174,6 @@ def with_schedule(
         noted += read.assumptions
     schedule = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     cleared = {} if current is None else dict.fromkeys(_FIELDS)
-    rest = {name: value for name, value in fields.items() if name != "timezone"}
+    rest = {name: value for name, value in fields.items() if name not in {"timezone", "locale"}}
     title = {"title": read.title} if read.title and current is None and not fields.get("title") else {}
     return {**rest, **title, "schedule": {**cleared, **schedule}}

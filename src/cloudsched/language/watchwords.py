@@ -6,6 +6,7 @@ måndag kl 9:30" would run once. These words keep that from happening. Quotes, o
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from functools import lru_cache
@@ -56,6 +57,38 @@ _FOREIGN: Final = {
     "Ukrainian": "щодня кожен кожного понеділок вівторок середа середу четвер п'ятниця субота неділя завтра сьогодні",
 }
 """What some languages without a lexicon call the days, the periods, "every" and "tomorrow"; no whole vocabulary."""
+_DAYS: Final = (
+    # from Monday to Sunday, and tomorrow
+    "segunda terça quarta quinta sexta sábado domingo amanhã",
+    "lunedì martedì mercoledì giovedì venerdì sabato domenica domani",
+    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag morgen",
+    "måndag tisdag onsdag torsdag fredag lördag söndag imorgon",
+    "mandag tirsdag onsdag torsdag fredag lørdag søndag imorgen",
+    "poniedziałek wtorek środa czwartek piątek sobota niedziela jutro",
+    "pondělí úterý středa čtvrtek pátek sobota neděle zítra",
+    "maanantai tiistai keskiviikko torstai perjantai lauantai sunnuntai huomenna",
+    "senin selasa rabu kamis jumat sabtu minggu besok",
+    "понедельник вторник среда четверг пятница суббота воскресенье завтра",
+    "月曜 火曜 水曜 木曜 金曜 土曜 日曜 明日",
+    "星期一 星期二 星期三 星期四 星期五 星期六 星期日 明天",
+    "월요일 화요일 수요일 목요일 금요일 토요일 일요일 내일",
+)
+"""What more languages call the days, for what a model has translated from them."""
+TOMORROW: Final = 7
+
+
+def find_days(text: str) -> set[int]:
+    """Return the weekdays that a text names in one of many languages, 0 for Monday, and `TOMORROW`."""
+    plain = text.casefold()
+    words = set(re.findall(r"[^\W\d_]+", plain))
+    return {
+        day
+        for names in _DAYS
+        for day, name in enumerate(names.split())
+        if name in words or (len(name) <= 3 and not name.isascii() and name in plain)
+    }
+
+
 _SCRIPTS: Final = {
     "HIRAGANA": "Japanese",
     "KATAKANA": "Japanese",

@@ -229,7 +229,7 @@ class ModelUser(User):
 
     def _draft(self) -> None:
         with self._model.one_draft():
-            self._sim.app.draft("Rappelle-moi chaque lundi", timezone="UTC", owner="ada")
+            self._sim.app.draft("Herinner me elke maandag", timezone="UTC", owner="ada")
 
     def _ask(self) -> None:
         source = {"chatId": "c", "messages": [{"role": "user", "content": "Spend some"}]}
@@ -448,7 +448,7 @@ def test_drafts_are_counted_and_end_at_the_budget() -> None:
     with Simulation(make_drafts_app()) as sim:
         sim.app.container.replace(model=model)
         sim.app.container.many_tasks.budgets.put("ada", 9, by=OWN_CODE)
-        results = [sim.app.draft("Rappelle-moi chaque lundi", timezone="UTC", owner="ada").missing for _ in range(100)]
+        results = [sim.app.draft("Herinner me elke maandag", timezone="UTC", owner="ada").missing for _ in range(100)]
         assert model.asked == 10, "a draft asks twice if the first answer is of no use"
         assert sim.app.container.many_tasks.budgets.find_refusal("ada") is not None
         codes = [{each.code for each in missing} for missing in results]
@@ -460,5 +460,5 @@ def test_drafts_are_counted_and_end_at_the_budget() -> None:
         assert [(each.handler, each.counts.queries) for each in sheet.marks] == [(DRAFTS, 10)]
         understood = sim.app.draft("remind me to stretch every weekday at 9:00", timezone="UTC", owner="ada")
         assert understood.draft_token is not None, "what the grammar understands costs nothing"
-        sim.app.draft("Rappelle-moi chaque lundi", timezone="UTC", owner="bob")
+        sim.app.draft("Herinner me elke maandag", timezone="UTC", owner="bob")
         assert model.asked == 12

@@ -103,3 +103,20 @@ def test_a_creation_that_is_repeated_is_the_same_task(call: Call) -> None:
     first, second = (call("POST", "/v1/tasks", sent, headers={"Idempotency-Key": "k"}) for _ in range(2))
     assert (first.status_code, second.status_code) == (201, 200)
     assert first.get_json() == second.get_json()
+
+
+def test_the_language_is_said_or_found_out(call: Call) -> None:
+    """`locale` names it, and settles the order of a date; without it the words tell, and an unknown one is refused."""
+    german = create(call, schedule="jeden Montag um 9 Uhr", locale="de")
+    assert german["schedule"]["rrule"] == "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9;BYMINUTE=0"
+    assert german["readBack"]["description"].startswith("jeden Montag")
+    found = create(call, schedule="tous les lundis à 9h")
+    assert found["schedule"]["rrule"] == german["schedule"]["rrule"]
+    assert "The words were read as French." in found["readBack"]["assumed"]
+    american = create(call, schedule="every year on 03/04 at 9:00", locale="en-US")
+    assert "BYMONTH=3" in american["schedule"]["rrule"]
+    answer = call("POST", "/v1/tasks", {**TASK, "schedule": "every Monday at 9", "locale": "xx"})
+    assert (answer.status_code, answer.get_json(force=True)["field"]) == (400, "locale")
+    answer = call("POST", "/v1/tasks", {**TASK, "schedule": "jeden Montag um 9", "locale": "en"})
+    assert answer.status_code == 400
+    assert "German" in answer.get_data(as_text=True)

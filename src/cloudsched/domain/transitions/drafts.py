@@ -145,9 +145,10 @@ def to_draft_content(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def has_schedule_text(fields: dict[str, Any]) -> bool:
-    """Return whether the schedule of a task's fields (camelCase) is text, or has its time zone in a separate field."""
+    """Return whether a schedule in a task's fields (camelCase) is text, or has its zone or language beside it."""
     schedule = fields.get("schedule")
-    return isinstance(schedule, str) or "timezone" in fields or (isinstance(schedule, dict) and "cron" in schedule)
+    is_beside = "timezone" in fields or "locale" in fields
+    return isinstance(schedule, str) or is_beside or (isinstance(schedule, dict) and "cron" in schedule)
 
 
 _SAME_IN_JSON = (str, int, bool, type(None))

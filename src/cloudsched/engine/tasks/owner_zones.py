@@ -35,6 +35,12 @@ def find_owner_zone(records: RecordStore, owner: str) -> str | None:
     return None if stored is None else stored.record.timezone
 
 
+def find_owner_locale(records: RecordStore, owner: str) -> str | None:
+    """Return a person's language, such as ``de-AT``; None if it is not known."""
+    stored = records.load(Person, owner)
+    return None if stored is None else stored.record.locale
+
+
 def with_owner_zone(
     records: RecordStore, draft: TaskDraft, schedule: Schedule, clock: Clock, known: Schedule | None
 ) -> TaskDraft:

@@ -17,7 +17,7 @@ from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.tokens import Requester
-from cloudsched.engine.tasks.owner_zones import find_owner_zone, resolve_for_owner
+from cloudsched.engine.tasks.owner_zones import find_owner_locale, find_owner_zone, resolve_for_owner
 from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.language.task_fields import read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
@@ -115,15 +115,22 @@ def preview_schedule(call: ApiCall) -> Response:
     content = call.read_content()
     owner = _read_owner(call, content)
     now = call.app.container.clock.now()
+    locale = "en"
     read, records = None, call.app.container.store.records
     find_zone = cache(partial(find_owner_zone, records, owner))
     if has_schedule_text(content):
         settings = call.app.container.settings
         at, calendar = settings.default_time, settings.default_calendar
         read = read_schedule_field(
-            content, now=now, default_time=at, default_calendar=calendar, find_owner_zone=find_zone
+            content,
+            now=now,
+            default_time=at,
+            default_calendar=calendar,
+            find_owner_zone=find_zone,
+            find_owner_locale=partial(find_owner_locale, records, owner),
         )
         content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+        locale = content.pop("locale", None) or locale
         content.pop("timezone", None)
     body = validate(bodies.PreviewRequest, content)
     start = body.start or now
@@ -139,7 +146,7 @@ def preview_schedule(call: ApiCall) -> Response:
     occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)
     ends = describe_ends(schedule.calendars, occurrences[-1].local.date()) if occurrences else []
     preview = responses.SchedulePreview(
-        description=schedule.describe(),
+        description=schedule.describe(locale),
         schedule=schedule,
         occurrences=occurrences,
         assumptions=(*notes, *ends) or (None if read is None else ()),

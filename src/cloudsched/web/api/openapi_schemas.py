@@ -310,6 +310,8 @@ def _allow_schedule_text(schema: Json) -> None:
     schema["properties"]["schedule"] = {"anyOf": [words, given]}
     zone = {"type": "string", "description": "The IANA zone of a schedule that is text. UTC if it is left out."}
     schema["properties"]["timezone"] = {**zone, "examples": ["Europe/Paris"]}
+    told = "The language of a schedule in words. If it is left out, the words tell it."
+    schema["properties"]["locale"] = {"type": "string", "description": told, "examples": ["en-US", "de"]}
 
 
 def _model_names(models: Iterable[type[BaseModel]]) -> set[str]:

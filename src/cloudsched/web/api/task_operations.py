@@ -82,7 +82,8 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
 
 def _tell_back(content: dict[str, Any], task: Task, noted: Sequence[str]) -> Json:
     """Return what an answer tells of the schedule that a request gave, as the fields to add."""
-    told = read_back(task, list_assumed(content, task, noted))
+    locale = content.get("locale")
+    told = read_back(task, list_assumed(content, task, noted), locale if isinstance(locale, str) else "en")
     return {} if told is None else {"readBack": told.to_wire()}
 
 

@@ -100,8 +100,8 @@ def _read_creation(situation: Situation, text: str) -> Proposal:
         return replace(read, is_understood=False)
     if title is not None and begins_with_change(title):
         what = "This seems to change a task, in a language in which only schedules are read."
-        missing = (MissingField(field="text", code="not-understood", reason=what),)
-        return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=False)
+        unread = (MissingField(field="text", code="not-understood", reason=what),)
+        return Proposal(decision=Decision.REFUSAL, missing=unread, is_understood=False)
     if reading.kind == "refusal":
         missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not _needs_words(reading))

@@ -104,7 +104,13 @@ class Effects:
         for key, written in writes.documents:
             if written is None:
                 after.pop(key, None)
+            elif (
+                writes.checks
+                and key in stored
+                and self._values.documents[stored[key]] is self._values.documents[written]
+            ):
+                after[key] = self._values.again(stored[key])
             else:
                 after[key] = written
-        first = writes.documents[0][1] if writes.documents else 0
+        first = after.get(writes.documents[0][0], 0) if writes.documents else 0
         return first, self._values.keep_snapshot(after)

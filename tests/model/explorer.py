@@ -32,8 +32,9 @@ stay taken. The sweep alone has to end every occurrence that came due, and no or
 * A message is created with the answer before it, not in a step of its own: one that is not created yet and one that
   is not delivered yet are the same to everybody but the name's next creator, and `quiet` takes the worse for that one.
 * A process begins with its first read: nobody sees it before.
-* A version is the content. If a document becomes again what it was, a commit that was decided on it succeeds where a
-  store would have refused it; the process would then have read the same and decided the same.
+* A version is the content, and for the same content written again one of three numbers. If a document becomes again
+  what it was, a commit that was decided on it succeeds where a store would have refused it; the process would then have
+  read the same and decided the same.
 * A lease token is the smallest number that nobody uses: tokens are only compared for equality.
 * Processes that stand at the same place are the same, whoever came first.
 * A commit that is too late meets its conflict as soon as it is: nothing else can become of it. A delivery that has
@@ -130,7 +131,7 @@ class Model:
         self._effects: dict[tuple[int, int], tuple[Any, int]] = {}
         self._verdicts: dict[tuple[int, int, str, int | None, int], str | None] = {}
         self._settled: dict[tuple[int, int], tuple[Settled, ...]] = {}
-        self._deliveries: dict[tuple[int, int], Entry] = {}
+        self._deliveries: dict[tuple[int, int, bool], Entry] = {}
         self._due_times: list[int] = []
         self._anew: dict[int, bool] = {}
         self._steps: dict[int, Step] = {}
@@ -193,14 +194,15 @@ class Model:
             yield Settled(labels, created, (node.number, seen), None)
             return
         number = call.key[0]
-        self._check_message(number, time)
+        self.check_message(number, time)
         sent = self.processes.answer(node, seen, "sent")
         yield from self._settle(sent, time, (*labels, f"send {number}"), created | 1 << number)
         if self.world.queue_fails:
             refused = self.processes.answer(node, seen, UNAVAILABLE)
             yield from self._settle(refused, time, (*labels, f"refuse {number}"), created)
 
-    def _check_message(self, number: int, time: int) -> None:
+    def check_message(self, number: int, time: int) -> None:
+        """Check a message that is sent. Raises Broken."""
         message = self.processes.messages[number]
         if message.at > to_instant(time) + rules.HORIZON:
             raise Broken(f"6: a dispatch lies {message.at - to_instant(time)} ahead")
@@ -213,20 +215,21 @@ class Model:
             self._due_times.append(to_seconds(self.processes.messages[len(self._due_times)].at))
         return self._due_times[number]
 
-    def delivery(self, number: int, token: int) -> int:
-        """Return the number of the entry that delivers a message."""
-        known = self._deliveries.get((number, token))
+    def delivery(self, number: int, token: int, *, is_other: bool = False) -> int:
+        """Return the number of the entry that delivers a message, perhaps to another version of the code."""
+        known = self._deliveries.get((number, token, is_other))
         if known is None:
-            message, app = self.processes.messages[number], self.processes.app
+            message = self.processes.messages[number]
+            app = self.processes.other_app if is_other else self.processes.app
             known = Entry(
-                f"delivery of {number}",
+                f"delivery of {number}{' to other code' if is_other else ''}",
                 "deliver",
                 lambda: app.deliver(message.body, message.token),
                 message=number,
                 token=token,
                 revision=_revision_of(message.body),
             )
-            self._deliveries[number, token] = known
+            self._deliveries[number, token, is_other] = known
         return self._number(known)
 
     def draw_token(self, state: State) -> int:
@@ -258,13 +261,16 @@ class Model:
 
     def begin(self) -> State:
         """Return the first state: its requests have been made, one after the other, without a fault."""
-        state = State(self.world.instants[0], self.values.keep_snapshot({}), 0, 0, ())
+        begins_at = self.world.instants[0] if self.world.begins_at is None else 0
+        state = State(begins_at, self.values.keep_snapshot({}), 0, 0, ())
         self.values.token(4 * MOST_TOKENS)
         for name, work in self.world.setup.items():
             entry = Entry(name, "client", lambda work=work: work(self.processes.app))  # type: ignore[misc]
             snapshot, created = self.quiet.run_entry(entry, state.time, state.snapshot)
             state = state._replace(snapshot=snapshot, created=state.created | created)
-        return state
+        if self.world.begins_at is None:
+            return state
+        return self.quiet.live_until(state, self.world.begins_at)._replace(time=self.world.instants[0])
 
     def actions(self, state: State) -> Iterator[tuple[Action, State]]:
         """Yield every action of a state, and the state after it.
@@ -318,6 +324,8 @@ class Model:
         while rest:
             if rest & 1 and self.due_at(number) <= state.time:
                 yield from self._start(state, self.delivery(number, token), state.used)
+                if self.world.has_other_code:
+                    yield from self._start(state, self.delivery(number, token, is_other=True), state.used)
             rest, number = rest >> 1, number + 1
 
     def _start(self, state: State, number: int, used: int) -> Iterator[tuple[Action, State]]:
@@ -348,6 +356,7 @@ class Model:
             return
         self.tried = Action(kind, which)
         if call.kind == "send":
+            self.check_message(call.key[0], state.time)
             sent = state._replace(created=state.created | 1 << call.key[0])
             yield from self._go_on(sent, proc, rest, self.tried, "sent", state.snapshot)
             return

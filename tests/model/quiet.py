@@ -60,6 +60,13 @@ class Quiet:
         known.append((tried, state.created & tried, verdict))
         return verdict
 
+    def live_until(self, state: State, time: int) -> State:
+        """Return the state after everything that happens until then, without a fault."""
+        rest = _Rest(state.time, state.snapshot, state.created, state.created, -1)
+        while (after := self._next(rest)) is not None and after[0].time < time:
+            rest = after[0]
+        return state._replace(time=time, snapshot=rest.snapshot, created=rest.names)
+
     def _follow(self, rest: _Rest) -> tuple[str | None, int]:
         """Return what is broken at the end, and the messages that were sent on the way."""
         path, tried_here = list[_Rest](), list[int]()
@@ -137,6 +144,7 @@ class Quiet:
             step = model.processes.next_step(node, seen)
             call = model.processes.calls[step.call]
             if call.kind == "send":
+                model.check_message(call.key[0], time)
                 sent |= 1 << call.key[0]
                 answer: object = "sent"
             elif call.kind == "handler":

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Never
 
+from pydantic import BaseModel
 from tests.model.broken import Broken
 from tests.model.values import Call, Values, Writes, to_instant, to_seconds
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.record import Record
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.queue import QueueMessage
+    from cloudsched.engine.ports.sender import Message, Recipient
     from cloudsched.engine.ports.store import Commit
     from cloudsched.engine.ports.task_query import TaskQuery
 
@@ -102,10 +104,18 @@ class Step:
 
 
 class FixedChance(random.Random):
-    """No chance: each random part of a wait is nothing."""
+    """No chance: each random part of a wait is nothing, and each name is another one."""
+
+    def __init__(self, processes: Processes) -> None:
+        super().__init__(0)
+        self._processes = processes
 
     def random(self) -> float:
         return 0.0
+
+    def getrandbits(self, k: int, /) -> int:
+        del k
+        return int(self._processes.draw_token(0), 16)
 
 
 class Processes:
@@ -120,7 +130,7 @@ class Processes:
         self._call_ids: dict[tuple[str, tuple[Any, ...]], int] = {}
         self._message_ids: dict[str, int] = {}
         self._times: list[int] = []
-        self._answers: list[Answer] = []
+        self._answers: list[tuple[str, Answer]] = []
         self._position = 0
         self._reads_clock = False
         self._stopped_at: Call | None = None
@@ -128,12 +138,17 @@ class Processes:
         self._drawn = 0
         self.runs = 0
         """How often an entry was run from its beginning."""
-        self.app = App(
+        self.app = self._make_app()
+        self.other_app = self._make_app()
+        """Another version of the code, which has no handlers."""
+
+    def _make_app(self) -> App:
+        return App(
             Settings(secret=SECRET, executor_url="http://executor", access=Access(open=True)),
             store=ValueStore(self),
             dispatcher=ValueQueue(self),
             clock=ValueClock(self),
-            chance=FixedChance(),
+            chance=FixedChance(self),
             monotonic=lambda: 0.0,
         )
 
@@ -167,12 +182,15 @@ class Processes:
         return known
 
     def _run(self, node: Node, time: int) -> Step:
-        times, answers, each = [time], list[Answer](), node
+        times, answers, each = [time], list[tuple[str, Answer]](), node
         while each.parent is not None:
             times.append(each.time)
-            answers.append(each.answer)
+            call = self.calls[self.next_step(each.parent, each.time).call]
+            answers.append((call.kind, each.answer))
             each = each.parent
         self._times, self._answers = times[::-1], answers[::-1]
+        for app in (self.app, self.other_app):
+            vars(app.container).pop("many_tasks", None)  # what a process remembers of budgets
         self._position, self._reads_clock, self._stopped_at, self._drawn = 0, False, None, 0
         self._entry = node.entry
         self.runs += 1
@@ -181,6 +199,8 @@ class Processes:
             result = node.entry.work()
         except Stopped:
             pass
+        except Broken:
+            raise
         except CloudschedError as error:
             result = error
         except Exception as error:  # the rule is that there is none
@@ -222,7 +242,9 @@ class Processes:
         if self._position == len(self._answers):
             self._stopped_at = make()
             raise Stopped
-        answer = self._answers[self._position]
+        asked, answer = self._answers[self._position]
+        if asked != kind:
+            raise Broken(f"the code does not repeat itself: it asks for {kind}, and asked for {asked} before")
         self._position += 1
         if answer == UNAVAILABLE:
             if kind == "send":
@@ -256,12 +278,13 @@ class Processes:
     @contextmanager
     def without_chance(self) -> Iterator[None]:
         """Let processes draw what their entries say, for the block."""
-        drawn = secrets.token_hex
+        before = secrets.token_hex, secrets.token_urlsafe
         secrets.token_hex = lambda nbytes=None: self.draw_token(nbytes or 32)
+        secrets.token_urlsafe = lambda nbytes=None: self.draw_token(nbytes or 32)
         try:
             yield
         finally:
-            secrets.token_hex = drawn
+            secrets.token_hex, secrets.token_urlsafe = before
 
 
 def handle(processes: Processes, ctx: Context) -> str:
@@ -282,6 +305,26 @@ def perform(processes: Processes, ctx: Context, name: str) -> str:
     until = to_seconds(ctx._lease_until)  # noqa: SLF001 - a rule needs it
     known, begins = (ctx.task.id, ctx.execution_id, ctx.attempt, until, ctx.task.scoped_lock_key), False
     return str(processes.read("handler", *known, begins, name))
+
+
+class SentNote(BaseModel):
+    """What a receiver has taken."""
+
+    name: str
+
+
+class ValueSender:
+    """A sender of messages: what it has taken is a value of the world."""
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+
+    def send(self, message: Message, recipient: Recipient) -> str:
+        del recipient
+        name = f"<{message.id}@example>"
+        keep = self._processes.values.keep
+        self._processes.commit(lambda: Writes((), ((f"sent/{name}", keep(SentNote(name=name))),), ()))
+        return name
 
 
 class ValueClock:

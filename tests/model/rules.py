@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tests.model.replay import SECRET
 from tests.model.values import to_instant
 
+from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, WaitingFor
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.policy import Overlap
@@ -77,6 +78,7 @@ def _find_broken(commit: Committing) -> Iterator[str]:
         if before is not None and before.created_at != each.task.created_at and before.deleted_at is not None:
             before = None
         yield from _check_records(commit, each)
+        yield from _check_calls(commit, each.task)
         yield from _check_future(each.task)
         if before is None:
             continue
@@ -89,6 +91,7 @@ def _find_broken(commit: Committing) -> Iterator[str]:
         yield from _check_attempts(before, each.task)
         yield from _check_overlap(before, each.task)
         yield from _check_backlog(before, each)
+        yield from _check_journals(commit, each.task)
         yield from _check_nothing_lost(commit, before, each)
 
 
@@ -156,6 +159,24 @@ def _check_claims(commit: Committing, before: Task, after: Task) -> Iterator[str
         due_at = old.wake_at if old else start_time(before, run.scheduled_for)
         if due_at > now:
             yield f"{run.execution_id} is claimed before it is due, at {due_at:%H:%M:%S}"
+
+
+def _check_journals(commit: Committing, task: Task) -> Iterator[str]:
+    """Check that what a durable handler has done is stored: its run says how much that is."""
+    stored = commit.values.snapshots[commit.after]
+    for run in task.runs:
+        if run.steps and f"step/{task.id}/{run.execution_id}/{run.steps:06}" not in stored:
+            yield f"1: what {run.execution_id} has done is not stored, and would be done again"
+
+
+def _check_calls(commit: Committing, task: Task) -> Iterator[str]:
+    """Check that a cancel is complete only when the calls below are cancelled, too, and no more can be made."""
+    for call in commit.values.tasks(commit.after):
+        if call.parent is None or not call.is_active or task.id not in {call.id, call.parent.task_id}:
+            continue
+        caller: Task | None = commit.values.find(commit.after, f"task/{call.parent.task_id}")
+        if caller is not None and caller.status is TaskStatus.CANCELLED and not caller.deferred:
+            yield f"1: the cancel of {caller.id} counts as complete, and its call {call.id} goes on"
 
 
 def _check_overlap(before: Task, after: Task) -> Iterator[str]:
@@ -290,10 +311,8 @@ def _find_left_over(values: Values, snapshot: int, now: int) -> Iterator[str]:
         is_held_back = task.runs and task.holds_back_schedule and task.overlap is not Overlap.ALLOW
         if task.is_active and following is not None and not is_held_back and start_time(task, following) < overdue:
             yield f"4: nobody runs the occurrence {following:%H:%M}"
-        parent = None if task.parent is None else values.find(snapshot, f"task/{task.parent.task_id}")
-        if parent is not None and parent.has_ended and task.is_active:
-            yield f"1: {task.id} goes on although the task that called it is {parent.status}"
         yield from _check_every_record(values, snapshot, task)
+        yield from _check_followed(values, snapshot, task)
 
 
 def _find_open_runs(task: Task, overdue: datetime) -> Iterator[str]:
@@ -308,6 +327,16 @@ def _find_open_runs(task: Task, overdue: datetime) -> Iterator[str]:
             yield f"1: {task.id} is {task.status}, and {run.execution_id} waits for ever"
 
 
+def _check_followed(values: Values, snapshot: int, task: Task) -> Iterator[str]:
+    """Check that a task has the days that its calendars have."""
+    if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
+        return
+    for rule in task.schedule.calendars:
+        calendar = values.find(snapshot, f"{Calendar.collection}/{rule.id}")
+        if calendar is not None and calendar.content != rule.content:
+            yield f"the calendars: {task.id} has the days {rule.content!r} of {rule.id}, which has {calendar.content!r}"
+
+
 def _check_every_record(values: Values, snapshot: int, task: Task) -> Iterator[str]:
     """Check that each record is final, but for open runs, and that a task that was left alone has one for each."""
     open_runs = {run.execution_id for run in task.runs}
@@ -318,6 +347,9 @@ def _check_every_record(values: Values, snapshot: int, task: Task) -> Iterator[s
         if key.startswith(prefix)
     }
     for name, record in records.items():
+        sent_as = record.content.get("messageId") if task.delivery and isinstance(record.content, dict) else None
+        if sent_as is not None and f"sent/{sent_as}" not in values.snapshots[snapshot]:
+            yield f"the deliveries: {task.id} is recorded as {sent_as}, which nobody sent"
         if not record.status.is_final and name not in open_runs:
             yield f"1: {name} ended without a final record: it is {record.status}"
     if task.revision != 1 or task.status is not TaskStatus.COMPLETED:

@@ -109,7 +109,10 @@ class _Teller:
                 text += f"; the call {action.answer}"
                 answer = CONFLICT if "conflicts" in action.answer else "unavailable"
         after = model.processes.answer(node, seen, answer)
-        settled = model.settle(after, state.time)[action.branch]
+        try:
+            settled = model.settle(after, state.time)[action.branch]
+        except Broken:
+            return text
         for label in settled.labels:
             verb, _, message = label.partition(" ")
             text += (

@@ -35,6 +35,7 @@ def test_no_state_of_a_small_world_breaks_a_rule(world: World) -> None:
     found = model.explore()
     assert found.rule is None, tell(model, found)
     assert found.states > 400
+    assert found.is_whole
 
 
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name.replace(" ", "-"))

@@ -89,6 +89,8 @@ class Values:
         self._ids: dict[tuple[str, str], int] = {}
         self.documents: list[Any] = []
         self.texts: list[str] = []
+        self._rounds: dict[int, tuple[int, int]] = {}
+        self._again: dict[tuple[int, int], int] = {}
         self._snapshot_ids: dict[frozenset[tuple[Key, int]], int] = {}
         self.snapshots: list[Mapping[Key, int]] = []
         self._fingerprints: list[str] = []
@@ -107,6 +109,20 @@ class Values:
             known = self._ids[key] = len(self.documents)
             self.documents.append(document)
             self.texts.append(text)
+        return known
+
+    def again(self, number: int) -> int:
+        """Return the number of the same document, written once more: its version is another one."""
+        base, round_ = self._rounds.get(number, (number, 0))
+        following = base, (round_ + 1) % 3
+        known = self._again.get(following)
+        if known is None and following[1] == 0:
+            known = base
+        if known is None:
+            known = self._again[following] = len(self.documents)
+            self._rounds[known] = following
+            self.documents.append(self.documents[base])
+            self.texts.append(self.texts[base])
         return known
 
     def keep_snapshot(self, content: Mapping[Key, int]) -> int:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.model.replay import handle, perform
+from tests.model.replay import ValueSender, handle, perform
 from tests.model.values import START
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Snooze, TaskDraft
+from cloudsched.domain.documents.person import Person
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter, WorkQueue
 from cloudsched.errors import EventTimedOut
@@ -29,14 +31,14 @@ def minutes(number: float) -> timedelta:
     return timedelta(minutes=number)
 
 
-def register_work(processes: Processes, **options: Any) -> None:
+def register_work(processes: Processes, result: str | None = None, **options: Any) -> None:
     """Register the handler ``work``, which ends as the world chooses."""
 
     @processes.app.handler("work", **options)
     def work(ctx: Context) -> object:
         match handle(processes, ctx):
             case "done":
-                return None
+                return result
             case "no use":
                 return Fail("no use")
             case "snoozes":
@@ -131,6 +133,10 @@ class World:
     queue_fails: bool = False
     handler_endings: tuple[str, ...] = ("done", "fails")
     quick: bool = False
+    has_other_code: bool = False
+    """Whether another version of the code is delivered to as well, which has no handler."""
+    begins_at: int | None = None
+    """Until when everything has happened without a fault; None if the first instant is the begin."""
     is_small: bool = False
     """Whether it is explored to its last state in each run of the tests."""
 
@@ -148,6 +154,44 @@ class World:
         """Return whether a handler runs without a claim."""
         del handling
         return self.quick
+
+
+def register_sender(processes: Processes) -> None:
+    """Register the handler ``work``, whose result is sent by mail."""
+    register_work(processes, "a result")
+    processes.app.container.replace(senders={"EMAIL": ValueSender(processes)})
+
+
+BY_MAIL: dict[str, Any] = {"owner": "ada", "delivery_channels": ("EMAIL",)}
+
+
+def write_person(app: App) -> None:
+    """Store a person whose mails are held until 9:05."""
+    content = {
+        "id": "ada",
+        "owner": "ada",
+        "createdAt": START,
+        "updatedAt": START,
+        "email": {"address": "ada@example.com", "verified": True},
+        "timezone": "UTC",
+        "digest": "every day at 9:05",
+        "digestSchedule": {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:05:00", "timezone": "UTC"},
+    }
+    app.container.store.records.write(Person.model_validate(content), None)
+
+
+DAILY = {
+    "rrule": "FREQ=DAILY",
+    "dtstart": "2027-03-01T09:01:00",
+    "timezone": "UTC",
+    "calendars": [{"id": "closed", "on": "skip"}],
+}
+
+
+def put_days(app: App, day: int) -> None:
+    """Give the calendar one day in March."""
+    days = [(date(2027, 3, day), date(2027, 3, day), "Feast")]
+    app.container.calendars.put("closed", "system", days=days, by=OWN_CODE)
 
 
 def at(number: float) -> datetime:
@@ -199,7 +243,7 @@ OVERLAPPING = World(
     "overlapping",
     "occurrences that come due while a run of their task is open",
     {"create": lambda app: app.create(draft("a", "FREQ=MINUTELY;COUNT=3", expected_duration=minutes(3)))},
-    instants=(60, 120, 180, 241),
+    instants=(60, 120, 241),
     end=3600,
     is_small=True,
 )
@@ -263,6 +307,15 @@ DELETE = World(
     handler_endings=("done",),
     is_small=True,
 )
+RETRY = World(
+    "retry",
+    "an owner who retries what has run",
+    {"create": lambda app: app.create(draft("a", schedule=Schedule.once(at(1)), retry=RetryPolicy(max_retries=0)))},
+    instants=(60, 151),
+    end=3600,
+    requests={"retry": REQUESTS["retry"]},
+    is_small=True,
+)
 DISTANT = World(
     "distant",
     "one occurrence in 45 days: a dispatch that only sends the next one",
@@ -299,10 +352,28 @@ LOCK_HEARTBEAT = World(
     "lock heartbeat",
     "two tasks with one lock key, whose handlers renew their leases",
     LOCK.setup,
-    instants=(60, 151),
+    instants=(60, 120, 151),
     end=3600,
     handler_endings=("done", "heartbeat"),
     sweeps=False,
+)
+LOCK_CANCEL = World(
+    "lock cancel",
+    "two tasks with one lock key, one of which is cancelled while it waits for its turn",
+    LOCK.setup,
+    instants=(60,),
+    end=3600,
+    requests={"cancel b": lambda app: app.cancel("b")},
+)
+CHILDREN_CANCEL = World(
+    "children cancel",
+    "a parent that is cancelled while it calls",
+    {"create": lambda app: app.create(draft("a", handler="pair", schedule=Schedule.once(at(1))))},
+    instants=(60,),
+    end=3600,
+    register=register_pair,
+    requests={"cancel": REQUESTS["cancel"]},
+    handler_endings=("done",),
 )
 DURABLE = World(
     "durable",
@@ -334,10 +405,57 @@ WORKER = World(
     handler_endings=("done", "fails", "gives back"),
     requests={name: REQUESTS[name] for name in ("pause", "resume", "edit", "cancel")},
 )
-WORLDS = {
-    each.name: each
-    for each in (
-        *(RECURRING, ENOUGH, HEARTBEAT, OVERLAPPING, FAULTS, REQUESTED),
-        *(SNOOZE, PAUSE, TRIGGER, DELETE, DISTANT, QUICK, LOCK, LOCK_HEARTBEAT, DURABLE, CHILDREN, WORKER),
-    )
-}
+WORKERS = World(
+    "workers",
+    "workers alone, who stand still, die, report late and give back",
+    WORKER.setup,
+    instants=(60, 151),
+    end=3600,
+    workers=WORKER.workers,
+    handler_endings=("done", "gives back"),
+)
+DELIVERY = World(
+    "delivery",
+    "two results that are held until the same minute, and sent as one message",
+    {
+        "a person": write_person,
+        "create a": lambda app: app.create(draft("a", schedule=Schedule.once(at(1)), **BY_MAIL)),
+        "create b": lambda app: app.create(draft("b", schedule=Schedule.once(at(1)), **BY_MAIL)),
+    },
+    instants=(300,),
+    end=7200,
+    register=register_sender,
+    begins_at=240,
+    handler_endings=("done",),
+    sweeps=False,
+    is_small=True,
+)
+CALENDAR = World(
+    "calendar",
+    "a calendar that gets another day, while a task that keeps its days runs",
+    {
+        "a calendar": lambda app: put_days(app, 5),
+        "create": lambda app: app.create(draft("a", schedule=Schedule.model_validate(DAILY))),
+    },
+    instants=(0, 60, DAY + 60),
+    end=2 * DAY + 3600,
+    requests={"the calendar": lambda app: put_days(app, 2)},
+    handler_endings=("done",),
+    sweeps=False,
+)
+OTHER_CODE = World(
+    "other code",
+    "dispatches that come to a version of the code without the handler",
+    {"create": lambda app: app.create(draft("a", schedule=Schedule.once(at(1))))},
+    instants=(60, 120, 151),
+    end=3600,
+    has_other_code=True,
+    handler_endings=("done",),
+    is_small=True,
+)
+_ALL = (
+    *(RECURRING, ENOUGH, HEARTBEAT, OVERLAPPING, FAULTS, REQUESTED, SNOOZE, PAUSE, TRIGGER, DELETE, RETRY, DISTANT),
+    *(QUICK, LOCK, LOCK_HEARTBEAT, LOCK_CANCEL, DURABLE, CHILDREN, CHILDREN_CANCEL, WORKER, WORKERS),
+    *(DELIVERY, CALENDAR, OTHER_CODE),
+)
+WORLDS = {each.name: each for each in _ALL}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from tests.cases import try_each
 from tests.language.walk import NOW, ZONE
 
@@ -61,11 +60,17 @@ def test_changes(current: str, phrase: str, description: str) -> None:
     assert reading.schedule.describe() == description
 
 
-@pytest.mark.parametrize(("phrase", "description"), read_table("Languages"))
-def test_languages(phrase: str, description: str) -> None:
-    reading = read(phrase, now=NOW_AWARE, timezone=ZONE, locale="de")
-    assert reading.schedule is not None, reading
-    assert reading.schedule.describe() == description
+@try_each("facet, english, german, french, spanish", read_table("Languages"))
+def test_languages(facet: str, english: str, german: str, french: str, spanish: str) -> None:
+    """Each row means the same in every language, whether the language is said or found out."""
+    said = {"en": english, "de": german, "fr": french, "es": spanish}
+    meant = read(english, now=NOW_AWARE, timezone=ZONE).schedule
+    assert meant is not None, facet
+    for locale, phrase in said.items():
+        for known in (locale, None):
+            reading = read(phrase, now=NOW_AWARE, timezone=ZONE, locale=known)
+            assert reading.schedule is not None, (phrase, known, reading)
+            assert reading.schedule.upcoming(NOW_AWARE, 20) == meant.upcoming(NOW_AWARE, 20), (phrase, known)
 
 
 def test_the_code_runs() -> None:

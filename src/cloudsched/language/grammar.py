@@ -465,7 +465,8 @@ class Parser:
         is_timed = any(
             isinstance(each, Times) or (isinstance(each, Repeat) and each.unit <= Unit.HOUR) for each in read
         )
-        if not shown and not (is_timed and end - begin >= _FEWEST_WORDS and self._is_unknown(begin)):
+        words = sum(token.kind in {WORD, QUOTE} for token in self.tokens[begin:end])
+        if not shown and not (is_timed and words >= _FEWEST_WORDS and self._is_unknown(begin)):
             return None
         for place in range(begin + 1, end + 1):
             if not self._may_extend_title(place, begin):

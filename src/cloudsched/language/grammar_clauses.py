@@ -373,15 +373,20 @@ def _parse_count(c: Cursor) -> list[Clause] | None:
     c.take("up")
     rate = c.take("twice")
     if rate is not None and rate.value > 1:
-        return None if c.sees("per", "adverb") else [End(count=rate.value, before=True, span=c.span(start))]
+        return None if _is_rate(c) else [End(count=rate.value, before=True, span=c.span(start))]
     c.at = c.at if rate is None else start
     count = parse_number(c)
-    if count is None or c.take("times") is None or c.sees("per", "adverb"):
+    if count is None or c.take("times") is None or _is_rate(c):
         return None
     if count < 1:
         raise Refused("never", c.span(start))
     c.take("in-total")
     return [End(count=count, span=c.span(start))]
+
+
+def _is_rate(c: Cursor) -> bool:
+    """Return whether a number of times is one in each period: "3 times a day"; "por favor" names no period."""
+    return c.sees("adverb") or (c.sees("per") and c.sees("unit", "number", "tens", ahead=1))
 
 
 def _parse_duration(c: Cursor) -> list[Clause] | None:

@@ -327,7 +327,7 @@ class Language:
             for value, texts in values.items():
                 for text in texts.split("|"):
                     plain = self._split_elisions(text).replace("-", " ").replace(",", " ,")
-                    for spelling in {plain, _fold(plain)} if self.folds_accents else {plain}:
+                    for spelling in {plain, plain.replace("ß", "ss"), _fold(plain) if self.folds_accents else plain}:
                         words = tuple(spelling.split())
                         result.setdefault(words[0], []).append((words, kind, value))
         for word, number in self.glued_numbers.items():

@@ -50,7 +50,8 @@ def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], langua
 
 def is_title_shorter(corrected: Phrase, phrase: Phrase) -> bool:
     """Return whether the correction moved a word from the title to the schedule."""
-    return corrected.begin < phrase.begin
+    is_behind = phrase.title is not None and phrase.begin <= corrected.begin
+    return corrected.begin < phrase.begin or (is_behind and len(corrected.clauses) > len(phrase.clauses))
 
 
 def find_candidates(word: str, language: Language) -> list[str]:
@@ -265,6 +266,7 @@ class _Reader:
 
     def _read_slip(self, parser: Parser, phrase: Phrase | None) -> Reading | None:
         """Return a question if correcting a typo in one unknown word turns the phrase into a schedule."""
+        as_typed = self._interpret(phrase) if phrase is not None else None
         readings: list[Alternative] = []
         accepted: list[tuple[Reading, str]] = []
         span = (0, len(self._text))
@@ -273,6 +275,8 @@ class _Reader:
             if corrected is None or (phrase is not None and not is_title_shorter(corrected, phrase)):
                 continue
             reading = self._interpret(corrected)
+            if as_typed is not None and reading.schedule is not None and reading.schedule == as_typed.schedule:
+                continue  # the letter makes no difference
             slips = [(new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old]
             if (
                 phrase is None
@@ -294,7 +298,6 @@ class _Reader:
         if len(accepted) == len(readings) and len({str(each.schedule) for each, _ in accepted}) == 1:
             reading, note = accepted[0]  # there is only one thing that it can have been meant to be
             return replace(reading, assumptions=(f"{note[0].upper()}{note[1:]}.", *reading.assumptions))
-        as_typed = self._interpret(phrase) if phrase is not None else None
         if as_typed is not None and as_typed.schedule is not None:
             readings.append(Alternative(as_typed.schedule, as_typed.schedule.describe(), "as it was typed"))
         problem = Problem(span, "slip", QUESTIONS["slip"])

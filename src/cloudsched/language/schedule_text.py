@@ -13,7 +13,7 @@ from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.language.result import Alternative
+    from cloudsched.language.result import Alternative, Reading
 
 DEFAULT_TIME = time(9)
 """The time of day of words that name a day and no time, unless a setting says otherwise."""
@@ -66,19 +66,24 @@ def read_schedule(  # noqa: PLR0913 -- each is named
     """
     if is_notation(text):
         return ScheduleText(Schedule.parse(text, timezone=timezone, now=now))
-    from cloudsched.language.reader import read  # noqa: PLC0415 - only words need the grammar
+    from cloudsched.language.closest import find_closest  # noqa: PLC0415 - only words need the grammar
+    from cloudsched.language.reader import read  # noqa: PLC0415 - see above
 
     at = default_time.hour, default_time.minute
-    reading = read(
-        text,
-        now=now,
-        timezone=timezone,
-        current=current,
-        locale=locale,
-        default_time=at,
-        default_calendar=default_calendar,
-        titles=None if has_title else (),
-    )
+
+    def read_words(words: str) -> Reading:
+        return read(
+            words,
+            now=now,
+            timezone=timezone,
+            current=current,
+            locale=locale,
+            default_time=at,
+            default_calendar=default_calendar,
+            titles=None if has_title else (),
+        )
+
+    reading = read_words(text)
     if reading.schedule is not None:
         return ScheduleText(reading.schedule, reading.title, reading.assumptions)
     shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
@@ -87,6 +92,9 @@ def read_schedule(  # noqa: PLR0913 -- each is named
         choices = "; or ".join(repr(each.description) for each in reading.readings)
         readings = tuple(_to_json(each) for each in reading.readings)
         raise AmbiguousSchedule("schedule", f"{shown!r} can mean {choices}", "Choose one of them.", readings)
+    closest = find_closest(text, reading, read_words)
+    if closest is not None:
+        hint += f"; the closest that is understood is {closest[0]!r}: {closest[1]}"
     raise InvalidSchedule("schedule", f"{shown!r} is not understood", hint)
 
 

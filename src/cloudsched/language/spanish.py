@@ -211,6 +211,7 @@ SPANISH = Language(
         "following": {1: "dondequiera que esté|esté donde esté"},
         "week-start": {1: "las semanas empiezan el|la semana empieza el"},
         "week-number": {1: "semana|semanas"},
+        "day-number": {1: "día|días"},
         "parity": {1: "impar|impares", 2: "par|pares"},
         "other": {2: "otro|otra|segundo|segunda"},
         "that-one": {1: "del mes"},
@@ -234,7 +235,7 @@ SPANISH = Language(
         "more": {1: "más"},
     },
     month_first=False,
-    clock24=False,
+    clock24=True,
     folds_accents=True,
     innocent=frozenset({"note", "pendant", "sans", "mars", "midi", "date", "once", "table", "tide", "lent", "sport"}),
 )

@@ -1,0 +1,404 @@
+"""Paraphrases: one meaning in many orders, words, fillers and typing errors, with an oracle of its own.
+
+    python -m benchmarks.language_paraphrases [--phrases 100000] [--language de] [--show 20]
+
+A phrase is drawn as facets (which days, at what times, within which bounds), each with the ways to say it in a
+language. The facets come in any order, with politeness, titles, punctuation and capitals around them, and one letter is
+mistyped now and then. What is meant is known from the facets: a plain walk over the calendar lists its times, and
+no part of `cloudsched.language` is asked. Times are of the processor, in milliseconds.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from calendar import monthrange
+from collections import Counter
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from random import Random
+from time import process_time
+from typing import TYPE_CHECKING, NamedTuple
+
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.language import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+NOW = datetime(2026, 11, 18, 10, 17)  # noqa: DTZ001 -- a Wednesday, local to ZONE
+ZONE = "Europe/Paris"
+_HORIZON = 366 * 3
+_SHOWN = 6
+_CUT = 5
+
+On = Callable[[date], bool]
+
+
+class Tongue(NamedTuple):
+    """What one language says for each facet; ``{}`` stands for a name or a number."""
+
+    days: tuple[str, ...]
+    every: tuple[str, ...]
+    plural: tuple[str, ...]
+    daily: tuple[str, ...]
+    working: tuple[str, ...]
+    weekend: tuple[str, ...]
+    month_day: tuple[str, ...]
+    last_day: tuple[str, ...]
+    nth: tuple[str, ...]
+    ordinals: dict[int, str]
+    clock: tuple[str, ...]
+    half: tuple[str, ...]
+    noon: tuple[str, ...]
+    two_times: tuple[str, ...]
+    without: tuple[str, ...]
+    until: tuple[str, ...]
+    months: tuple[str, ...]
+    total: tuple[str, ...]
+    polite: tuple[str, ...]
+    title: tuple[str, ...]
+    joined: str
+
+
+TONGUES = {
+    "en": Tongue(
+        ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+        (
+            "every {}",
+            "each {}",
+            "on {}s",
+            "{}s",
+            "every single {}",
+            "always on {}",
+            "weekly on {}",
+            "once a week on {}",
+        ),
+        ("every {} and {}", "on {}s and {}s", "each {} and {}", "{}s & {}s", "every {}/{}"),
+        ("every day", "daily", "each day", "everyday", "once a day", "all days", "each and every day"),
+        ("every weekday", "on weekdays", "weekdays", "Monday to Friday", "Mon-Fri", "every working day", "workdays"),
+        ("on weekends", "every weekend", "weekends", "Saturdays and Sundays", "every Sat/Sun"),
+        ("on the {} of every month", "on the {} of each month", "monthly on the {}", "every month on the {}"),
+        ("on the last day of every month", "every month end", "monthly on the last day", "every last day of the month"),
+        ("on the {} {} of every month", "every {} {} of the month", "monthly on the {} {}", "each {} {} of the month"),
+        {1: "first", 3: "third", -1: "last"},
+        ("at {h}:{m:02}{p}", "{h}:{m:02} {p}", "@ {h}:{m:02}{p}", "at {H:02}:{m:02}", "at around {h}:{m:02}{p}"),
+        ("at half past {h} in the {part}",),
+        ("at noon", "at midday", "at 12 noon", "noon"),
+        ("at {} and {}", "at {}, and at {}"),
+        ("except {}s", "but not on {}s", "excluding {}s", "except on {}s", "skipping {}s", "other than {}s"),
+        ("until {M} {d}, {y}", "till {d} {M} {y}", "ending {M} {d}, {y}", "up to and including {d} {M} {y}"),
+        ("in {} and {}", "during {} and {}", "only in {} and {}"),
+        ("for {} times", "{} times", "{} times in total", "for {} occurrences"),
+        ("please {}", "{} please", "{}, thanks", "could you {}", "I want to {}", "{} sharp"),
+        (
+            "remind me to water the plants {}",
+            "team lunch {}",
+            "call mum {}",
+            "{}: send the numbers",
+            "{} - feed the cat",
+        ),
+        " and ",
+    ),
+    "de": Tongue(
+        ("Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag"),
+        ("jeden {}", "an jedem {}", "immer am {}", "jeweils am {}", "wöchentlich am {}", "{}s", "immer {}s"),
+        ("jeden {} und {}", "{}s und {}s", "immer {}s und {}s"),
+        ("täglich", "jeden Tag", "alle Tage", "tagtäglich", "an jedem Tag"),
+        ("werktags", "jeden Werktag", "an Werktagen", "Montag bis Freitag", "Mo-Fr", "montags bis freitags"),
+        ("am Wochenende", "an Wochenenden", "jedes Wochenende", "samstags und sonntags"),
+        ("am {}. jedes Monats", "jeden Monat am {}.", "monatlich am {}.", "jeden {}. des Monats"),
+        ("am letzten Tag jedes Monats", "jeden Monat am letzten Tag", "jeden Monatsletzten"),
+        ("am {} {} jedes Monats", "jeden {} {} im Monat", "jeden {} {} des Monats"),
+        {1: "ersten", 3: "dritten", -1: "letzten"},
+        ("um {H} Uhr {m:02}", "um {H}:{m:02} Uhr", "um {H:02}:{m:02}", "gegen {H}:{m:02} Uhr", "{H}:{m:02} Uhr"),
+        ("um halb {n} {Part}",),
+        ("mittags um 12", "um 12 Uhr mittags", "um 12 Uhr"),
+        ("{} und {}", "{} sowie {}"),
+        ("außer {}s", "aber nicht {}s", "ohne {}s", "ausgenommen {}s"),
+        ("bis zum {d}. {M} {y}", "bis {d}. {M} {y}", "bis einschließlich {d}. {M} {y}"),
+        ("im {} und {}", "nur im {} und {}"),
+        ("{} mal", "{} mal insgesamt"),
+        ("bitte {}", "{} bitte", "{}, danke"),
+        ("erinnere mich {}", "Müll rausbringen {}", "{}: Zahlen schicken"),
+        " und ",
+    ),
+    "fr": Tongue(
+        ("lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche"),
+        ("tous les {}s", "chaque {}", "le {}", "les {}s", "toujours le {}"),
+        ("tous les {}s et {}s", "les {}s et {}s", "chaque {} et {}"),
+        ("tous les jours", "chaque jour", "quotidiennement"),
+        ("en semaine", "du lundi au vendredi", "tous les jours ouvrés", "les jours ouvrables"),
+        ("le week-end", "les week-ends", "chaque week-end"),
+        ("le {} de chaque mois", "chaque mois le {}", "tous les mois le {}"),
+        ("le dernier jour de chaque mois", "chaque mois le dernier jour"),
+        ("le {} {} de chaque mois", "chaque mois le {} {}"),
+        {1: "premier", 3: "troisième", -1: "dernier"},
+        ("à {H}h{m:02}", "à {H} h {m:02}", "à {H} heures {m:02}", "à {H}:{m:02}", "vers {H}h{m:02}"),
+        ("à {h} heures et demie {Part}",),
+        ("à midi",),
+        ("{} et {}",),
+        ("sauf le {}", "sauf les {}s", "mais pas le {}", "excepté le {}"),
+        ("jusqu'au {d} {M} {y}",),
+        ("en {} et {}", "seulement en {} et {}"),
+        ("{} fois", "{} fois au total"),
+        ("{} s'il te plaît", "{} svp"),
+        ("rappelle-moi d'appeler maman {}", "réunion {}"),
+        " et ",
+    ),
+    "es": Tongue(
+        ("lunes", "martes", "miércoles", "jueves", "viernes", "sábado", "domingo"),
+        ("todos los {}", "cada {}", "los {}", "siempre los {}"),
+        ("todos los {} y {}", "los {} y {}", "cada {} y {}"),
+        ("todos los días", "cada día", "diariamente", "a diario"),
+        ("entre semana", "de lunes a viernes", "los días laborables", "cada día laborable"),
+        ("los fines de semana", "cada fin de semana"),
+        ("el {} de cada mes", "cada mes el {}", "el día {} de cada mes"),
+        ("el último día de cada mes", "cada mes el último día"),
+        ("el {} {} de cada mes", "cada mes el {} {}"),
+        {1: "primer", 3: "tercer", -1: "último"},
+        ("a las {H:02}:{m:02}", "a las {H} h {m:02}", "sobre las {H:02}:{m:02}"),
+        ("a las {h} y media {Part}",),
+        ("a mediodía", "al mediodía"),
+        ("{} y {}",),
+        ("excepto los {}", "salvo los {}", "menos los {}", "pero no los {}"),
+        ("hasta el {d} de {M} de {y}",),
+        ("en {} y {}", "solo en {} y {}"),
+        ("{} veces", "{} veces en total"),
+        ("{} por favor", "{}, gracias"),
+        ("recuérdame llamar a mamá {}", "reunión {}"),
+        " y ",
+    ),
+}
+_MONTHS = {
+    "en": "January February March April May June July August September October November December",
+    "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+}
+_PARTS = {  # the words for the morning, from 7 to 11, and the evening, from 19 to 21
+    "en": ("morning", "evening"),
+    "de": ("morgens", "abends"),
+    "fr": ("du matin", "du soir"),
+    "es": ("de la mañana", "de la noche"),
+}
+
+
+class Paraphrase(NamedTuple):
+    """A phrase, the local times that it means, whether there are no more, and whether a letter is mistyped."""
+
+    text: str
+    language: str
+    expected: tuple[str, ...]
+    ends: bool
+    is_mistyped: bool
+
+
+class _Days(NamedTuple):
+    text: str
+    on: On
+    is_weekly: bool
+
+
+def make(random: Random, count: int, languages: Sequence[str] = tuple(TONGUES)) -> Iterator[Paraphrase]:
+    """Yield paraphrases, the languages in turn."""
+    made = 0
+    while made < count:
+        one = _make_one(random, languages[made % len(languages)])
+        if one is not None:
+            made += 1
+            yield one
+
+
+def _make_one(random: Random, code: str) -> Paraphrase | None:
+    tongue = TONGUES[code]
+    days, (at, times) = _make_days(random, tongue, code), _make_times(random, tongue, code)
+    parts, on, end, most = [days.text, at], days.on, None, _SHOWN
+    bound = random.choice(("", "", "without", "until", "months", "count"))
+    if bound == "without" and days.is_weekly:
+        out = random.randrange(7)
+        if not any(days.on(date(2026, 11, 16) + timedelta(days=day)) and day != out for day in range(7)):
+            return None
+        parts.append(_pick(random, tongue.without).format(_plural(tongue.days[out], code)))
+        on = _both(days.on, lambda day: day.weekday() != out)
+        if not days.on(date(2026, 11, 16) + timedelta(days=out)):
+            return None  # an exception to nothing
+    elif bound == "until":
+        end = NOW.date() + timedelta(days=random.randrange(70, 400))
+        name = _MONTHS[code].split()[end.month - 1]
+        parts.append(_pick(random, tongue.until).format(d=end.day, M=name, y=end.year))
+    elif bound == "months" and days.is_weekly:
+        chosen = sorted(random.sample(range(12), 2))
+        names = [_MONTHS[code].split()[month] for month in chosen]
+        parts.append(_pick(random, tongue.months).format(*names))
+        on = _both(days.on, lambda day: day.month - 1 in chosen)
+    elif bound == "count" and len(times) == 1:
+        most = random.randrange(3, 6)
+        parts.append(_pick(random, tongue.total).format(most))
+    if random.random() < 0.5:
+        parts[0], parts[1] = parts[1], parts[0]
+    # "monthly on the 5th 3 times" and "am 3. bis 5. Februar" need a comma for people, too
+    text = random.choice((" ", " ", ", ") if days.is_weekly and "12" not in at else (", ",)).join(parts)
+    is_mistyped = random.random() < 0.05
+    if is_mistyped:
+        mistyped = _mistype(random, text)
+        text, is_mistyped = (mistyped, True) if mistyped else (text, False)
+    elif random.random() < 0.3:
+        text = _pick(random, (*tongue.polite, *tongue.title)).format(text)
+    text = random.choice((str, str, str, str.upper, lambda words: words[0].upper() + words[1:]))(text)
+    text += random.choice(("", "", "", ".", "!"))
+    ends = bound in {"until", "count"}
+    expected = _walk(on, times, end, most if bound == "count" else _SHOWN)
+    return Paraphrase(text, code, expected, ends and len(expected) < _SHOWN, is_mistyped) if expected else None
+
+
+def _pick(random: Random, ways: Sequence[str]) -> str:
+    return random.choice(list(ways))
+
+
+def _both(one: On, other: On) -> On:
+    return lambda day: one(day) and other(day)
+
+
+def _plural(name: str, code: str) -> str:
+    """Return a weekday as it stands before a plural's s, or instead of it."""
+    if code == "de":
+        return name.lower()
+    return name + "s" if code == "es" and name in {"sábado", "domingo"} else name
+
+
+def _make_days(random: Random, tongue: Tongue, code: str) -> _Days:  # noqa: PLR0911 -- one for each kind
+    kind = random.choice(("day", "one", "one", "two", "working", "weekend", "month day", "last", "nth"))
+    if kind == "day":
+        return _Days(_pick(random, tongue.daily), lambda _: True, is_weekly=True)
+    if kind == "working":
+        return _Days(_pick(random, tongue.working), lambda day: day.weekday() < _CUT, is_weekly=True)
+    if kind == "weekend":
+        return _Days(_pick(random, tongue.weekend), lambda day: day.weekday() >= _CUT, is_weekly=True)
+    if kind == "month day":
+        number = random.randrange(2, 29)
+        said = _ordinal(number) if code == "en" else str(number)
+        return _Days(_pick(random, tongue.month_day).format(said), lambda day: day.day == number, is_weekly=False)
+    if kind == "last":
+        return _Days(_pick(random, tongue.last_day), _is_last, is_weekly=False)
+    chosen = random.sample(range(7), 2 if kind == "two" else 1)
+    if kind == "nth":
+        number = random.choice(list(tongue.ordinals))
+        text = _pick(random, tongue.nth).format(tongue.ordinals[number], tongue.days[chosen[0]])
+        return _Days(text, lambda day: _is_nth(day, number, chosen[0]), is_weekly=False)
+    way = _pick(random, tongue.plural if kind == "two" else tongue.every)
+    names = [_name_in(way, tongue.days[day], code) for day in chosen]
+    return _Days(way.format(*names), lambda day: day.weekday() in chosen, is_weekly=True)
+
+
+def _name_in(way: str, name: str, code: str) -> str:
+    """Return a weekday's name in the form that a way of saying it needs."""
+    if code == "de":
+        return name.lower() if "{}s" in way else name
+    return _plural(name, code) if code == "es" and not way.startswith("cada") else name
+
+
+def _is_last(day: date) -> bool:
+    return day.day == monthrange(day.year, day.month)[1]
+
+
+def _is_nth(day: date, number: int, weekday: int) -> bool:
+    left = monthrange(day.year, day.month)[1] - day.day
+    return day.weekday() == weekday and ((day.day - 1) // 7 + 1 == number or -(left // 7) - 1 == number)
+
+
+def _ordinal(number: int) -> str:
+    teens = number % 100 in range(11, 14)
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+def _make_times(random: Random, tongue: Tongue, code: str) -> tuple[str, list[tuple[int, int]]]:
+    kind = random.random()
+    if kind < 0.1:
+        return _pick(random, tongue.noon), [(12, 0)]
+    if kind < 0.2:
+        is_late = random.random() < 0.5
+        hour = random.randrange(19, 22) if is_late else random.randrange(7, 11)
+        part = _PARTS[code][is_late]
+        small = (hour - 1) % 12 + 1
+        text = _pick(random, tongue.half).format(h=small, n=small + 1, part=part, Part=part)
+        return text, [(hour, 30)]
+    way = _pick(random, tongue.clock)
+    hours = sorted(random.sample(range(7, 23), 2 if kind < 0.35 else 1))
+    minute = random.choice((5, 15, 30, 45))
+    texts = [
+        way.format(h=(hour - 1) % 12 + 1, H=hour, m=minute, p="am" if hour < 12 else "pm")
+        for hour in hours
+    ]
+    if len(hours) == 1:
+        return texts[0], [(hours[0], minute)]
+    return tongue.joined.join(texts), [(hour, minute) for hour in hours]
+
+
+def _mistype(random: Random, text: str) -> str | None:
+    """Return a text with two neighbours swapped, or one letter missing, in the middle of a long word."""
+    words = text.split(" ")
+    long = [at for at, word in enumerate(words) if len(word) >= 7 and word.isalpha()]
+    if not long:
+        return None
+    at = random.choice(long)
+    place = random.randrange(2, len(words[at]) - 3)
+    word = words[at]
+    swapped = word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+    words[at] = swapped if random.random() < 0.5 and swapped != word else word[:place] + word[place + 1 :]
+    return " ".join(words)
+
+
+def _walk(on: On, times: list[tuple[int, int]], end: date | None, count: int) -> tuple[str, ...]:
+    found: list[str] = []
+    for ahead in range(_HORIZON):
+        day = NOW.date() + timedelta(days=ahead)
+        if len(found) >= count or (end is not None and day > end):
+            break
+        if on(day):
+            moments = [datetime(day.year, day.month, day.day, *time) for time in times]  # noqa: DTZ001 -- local times
+            found += [moment.isoformat() for moment in moments if moment > NOW]
+    return tuple(found[:count])
+
+
+def judge(one: Paraphrase) -> str:
+    """Return ``right``, ``asked``, ``refused`` or ``wrong``; a mistyped phrase may be asked about."""
+    zone = load_tzinfo(ZONE)
+    now = NOW.replace(tzinfo=zone)
+    reading = read(one.text, now=now, timezone=ZONE, locale=one.language)
+    if reading.schedule is None:
+        asked = reading.kind == "question"
+        return "right" if asked and one.is_mistyped else "asked" if asked else "refused"
+    found = reading.schedule.anchored(now).upcoming(now, len(one.expected) + one.ends)
+    local = tuple(at.astimezone(zone).replace(tzinfo=None).isoformat() for at in found)
+    return "right" if local == one.expected else "wrong"
+
+
+def main() -> None:
+    """Print the score of each language, some failures, and the times."""
+    parser = ArgumentParser(description="How paraphrases are read")
+    parser.add_argument("--phrases", type=int, default=100_000)
+    parser.add_argument("--language", choices=tuple(TONGUES))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--show", type=int, default=20, help="how many failures to list")
+    options = parser.parse_args()
+    languages = (options.language,) if options.language else tuple(TONGUES)
+    scores: dict[str, Counter[str]] = {code: Counter() for code in languages}
+    taken, shown = list[float](), 0
+    for one in make(Random(options.seed), options.phrases, languages):  # noqa: S311 -- repeatable
+        begin = process_time()
+        read(one.text, now=NOW.replace(tzinfo=load_tzinfo(ZONE)), timezone=ZONE, locale=one.language)
+        taken.append((process_time() - begin) * 1000)
+        verdict = judge(one)
+        scores[one.language][verdict] += 1
+        if verdict != "right" and shown < options.show:
+            shown += 1
+            print(f"{verdict:8} {one.language} {one.text!r} {one.expected[:2]}")
+    for code, score in scores.items():
+        rest = " ".join(f"{verdict} {score[verdict]}" for verdict in ("asked", "refused", "wrong"))
+        print(f"{code}: {100 * score['right'] / score.total():.2f} % right of {score.total()}; {rest}")
+    taken.sort()
+    print(f"ms: p50 {taken[len(taken) // 2]:.2f}, p99 {taken[len(taken) * 99 // 100]:.2f}, most {taken[-1]:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -327,6 +327,33 @@ def test_a_mounted_scheduler_leaves_the_applications_logging_alone(
     assert written == ([] if has_own_logging else ["our own"])
 
 
+def test_what_is_pending_is_exported_at_the_end_of_a_request(simulate: Callable[..., Simulation]) -> None:
+    """A function has no processor between requests; each export takes a call, so there is one in ten seconds at most.
+
+    One that fails is logged, and the request is answered all the same. A mounted scheduler's process never sleeps.
+    """
+    sim = simulate(is_deployed=True, tasks_emulator="none")
+    exported: list[float] = []
+    seconds = [100.0]
+
+    def export() -> None:
+        exported.append(seconds[0])
+        if len(exported) == 2:
+            raise ConnectionError("Cloud Trace is down")
+
+    tracer = OpenTelemetryTracer(TracerProvider(), export, lambda: seconds[0])
+    sim.app.container.tracer = tracer
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    for moment in (100.0, 105.0, 110.0, 119.0, 121.0):
+        seconds[0] = moment
+        assert client.get("/health").status_code == 200
+    assert exported == [100.0, 110.0, 121.0]
+    mounted = LocalClient(Request.application(lambda request: serve_api(sim.app, request, is_mounted=True)))
+    seconds[0] = 200.0
+    assert mounted.get("/health").status_code == 200
+    assert exported[-1] == 121.0
+
+
 def test_nothing_is_exported_outside_the_cloud() -> None:
     """A laptop or a test exports nothing, even if the exporter is installed."""
     assert type(make_tracer(Settings())) is Tracer

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import atexit
 import logging
+import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -32,13 +34,18 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
+log = logging.getLogger(__name__)
+
 _NAME = "cloudsched"
 _EXPORT_MILLISECONDS = 60_000
+_FLUSH_MILLISECONDS = 2_000
+FLUSH_SECONDS = 10.0
+"""How often requests export at most. Cloud Monitoring takes a point of a series every five seconds."""
 MAX_VALUES = 100
 """How many values of one label's key a process tells apart: users choose them, and each is a time series."""
 OTHER_VALUES = "(other)"
@@ -51,9 +58,18 @@ class OpenTelemetryTracer(Tracer):
 
     Args:
         provider: The provider that receives the spans; the program's global one if None.
+        export: Exports what is pending; None if background threads do, in a process that never sleeps.
+        monotonic: Tells seconds.
     """
 
-    def __init__(self, provider: TracerProvider | None = None) -> None:
+    def __init__(
+        self,
+        provider: TracerProvider | None = None,
+        export: Callable[[], object] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._export, self._monotonic, self._exported_at = export, monotonic, float("-inf")
+        self._lock = threading.Lock()
         self._tracer = trace.get_tracer(_NAME, tracer_provider=provider)
         self._propagator = TraceContextTextMapPropagator()
 
@@ -71,6 +87,18 @@ class OpenTelemetryTracer(Tracer):
             ids = f"00-{own.trace_id:032x}-{own.span_id:016x}-{int(own.trace_flags):02x}"
             with self._activate(Trace.parse(ids), execution_id):
                 yield
+
+    def flush(self) -> None:
+        """Export what is pending, unless that was done within `FLUSH_SECONDS`: each export takes a call's time."""
+        with self._lock:
+            now = self._monotonic()
+            if self._export is None or now < self._exported_at + FLUSH_SECONDS:
+                return
+            self._exported_at = now
+        try:
+            self._export()
+        except Exception:  # a request never fails because of its telemetry
+            log.exception("telemetry_export_failed", extra={"action": "telemetry_export_failed"})
 
 
 class Meter(logging.Handler):
@@ -123,10 +151,11 @@ class Meter(logging.Handler):
         return found
 
 
-def configure_exporters(project: str) -> None:
+def configure_exporters(project: str) -> Callable[[], object]:
     """Export spans and metrics to Cloud Trace and Cloud Monitoring for the rest of the process.
 
-    A background thread sends spans in batches; pending ones are flushed when the process exits.
+    Background threads send them in batches; pending ones are flushed when the process exits. Cloud Run gives an
+    instance no processor between requests, so what is returned exports at the end of one.
     """
     from opentelemetry.exporter.cloud_monitoring import (  # noqa: PLC0415 - needed only for export
         CloudMonitoringMetricsExporter,
@@ -149,3 +178,4 @@ def configure_exporters(project: str) -> None:
     propagate.set_global_textmap(TraceContextTextMapPropagator())
     atexit.register(meters.shutdown)
     atexit.register(tracers.shutdown)
+    return lambda: (tracers.force_flush(_FLUSH_MILLISECONDS), meters.force_flush(_FLUSH_MILLISECONDS))

@@ -97,12 +97,12 @@ def make_tracer(settings: Settings) -> Tracer:
     from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer, configure_exporters  # noqa: PLC0415 - an extra
 
     try:
-        configure_exporters(settings.project)
+        export = configure_exporters(settings.project)
     except Exception:  # no error here may keep tasks from running without telemetry
         logging.getLogger(__name__).exception("telemetry_export_failed", extra={"action": "telemetry_export_failed"})
         return Tracer()
     logging.getLogger("cloudsched").addHandler(Meter(label_keys=settings.metrics.label_keys))
-    return OpenTelemetryTracer()
+    return OpenTelemetryTracer(export=export)
 
 
 def configure_cloud_logging(settings: Settings, *, is_mounted: bool = False) -> None:

@@ -23,6 +23,7 @@ import functools
 import gc
 import json
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from werkzeug.exceptions import MethodNotAllowed
@@ -35,7 +36,7 @@ from cloudsched.web.api.parse import read_body
 from cloudsched.web.api.problems import render_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Awaitable, Callable, Iterator, MutableMapping
     from contextlib import AbstractContextManager
     from wsgiref.types import WSGIApplication
 
@@ -130,7 +131,18 @@ def _trace_request(app: App, request: Request, *, is_mounted: bool) -> AbstractC
     configure_cloud_logging(app.container.settings, is_mounted=is_mounted)
     if not is_mounted:
         _log_start()
-    return Tracer().span("request", request.headers.get("traceparent", ""))
+    span = Tracer().span("request", request.headers.get("traceparent", ""))
+    return span if is_mounted or not app.container.settings.is_deployed else _flush_after(app, span)
+
+
+@contextmanager
+def _flush_after(app: App, span: AbstractContextManager[None]) -> Iterator[None]:
+    """Run the ``with`` block as a request of a function, which has no processor once it has been answered."""
+    try:
+        with span:
+            yield
+    finally:
+        app.container.tracer.flush()
 
 
 @functools.cache

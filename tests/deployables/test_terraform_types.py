@@ -14,6 +14,8 @@ from tests.deployables.terraform_types import TABLE, find_kinds
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.deployables.fake_project import Cloud
+
 TYPES: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
 META = {"count", "for_each", "depends_on", "provider"}
 """What Terraform itself knows in every resource."""
@@ -76,6 +78,19 @@ def test_no_plan_removes_a_database() -> None:
     )
     (lifecycle,) = (block for block in database.blocks if block.kind == "lifecycle")
     assert lifecycle.arguments == {"prevent_destroy": "true"}
+
+
+def test_the_module_protects_the_database_as_the_scripts_do(deployed: Cloud) -> None:
+    """Point-in-time recovery, delete protection, and daily backups that are kept as long."""
+    made = deployed.state["database/(default)"]
+    code = (MODULE / "firestore.tf").read_text(encoding="utf-8")
+    for field in ("pointInTimeRecoveryEnablement", "deleteProtectionState", "type"):
+        assert f'"{made[field]}"' in code
+    (schedule,) = made["schedules"]
+    (retention,) = (block for block in read_blocks(MODULE / "variables.tf") if block.labels == ("backup_retention",))
+    assert retention.arguments["default"] == f'"{schedule["retention"]}"'
+    assert "daily_recurrence {}" in code
+    assert "dailyRecurrence" in schedule
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,8 @@ fence_database() {
     record "fenced.kept=${paused[*]:-nothing}"
     unset IFS
   fi
-  change "pause the job $NAME-sweep" gcloud scheduler jobs pause "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet
+  ! has_job || change "pause the job $NAME-sweep" gcloud scheduler jobs pause "$NAME-sweep" --location="$REGION" \
+    --project="$PROJECT" --quiet
   while IFS=$'\t' read -r queue state; do
     [[ "$state" == RUNNING ]] || continue
     is_own_queue "$queue" || continue
@@ -156,6 +157,11 @@ is_own_queue() {
     [[ "$rest" != "-$kind" ]] || return 0
   done
   return 1
+}
+
+# Test whether there is a job: a deployment that was interrupted may lack it, until deploy.sh is run again.
+has_job() {
+  query gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet >/dev/null
 }
 
 revoke_database_role() {
@@ -208,6 +214,7 @@ lift_fence() {
     is_own_queue "$queue" || continue
     change "resume queue $queue" gcloud tasks queues resume "$queue" --location="$REGION" --project="$PROJECT" --quiet
   done <<<"$(query gcloud tasks queues list --location="$REGION" --format="value(name.basename(),state)" --project="$PROJECT" --quiet || true)"
-  change "resume the job $NAME-sweep" gcloud scheduler jobs resume "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet
+  ! has_job || change "resume the job $NAME-sweep" gcloud scheduler jobs resume "$NAME-sweep" --location="$REGION" \
+    --project="$PROJECT" --quiet
   record "fenced=none" "fenced.at=none" "fenced.kept=none" "moving=none"
 }

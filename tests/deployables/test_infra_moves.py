@@ -198,6 +198,14 @@ def test_queues_that_were_paused_before_stay_so(moving: Cloud) -> None:
     assert list_paused(moving) == ["queue/cloudsched-low"]
 
 
+def test_a_deployment_without_its_job_can_move(moving: Cloud) -> None:
+    """As one that was interrupted before the job was made: the move does not wait for what is not there."""
+    moving.state.pop("job/cloudsched-sweep")
+    moving.ok("upgrade.sh")
+    moving.ok("deploy.sh")
+    assert_moved(moving)
+
+
 def test_an_enterprise_database_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     """Its indexes work otherwise: the steps for indexes would fail, and queries search everything."""
     cloud = Cloud(tmp_path, IN_USE)

@@ -76,6 +76,8 @@ class History:
         fake.delays.effective_after = self.chance.choice([0, 100, 420])
         fake.delays.known_after = self.chance.choice([0, 30, 100])
         fake.delays.ready_after = self.chance.choice([0, 60, 100])
+        fake.contended, fake.build_polls = self.chance.choice([0, 0, 4]), self.chance.choice([1, 1, 5])
+        fake.is_quota_hidden = self.chance.random() < 0.2
         fake.has_ghosts = self.chance.random() < 0.5
         if self.chance.random() < 0.3:
             fake.policies.add("iam.allowedPolicyMemberDomains")

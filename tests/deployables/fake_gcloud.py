@@ -50,6 +50,8 @@ FOREIGN_MEMBER = (
     "FAILED_PRECONDITION: One or more users named in the policy do not belong to a permitted customer, perhaps due to "
     "an organization policy."
 )
+NEWEST_PYTHON = "3.14"
+"""What a builder takes unless the source says which (cloud.google.com/docs/buildpacks/python)."""
 _NEVER = 3600.0
 """Seconds between the server's checks for shutdown. Nobody shuts it down, so the checks need not cost anything."""
 
@@ -255,6 +257,10 @@ class FakeCloud(ThreadingTCPServer):
         """Refuse a build without its files, its repository, or an account that may build."""
         if not Path(call.flags["source"], "main.py").is_file():
             fail("INVALID_ARGUMENT: could not find source: no main.py in the folder.")
+        version = Path(call.flags["source"], ".python-version")
+        python = version.read_text(encoding="utf-8").strip() if version.is_file() else NEWEST_PYTHON
+        if f"python{python.replace('.', '')}" != call.flags["base-image"]:
+            fail("Build failed: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. (cffi)")
         repository = call.flags["image"].rpartition("/")[2]
         if f"repository/{repository}" not in self.state:
             fail(f"NOT_FOUND: Repository {repository} does not exist.")

@@ -76,6 +76,7 @@ there. Whatever shell options and traps the script has hold in the functions, to
 _PACKER = """#!/bin/bash -p
 mkdir -p "$2"
 : >"$2/main.py"
+printf '3.%s\\n' "${RUNTIME#python3}" >"$2/.python-version"
 """
 """What stands for build-source.sh."""
 _PYTHON = """#!/bin/sh

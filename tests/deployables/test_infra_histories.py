@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("seed", [0, 43])
+@pytest.mark.parametrize("seed", [43])
 def test_whatever_fails_a_deployment_ends_whole_or_says_what_to_do(seed: int, tmp_path: Path) -> None:
     """In any order, killed, interrupted and refused anywhere: one database, no forged token, no refused dispatch.
 

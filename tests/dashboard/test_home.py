@@ -70,13 +70,25 @@ def test_what_failed_last_is_there_with_its_execution() -> None:
 
 def test_each_cause_has_a_line_with_its_count_and_its_oldest() -> None:
     """However many tasks there are; some of them follow."""
-    some = [task(f"t{number}", consecutiveFailures=1) for number in range(5)]
+    some = [task(f"t{number}", consecutiveFailures=1, handler=f"h{number}") for number in range(5)]
     cause, *rows = list_needs(needing("FAILED", some, found={"count": 23}))
-    assert (cause.title, cause.what, cause.is_cause) == ("23 tasks", "failed last, the first of them since", True)
+    assert (cause.title, cause.what, cause.is_cause) == ("23 tasks", "failed last, the first of them", True)
     assert cause.href == "tasks?trouble=FAILED"
     assert cause.at is not None
     assert cause.at.iso == ago(hours=9)
     assert [row.title for row in rows] == [each["title"] for each in some]
+
+
+def test_many_of_one_handler_do_not_hide_the_one_of_another() -> None:
+    """They are one row with their number, the latest error, and a link to all that failed."""
+    many = [task(f"t{number}", consecutiveFailures=1, handler="sync") for number in range(23)]
+    tasks = [*many, task("payroll", consecutiveFailures=1, handler="pay")]
+    records = {each["id"]: execution(each["id"], error={"type": "E", "message": each["id"]}) for each in tasks}
+    cause, first, second = list_needs(needing("FAILED", tasks, records=records))
+    assert (cause.title, first.title, second.title) == ("24 tasks", "23 tasks of sync", "Title of payroll")
+    assert "E: t0" in first.detail
+    assert first.href.startswith("runs?handler=sync")
+    assert second.retry_question is not None
 
 
 def test_what_was_not_counted_to_its_end_is_said_to_be_at_least_so_much() -> None:
@@ -86,7 +98,7 @@ def test_what_was_not_counted_to_its_end_is_said_to_be_at_least_so_much() -> Non
     needs = needing("BUDGET", some, found=found)
     cause, *_ = list_needs(needs)
     assert cause.title == "At least 10,000 tasks"
-    assert "or before" in cause.detail
+    assert "some may be older" in cause.detail
     assert home_view.build(answer(needs=needs), visit()).sentence.startswith("At least 10,000 things need you")
 
 
@@ -120,7 +132,7 @@ def test_nothing_needs_you_is_said_only_after_everything_was_asked_and_answered(
 
 def test_retrying_is_asked_with_what_the_handler_gets() -> None:
     """The task's own payload; of a run with one of its own, that."""
-    tasks = [task(name, consecutiveFailures=1, payload={"of": name}) for name in ("plain", "by-hand")]
+    tasks = [task(name, consecutiveFailures=1, payload={"of": name}, handler=name) for name in ("plain", "by-hand")]
     records = {
         "plain": execution("plain"),
         "by-hand": execution("by-hand", trigger="MANUAL", payload={"of": "run"}),

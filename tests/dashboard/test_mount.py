@@ -28,6 +28,7 @@ PAGES = (
     "calendar",
     "calendar?day=2027-03-28",
     "queues",
+    "runs",
     "locks",
     "usage",
     "outbox",

@@ -44,6 +44,7 @@ def forms(task: Task) -> list[tuple[str, dict[str, str]]]:
         (f"{at}/edit", {"title": "Forged", "timezone": "UTC", "verb": "save"}),
         (f"{at}/run", {"payload": "{}", "verb": "run"}),
         ("/bulk", {"action": "pause", "handler": "work", "count": "1"}),
+        ("/retry", {"handler": "work", "count": "0"}),
         ("/outbox", {"owner": "ada", "message": "m1"}),
     ]
 
@@ -59,6 +60,7 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
         f"/tasks/{task.id}",
         "/outbox?owner=ada",
         "/queues",
+        "/runs?within=any",
         "/locks",
         "/usage",
     ):
@@ -75,7 +77,7 @@ def test_what_is_not_offered_is_refused_if_it_is_sent_anyway(
     """For every form there is; nothing has changed afterwards, and a stranger learns nothing of the task."""
     task = create(title="Secret plan")
     for path, form in forms(task):
-        if who == "bob" and path in {"/new", "/bulk"}:  # his own tasks are his to create
+        if who == "bob" and path in {"/new", "/bulk", "/retry"}:  # his own tasks are his to create
             continue
         answer = pages.post(who, path, form)
         assert answer.status_code in {403, 404}, (path, answer.status_code)

@@ -239,6 +239,7 @@ READS_OF_LISTS: Final = (
             ("list_tasks", {}),
             ("find_executions", {}),
             ("count_executions", {"from": "2027-01-01T00:00:00Z", "until": "2027-01-05T00:00:00Z"}),
+            ("summarize_failures", {}),
             ("list_occurrences", {"until": "2027-01-05T00:00:00Z"}),
             ("list_queues", {}),
             ("list_queued_tasks", {}),
@@ -321,6 +322,7 @@ RECORDS: Final = (
 MANY: Final = (
     Act("batch_create_tasks", "batch_create_tasks", {"tasks": [NEW, {**NEW, "handler": "closed"}]}, state="none"),
     Act("batch_change_tasks", "batch_change_tasks", {"action": "pause", "filter": {"status": "ACTIVE"}}),
+    Act("batch_retry_executions", "batch_retry_executions", {"filter": {"status": "FAILED"}}, state="ran"),
     Act("draft_task", "draft_task", {"text": "stretch every day at 9:00", "timezone": "UTC"}, state="none"),
     Act(
         "draft somebody's task",

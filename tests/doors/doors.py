@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from mcp.server.mcpserver.exceptions import ToolError
 from tests.dashboard.conftest import read_form
-from tests.doors.acts import NEW, Act
+from tests.doors.acts import BY_NAME, NEW, Act
 from tests.doors.world import ACTORS, PEOPLE, SECOND, URL, World, headers_of, key_of
 from werkzeug.test import Client as Browser
 
@@ -169,6 +169,29 @@ class ManyChanged(Door):
         which = {"ids": [target.task_id]} if self._chosen_by == "ids" else {"owner": target.owner}
         body = {"action": BATCH_ACTIONS[act.operation], "filter": which}
         response = world.ask("POST", "/v1/tasks/batchChange", body, headers_of(who))
+        if response.status_code != HTTPStatus.ACCEPTED:
+            return to_answer(response.status_code, response.get_data(as_text=True))
+        world.sim.advance(timedelta(0))
+        (execution,) = world.app.executions(response.get_json()["id"]).items
+        counts: Any = execution.content
+        return Answer(DONE if counts["changed"] else HTTPStatus.FORBIDDEN, json.dumps(counts))
+
+
+class ManyRetried(Door):
+    """``batchRetry`` of one execution by its name."""
+
+    name = "batchRetry by ids"
+    is_exact = False
+    leaves_more = True
+
+    def why_not(self, act: Act) -> str | None:
+        has_words = act.operation == "retry" and act.state == "failed"
+        return None if has_words else "it retries what has failed"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        assert act.operation == "retry"
+        which = {"ids": [{"taskId": target.task_id, "executionId": target.execution_id}]}
+        response = world.ask("POST", "/v1/executions/batchRetry", {"filter": which}, headers_of(who))
         if response.status_code != HTTPStatus.ACCEPTED:
             return to_answer(response.status_code, response.get_data(as_text=True))
         world.sim.advance(timedelta(0))
@@ -492,6 +515,7 @@ FORMS: Final[dict[str, Callable[[Act, Any], Form]]] = {
     **{name: _fill_verb(name) for name in ("pause", "resume", "cancel", "retry", "snooze")},
     "delete_task": _fill_verb("delete"),
     "mark_message_read": lambda _, target: ("/outbox", {"owner": target.owner, "message": target.message_id}),
+    "batch_retry_executions": lambda a, _: ("/retry", (a.body or {})["filter"]),
     "batch_change_tasks": lambda a, _: ("/bulk", {"action": (a.body or {})["action"], "status": "active"}),
 }
 """The form of an operation, filled in."""
@@ -504,7 +528,8 @@ PAGES: Final[dict[str, str]] = {
     "list_executions": "/tasks/{task}",
     "get_execution": "/tasks/{task}/executions/{execution}",
     "list_tasks": "/tasks",
-    "find_executions": "/",
+    "find_executions": "/runs",
+    "summarize_failures": "/runs",
     "list_occurrences": "/calendar",
     "count_executions": "/calendar",
     "list_queues": "/queues",
@@ -545,10 +570,9 @@ class Pages(Door):
                 opened = browser.get(path, base_url=URL)
                 filled = read_form(opened.text) if opened.status_code == HTTPStatus.OK else {}
                 form = {**filled, "deliveryChannels": "WEB", **form}
-            if path == "/bulk":
-                counted = world.ask(
-                    "POST", "/v1/tasks/batchChange", {**(act.body or {}), "dryRun": True}, headers_of(who)
-                )
+            if path in {"/bulk", "/retry"}:
+                asked = BY_NAME[act.operation].path
+                counted = world.ask("POST", asked, {**(act.body or {}), "dryRun": True}, headers_of(who))
                 form = {**form, "count": str((counted.get_json() or {}).get("count"))}
             page = browser.post(path, data=form, base_url=URL, headers={"Origin": URL})
         return to_answer(page.status_code, page.text)
@@ -659,6 +683,7 @@ DOORS: Final[tuple[Door, ...]] = (
     ManyNew(),
     ManyChanged("ids"),
     ManyChanged("owner"),
+    ManyRetried(),
     Repeated(),
     Checked(),
     Drafted(),

@@ -101,6 +101,7 @@ def test_every_form_is_sent_for_some_act() -> None:
         "new",
         "edit",
         "bulk",
+        "retry",
         "run",
         "time",
     }

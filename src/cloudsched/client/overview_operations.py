@@ -16,7 +16,9 @@ from cloudsched.domain.documents.overview_responses import (
     BudgetDetails,
     BudgetPage,
     ChangeCursor,
+    ExecutionCount,
     ExecutionCounts,
+    FailureSummary,
     HandlerInfo,
     LockDetails,
     OverviewCounts,
@@ -68,8 +70,9 @@ class OverviewOperations:
     def find_executions(self, /, **filters: str | datetime | None) -> Listing[Execution]:
         """Yield the matching executions of all tasks, page by page: failures first, then open ones, then all others.
 
-        Filters: `owner`, `status`, `since`, `until`, and one of `handler`, `label` and `category`. Results and steps
-        are left out.
+        Filters: `owner`, `status`, `since`, `until`, and one of `handler`, `label` and `category`. What no index has is
+        looked for: `calls` (``"false"`` leaves out those of calls), `error`, `error_type`, `min_duration` and
+        `min_lateness` (ISO 8601, such as ``PT30S``). Results and steps are left out.
         """
         return Listing("/v1/executions", "executions", _to_query(filters), reader(Execution))
 
@@ -135,6 +138,43 @@ class OverviewOperations:
         content = {"action": action, "filter": to_wire_fields(filters)}
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
         path = "/v1/tasks/batchChange"
+        return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
+
+    @operation
+    def summarize_failures(self, /, **filters: str | datetime | None) -> Flow[FailureSummary]:
+        """Return how many of the matching executions failed, and which in the same way at the same place.
+
+        The filters are those of `find_executions`. Only the latest 500 failures are looked at.
+        """
+        answer = yield ApiRequest("GET", "/v1/executions/failures", query=_to_query(filters))
+        return answer.read("a summary of failures", reader(FailureSummary))
+
+    @operation
+    def count_retries(self, /, **filters: Any) -> Flow[ExecutionCount]:
+        """Return how many failed executions `batch_retry` would concern now, and the first ten; see there."""
+        content = {"filter": _to_retry_filter(filters), "dryRun": True}
+        answer = yield ApiRequest("POST", "/v1/executions/batchRetry", content, is_idempotent=True)
+        return answer.read("a count", reader(ExecutionCount))
+
+    @operation
+    def batch_retry(self, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
+        """Start to retry all failed executions that match the filters; return the task that does it.
+
+        It is safe to repeat, by the key; a new key is made if it is None. `wait` returns the execution: its `content`
+        says how many were retried (`changed`), skipped and refused, and why. Cancelling the task stops it.
+
+        Args:
+            idempotency_key: The same for the same retry.
+            filters: `owner`, `status`, `since`, `until`, one of `handler`, `label` and `category`, `error`,
+                `error_type`, `min_duration`, `min_lateness`; or `ids`, pairs of a task's and an execution's id.
+
+        Raises:
+            InvalidInput: There is no filter, or no index for this combination.
+            QuotaExceeded: The caller, a user, has five open ones.
+        """
+        content = {"filter": _to_retry_filter(filters)}
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        path = "/v1/executions/batchRetry"
         return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
 
     @operation
@@ -226,6 +266,15 @@ def _to_query(filters: Mapping[str, str | int | datetime | None]) -> dict[str, s
         for key, value in filters.items()
         if value is not None
     }
+
+
+def _to_retry_filter(filters: Mapping[str, Any]) -> dict[str, Any]:
+    made = to_wire_fields({name: value for name, value in filters.items() if name not in {"ids", "since"}})
+    if filters.get("since") is not None:
+        made["from"] = to_wire_fields({"since": filters["since"]})["since"]
+    if filters.get("ids") is not None:
+        made["ids"] = [{"taskId": task_id, "executionId": execution_id} for task_id, execution_id in filters["ids"]]
+    return made
 
 
 def _read_count(found: object) -> MatchingCount:

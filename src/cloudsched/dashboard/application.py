@@ -188,6 +188,8 @@ _TEMPLATES: Final = Environment(
 """Compiled once for all who are signed in: each has a `Dashboard` of their own."""
 _ZONE_COOKIE: Final = "cloudsched-zone"
 _ASSUMED_COOKIE: Final = "cloudsched-assumed"
+_SEVERAL: Final = frozenset({"ids", "pick"})
+"""The parameters of an address that may be given several times: their values are words."""
 _MOST_ASSUMED, _LONGEST_ASSUMED = 5, 300
 """How much of what was assumed of a schedule a cookie has room for: sentences, and letters of each."""
 _LOOK_ONLY: Final = Forbidden("Your key may not change tasks.")
@@ -361,7 +363,7 @@ class Dashboard:
             now=parse_instant(caller["now"]),
             zone=zone,
             query={
-                name: " ".join(request.args.getlist(name)) if name == "ids" else text
+                name: " ".join(request.args.getlist(name)) if name in _SEVERAL else text
                 for name, text in request.args.items()
             },
             may_change=caller["mayChange"],

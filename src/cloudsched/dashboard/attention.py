@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.causes import CAUSES, list_path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.times import Moment
     from cloudsched.dashboard.visit import Visit
 
-_SHOWN, _WAITS = 5, 100
+_SHOWN, _WAITS, _GROUPED = 5, 100, 100
 SOON: Final = timedelta(days=7)
 """A wait that gives up within this time needs somebody."""
 MAX_QUEUES: Final = 200
@@ -82,7 +82,7 @@ def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
     """
     causes = {each["cause"]: each for each in (counts or {}).get("needs", ()) if each["count"]}
     tasks = {name: _list_tasks(api, visit, name) for name in causes if name != NeedCause.OVERDUE}
-    failed = tasks.get(NeedCause.FAILED, [])
+    failed = [group[0] for group in _group_failed(tasks.get(NeedCause.FAILED, []))[:_SHOWN]]
     return {
         "counts": counts,
         "tasks": tasks,
@@ -107,9 +107,18 @@ def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
     }
 
 
+def _group_failed(tasks: Sequence[Json]) -> list[list[Json]]:
+    """Return tasks whose last run failed by their handlers: many of one must not hide the one of another."""
+    groups: dict[str, list[Json]] = {}
+    for task in tasks:
+        groups.setdefault(task["handler"], []).append(task)
+    return [*groups.values()]
+
+
 def _list_tasks(api: Api, visit: Visit, cause: str) -> list[Json]:
     if cause != NeedCause.WAITING:
-        return list(api.get("/v1/tasks", trouble=cause, pageSize=_SHOWN)["tasks"])
+        size = _GROUPED if cause == NeedCause.FAILED else _SHOWN
+        return list(api.get("/v1/tasks", trouble=cause, pageSize=size)["tasks"])
     until = (visit.now + SOON).isoformat()
     found = api.get("/v1/tasks", trouble=cause, troubleUntil=until, pageSize=_WAITS)["tasks"]
     return list(reversed(found))[:_SHOWN]
@@ -179,7 +188,6 @@ def _build_cause(cause: NeedCause, found: Json, rows: list[Need], visit: Visit) 
     said = CAUSES[cause]
     is_delivery = cause is NeedCause.DELIVERY
     title = write_count(count, "result" if is_delivery else "task", "results" if is_delivery else "tasks")
-    before = " or before" if found.get("isOldestAtLeast") else ""
     yield Need(
         key=f"cause {cause}",
         status=said.status,
@@ -187,7 +195,7 @@ def _build_cause(cause: NeedCause, found: Json, rows: list[Need], visit: Visit) 
         href=list_path(cause, visit),
         what=said.one if count == 1 else said.many,
         at=visit.moment(found.get("oldest")),
-        detail=f"{'The latest' if rows else 'See them'}{before}{' are below.' if rows else '.'}" if before else "",
+        detail="Only the latest hundred were dated: some may be older." if found.get("isOldestAtLeast") else "",
         is_cause=True,
     )
     for row in rows:
@@ -195,35 +203,57 @@ def _build_cause(cause: NeedCause, found: Json, rows: list[Need], visit: Visit) 
 
 
 def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
-    for task in answer["tasks"].get("FAILED", ()):
-        record, count = answer["records"].get(task["id"]), task.get("consecutiveFailures", 0)
-        in_a_row = f", {count:,} in a row," if count > 1 else ""
-        if record is None:
-            yield Need(
-                key=task["id"],
-                status=show_status("FAILED"),
-                title=task["title"],
-                href=f"tasks/{quote(task['id'], safe='')}",
-                what=f"failed{in_a_row}",
-                at=visit.moment(task.get("failingSince")),
-                detail=task.get("message") or "The record of that run is gone.",
-                task_id=task["id"],
-            )
-            continue
-        row = build_execution(record, visit)
-        may_retry = task["status"] in RETRYABLE_STATUSES and task["id"] in answer["startable"]
-        yield Need(
-            key=f"{task['id']} {row.id}",
-            status=row.status,
+    """Yield a row for each handler whose tasks failed last: the task, or how many, and the latest of them."""
+    for group in _group_failed(answer["tasks"].get("FAILED", ()))[:_SHOWN]:
+        if len(group) == 1:
+            yield _build_failed_task(group[0], answer, visit)
+        else:
+            yield _build_failed_tasks(group, answer, visit)
+
+
+def _build_failed_tasks(group: Sequence[Json], answer: Json, visit: Visit) -> Need:
+    latest, handler = group[0], group[0]["handler"]
+    record = answer["records"].get(latest["id"])
+    error = "" if record is None else f": {build_execution(record, visit).outcome}"
+    return Need(
+        key=f"handler {handler}",
+        status=show_status("FAILED"),
+        title=f"{len(group):,} tasks of {handler}",
+        href=f"runs?{urlencode({'handler': handler, 'status': 'FAILED', 'within': 'any'})}",
+        what="failed last, the latest to begin",
+        at=visit.moment(latest.get("failingSince")),
+        detail=f"{latest['title']}{error}",
+    )
+
+
+def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
+    record, count = answer["records"].get(task["id"]), task.get("consecutiveFailures", 0)
+    in_a_row = f", {count:,} in a row," if count > 1 else ""
+    if record is None:
+        return Need(
+            key=task["id"],
+            status=show_status("FAILED"),
             title=task["title"],
-            href=f"tasks/{quote(task['id'], safe='')}/executions/{row.id}",
-            what=f"{row.status.word.lower()}{in_a_row}",
-            at=row.at,
-            detail=row.outcome,
+            href=f"tasks/{quote(task['id'], safe='')}",
+            what=f"failed{in_a_row}",
+            at=visit.moment(task.get("failingSince")),
+            detail=task.get("message") or "The record of that run is gone.",
             task_id=task["id"],
-            execution_id=row.id,
-            retry_question=make_retry_question(task, record) if may_retry and row.status.css != "ended" else None,
         )
+    row = build_execution(record, visit)
+    may_retry = task["status"] in RETRYABLE_STATUSES and task["id"] in answer["startable"]
+    return Need(
+        key=f"{task['id']} {row.id}",
+        status=row.status,
+        title=task["title"],
+        href=f"tasks/{quote(task['id'], safe='')}/executions/{row.id}",
+        what=f"{row.status.word.lower()}{in_a_row}",
+        at=row.at,
+        detail=row.outcome,
+        task_id=task["id"],
+        execution_id=row.id,
+        retry_question=make_retry_question(task, record) if may_retry and row.status.css != "ended" else None,
+    )
 
 
 def _build_waits(waits: Sequence[Json], visit: Visit) -> Iterator[Need]:
@@ -286,7 +316,7 @@ def _build_plain(tasks: Sequence[Json], cause: NeedCause) -> Iterator[Need]:
             status=CAUSES[cause].status,
             title=task["title"],
             href=f"tasks/{quote(task['id'], safe='')}",
-            what=CAUSES[cause].one.removesuffix(", since"),
+            what=CAUSES[cause].one.removesuffix(","),
             at=None,
             detail=f"Of {task['owner']}. {task.get('message') or ''}".strip(),
             task_id=task["id"],

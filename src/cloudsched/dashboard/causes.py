@@ -34,9 +34,7 @@ class Cause:
 CAUSES: Final = complete_table(
     NeedCause,
     {
-        NeedCause.FAILED: Cause(
-            show_status("FAILED"), "Failed last", "failed last, since", "failed last, the first of them since"
-        ),
+        NeedCause.FAILED: Cause(show_status("FAILED"), "Failed last", "failed last,", "failed last, the first of them"),
         NeedCause.WAITING: Cause(
             show_status("SUSPENDED"),
             "Give up soon",
@@ -52,20 +50,20 @@ CAUSES: Final = complete_table(
         NeedCause.PAUSED: Cause(
             show_status("PAUSED"),
             "Paused after failures",
-            "is paused after a failure, since",
-            "are paused after failures, the first since",
+            "is paused after a failure,",
+            "are paused after failures, the first",
         ),
         NeedCause.BUDGET: Cause(
             show_status("PAUSED"),
             "Without budget",
-            "is paused: its owner's budget is used up, since",
-            "are paused: their owners' budgets are used up, the first since",
+            "is paused: its owner's budget is used up,",
+            "are paused: their owners' budgets are used up, the first",
         ),
         NeedCause.DELIVERY: Cause(
             Status("fail", "Not delivered", "fail"),
             "Not delivered",
-            "has not been delivered, since",
-            "have not been delivered, the first since",
+            "has not been delivered,",
+            "have not been delivered, the first",
         ),
     },
 )

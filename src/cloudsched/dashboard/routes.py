@@ -15,7 +15,9 @@ from cloudsched.dashboard import (
     locks_view,
     outbox_view,
     queues_view,
+    retry_view,
     run_view,
+    runs_view,
     task_form,
     task_view,
     tasks_view,
@@ -45,6 +47,7 @@ DONE: Final = {
     "edit": "Saved.",
     "same": "Nothing was changed.",
     "bulk": "Started. This task does it, and shows how far it is.",
+    "retries": "Started. This task retries them, and shows how far it is. Cancel it to leave the rest.",
     "clock": "The clock was moved.",
 }
 """What is said after a verb. The address only names the verb, so nobody can make a link that says something else."""
@@ -81,6 +84,16 @@ VIEWS: Final = {
     "usage": View(usage_view.fetch, usage_view.build, "usage.html", "Usage", lambda _: "Usage", is_live=False),
     "time": View(time_view.fetch, time_view.build, "time.html", "Time", lambda _: "Time"),
     "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
+    "runs": View(runs_view.fetch, runs_view.build, "runs.html", "Runs", lambda _: "Runs"),
+    "retry": View(
+        retry_view.fetch,
+        retry_view.build,
+        "retry.html",
+        "Runs",
+        lambda page: page.title,
+        retry_view.send,
+        is_form=True,
+    ),
     "new": View(
         task_form.fetch_new,
         task_form.build,
@@ -117,6 +130,7 @@ VIEWS: Final = {
 TABS: Final = {
     "Home": ("", "h"),
     "Tasks": ("tasks", "t"),
+    "Runs": ("runs", "r"),
     "Calendar": ("calendar", "c"),
     "Queues": ("queues", "q"),
     "Locks": ("locks", "l"),
@@ -131,10 +145,11 @@ MAP: Final = Map(
         Rule("/", endpoint="home"),
         *(
             Rule(f"/{name}", endpoint=name)
-            for name in ("tasks", "calendar", "queues", "locks", "outbox", "usage", "time")
+            for name in ("tasks", "runs", "calendar", "queues", "locks", "outbox", "usage", "time")
         ),
         Rule("/new", endpoint="new"),
         Rule("/bulk", endpoint="bulk"),
+        Rule("/retry", endpoint="retry"),
         Rule("/tasks/<task_id>", endpoint="task"),
         Rule("/tasks/<task_id>/edit", endpoint="edit"),
         Rule("/tasks/<task_id>/run", endpoint="run"),

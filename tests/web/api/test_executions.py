@@ -133,7 +133,7 @@ def test_no_results_are_listed(call: Call, sim: Simulation) -> None:
         ("status=ACTIVE", "status"),
         ("label=team", "label"),
         ("from=yesterday", "from"),
-        ("since=2027-01-01T00:00:00Z", "There are: category, from, handler, label, owner"),
+        ("since=2027-01-01T00:00:00Z", "There are: calls, category, error, errorType, from, handler, label"),
         ("pageSize=501", "pageSize"),
         ("pageToken=0.x", "pageToken"),
         ("pageToken=7.", "pageToken"),

@@ -27,7 +27,7 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, E
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, cut_page, make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.search import LEFT_OUT, find_matching_rows, identify_open_list
+from cloudsched.engine.ports.search import LEFT_OUT, find_matching_rows, identify_finished_list, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
 from cloudsched.errors import DamagedDocument
 
@@ -180,7 +180,7 @@ class FirestoreSearch:
     ) -> Page[Execution]:
         """Return a page of the matching final records, without their results and steps."""
         listing = self._build_finished(query, is_failure=is_failure)
-        key = ("finished", query, is_failure)
+        key = identify_finished_list(query, is_failure=is_failure)
         parent = None if _is_too_long(listing) else self._documents
         return fetch_page(self._rpc, Execution, parent, listing, key, limit, page_token)
 

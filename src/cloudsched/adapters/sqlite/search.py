@@ -15,7 +15,7 @@ from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, cut_page, make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.search import LEFT_OUT, find_matching_rows, identify_open_list
+from cloudsched.engine.ports.search import LEFT_OUT, find_matching_rows, identify_finished_list, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ class SqliteSearch:
     ) -> Page[Execution]:
         """Return a page of the matching final records, without their results and steps."""
         listing = _select_finished(query, is_failure=is_failure)
-        return fetch_page(self._database, Execution, listing, ("finished", query, is_failure), limit, page_token)
+        return fetch_page(
+            self._database, Execution, listing, identify_finished_list(query, is_failure=is_failure), limit, page_token
+        )
 
     def list_open(
         self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None

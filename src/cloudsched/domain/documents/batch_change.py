@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - a field of the model
 from enum import StrEnum
-from typing import Annotated, Final, assert_never
+from typing import Annotated, Final, Literal, Self, assert_never
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
-from cloudsched.domain.documents.category import Label
-from cloudsched.domain.documents.document import Instant, WireModel
-from cloudsched.domain.documents.execution import FAILURE_STATUSES
+from cloudsched.domain.documents.category import Category, Label
+from cloudsched.domain.documents.document import Duration, Instant, WireModel
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.task import MAX_NAME, Owner, Task, TaskId, TaskStatus
 
 MAX_IDS: Final = 500
@@ -96,6 +96,49 @@ class BatchChange(WireModel):
             and task.handler != BATCH_CHANGE_HANDLER
             and (self.action is not BatchAction.RETRY_FAILED or has_failed(task))
         )
+
+
+class ExecutionName(WireModel):
+    """One execution."""
+
+    task_id: TaskId
+    execution_id: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^/]+$")]
+
+
+class RetryFilter(WireModel):
+    """Which failed executions. All given filters must match; those of calls never do."""
+
+    owner: Owner | None = None
+    status: Literal[ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT] | None = None
+    handler: Annotated[str, StringConstraints(max_length=MAX_NAME)] | None = None
+    """Not together with ``label`` or ``category``."""
+    label: Label | None = None
+    category: Category | None = None
+    since: Instant | None = Field(default=None, alias="from")
+    """Scheduled for this instant or later."""
+    until: Instant | None = None
+    """Scheduled for an earlier instant than this."""
+    error: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
+    """The error's type or message has this text, in any case."""
+    error_type: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
+    """The error's type, whole."""
+    min_duration: Duration | None = None
+    min_lateness: Duration | None = None
+    ids: Annotated[tuple[ExecutionName, ...], Field(min_length=1, max_length=MAX_IDS)] | None = None
+    """These executions. Only ``owner`` goes with it."""
+
+    @model_validator(mode="after")
+    def _require_ids_alone(self) -> Self:
+        others = self.model_fields_set - {"ids", "owner"}
+        if self.ids is not None and any(getattr(self, name) is not None for name in others):
+            raise ValueError("has ids and another filter: only owner goes with ids")
+        return self
+
+
+class BatchRetry(WireModel):
+    """A retry of all failed executions that match."""
+
+    executions: RetryFilter
 
 
 def has_failed(task: Task) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
@@ -321,6 +322,13 @@ class Run(WireModel):
         return self.started_at is not None or self.payload is not None
 
 
+class CalledBy(WireModel):
+    """The execution that made a call."""
+
+    task_id: str
+    execution_id: str
+
+
 class Execution(Document):
     """The record of one occurrence's run. ``tasks/{taskId}/executions/{id}``."""
 
@@ -338,6 +346,8 @@ class Execution(Document):
     """Its task's category, as it was then; None in records from before records had one."""
     labels: Labels = ()
     """Its task's labels, as they were then."""
+    called_by: CalledBy | None = None
+    """The execution that called its task; None if none did, and in records from before records had this."""
     scheduled_for: Instant
     started_at: Instant | None = None
     """When the first attempt started; None if nothing was run."""
@@ -399,6 +409,17 @@ class Execution(Document):
     def to_wire(self) -> dict[str, Any]:
         """Return the record as JSON, without its log and what only a retry needs."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"log", "began_with"})
+
+    @property
+    def duration(self) -> timedelta | None:
+        """The time from the first attempt's start to its end; None if nothing was run, or it is open."""
+        return None if self.started_at is None or self.finished_at is None else self.finished_at - self.started_at
+
+    @property
+    def lateness(self) -> timedelta | None:
+        """The time from its instant to its start; None if its schedule did not start it, or nothing did."""
+        is_planned = self.trigger is Trigger.SCHEDULE and self.started_at is not None
+        return max(timedelta(0), self.started_at - self.scheduled_for) if is_planned and self.started_at else None
 
     @property
     def attempt_count(self) -> int:

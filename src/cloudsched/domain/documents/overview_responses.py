@@ -232,6 +232,56 @@ class TaskCount(ApiResponse):
     """Whether there may be more: counting stopped at a bound."""
 
 
+class FailedExecution(ApiResponse):
+    """An execution that failed."""
+
+    task_id: str
+    execution_id: str
+    title: str | None = None
+    owner: str
+    scheduled_for: AwareDatetime
+    error: str
+    """Its error's type and message, or its status if it has none."""
+
+
+class ExecutionCount(ApiResponse):
+    """How many failed executions match a filter."""
+
+    count: int = Field(ge=0)
+    """At most some 1,000: each is read for it."""
+    is_at_least: bool = False
+    """Whether there may be more: counting stopped at a bound."""
+    first: tuple[FailedExecution, ...] = ()
+    """The first ten, the latest first."""
+
+
+class FailureGroup(ApiResponse):
+    """Executions that failed with the same type of error at the same place."""
+
+    type: str
+    """The error's type; the status of what has no error."""
+    place: str
+    """The innermost line of the traceback, as ``file.py:12 in name``; empty if there is none."""
+    count: int = Field(ge=1)
+    tasks: int = Field(ge=1)
+    """Of how many tasks."""
+    first: AwareDatetime
+    """When the earliest was scheduled for."""
+    last: AwareDatetime
+    sample: FailedExecution
+    """The latest of them."""
+
+
+class FailureSummary(ApiResponse):
+    """What of the matching executions failed."""
+
+    count: int = Field(ge=0, le=500)
+    is_at_least: bool = False
+    """Whether there may be more: only the latest were looked at."""
+    groups: tuple[FailureGroup, ...]
+    """Those with the most first, at most 50."""
+
+
 class ChangeCursor(ApiResponse):
     """Tells whether anything has changed."""
 

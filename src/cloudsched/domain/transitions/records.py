@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
+from cloudsched.domain.documents.execution import CalledBy, Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.json_limits import MAX_STORED, stored_size
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.definitions import describe_record
@@ -55,7 +55,9 @@ def execution_record(
     It carries what lists across tasks find it by. Those of deliveries do not: they are in no such list.
     """
     retention = task.execution_retention if task.parent is None else None
-    found_by = {} if task.delivery else {name: getattr(task, name) for name in _FOUND_BY}
+    found_by: dict[str, Any] = {} if task.delivery else {name: getattr(task, name) for name in _FOUND_BY}
+    if task.parent is not None and found_by:
+        found_by["called_by"] = CalledBy(task_id=task.parent.task_id, execution_id=task.parent.execution_id)
     usage, payload = run.usage, run.payload
     if run.definition is not None:
         ran = task.as_begun(run)

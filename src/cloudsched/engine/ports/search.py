@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from cloudsched.engine.ports.pages import make_token
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -66,6 +67,18 @@ class ExecutionQuery:
 def identify_open_list(query: ExecutionQuery, status: ExecutionStatus) -> object:
     """Return what its page tokens belong to: the filters that `SearchStore.list_open` looks at."""
     return "open", str(status), query.owner, query.handler, query.label, query.category
+
+
+def identify_finished_list(query: ExecutionQuery, *, is_failure: bool) -> object:
+    """Return what the page tokens of `SearchStore.list_finished` belong to."""
+    return "finished", query, is_failure
+
+
+def make_finished_token(query: ExecutionQuery, last: Execution, *, is_failure: bool) -> str:
+    """Return the token of the page of `SearchStore.list_finished` that begins after a record."""
+    return make_token(
+        identify_finished_list(query, is_failure=is_failure), last.scheduled_for, f"{last.task_id}.{last.id}"
+    )
 
 
 class SearchStore(Protocol):

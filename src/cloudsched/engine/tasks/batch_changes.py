@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, EventSender, Requesters, SenderRole
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER, BatchAction, BatchChange, has_failed
 from cloudsched.domain.documents.execution import FAILURE_STATUSES
 from cloudsched.domain.documents.json_limits import json_size
@@ -26,28 +26,29 @@ from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
 from cloudsched.domain.transitions.request_marks import RequestMark
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, QuotaExceeded, Unavailable
+from cloudsched.engine.tasks.batch_pages import COUNTS, Skip, add_page, count_change, make_authority
+from cloudsched.engine.tasks.batch_retries import find_retries, run_retries, to_query
+from cloudsched.errors import Forbidden, NotAllowed, QuotaExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.batch_change import BatchRetry, RetryFilter
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.tasks.batch_retries import MatchingExecutions
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 
-log = logging.getLogger(__name__)
-
 PAGE_SIZE: Final = 100
 """How many tasks one step changes; a journal has room for 5,000 steps."""
-MAX_REFUSALS: Final = 20
-"""How many refusals the result describes."""
-_COUNTS: Final = ("changed", "skipped", "refused")
 
 
 def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
@@ -73,26 +74,20 @@ class BatchChangeRun:
         self._scheduler = scheduler
 
     def run(self, ctx: Context) -> dict[str, Any]:
-        """Carry out the change that the payload of a batch change's task describes; return the counts."""
+        """Carry out what the payload of a batch change's task describes; return the counts."""
+        if "executions" in ctx.task.payload:
+            return run_retries(ctx, self._store, self._scheduler)
         change = BatchChange.model_validate(ctx.task.payload)
         page = _Page(self._store, self._scheduler, change, ctx.task, ctx.execution_id)
-        total: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "refusals": []}
+        total: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "refusals": []}
         for number in range(1 if change.filter.ids else len(to_queries(change))):
             token: str | None = None
             while True:
                 done: dict[str, Any] = ctx.step(f"{change.action} a page", page.change, number, token)
-                for name in _COUNTS:
-                    total[name] += done[name]
-                total["refusals"] = [*total["refusals"], *done["refusals"]][:MAX_REFUSALS]
-                ctx.progress(", ".join(f"{total[name]} {name}" for name in _COUNTS))
-                token = done["next"]
+                token = add_page(ctx, total, done)
                 if token is None:
                     break
         return total
-
-
-class _Skip(Exception):
-    """The task is not concerned, or there is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +104,9 @@ class _Page:
     def change(self, number: int, token: str | None) -> dict[str, Any]:
         """Change a page of a query's tasks; return the counts, and the token of the next page."""
         tasks, following, absent = self._read(number, token)
-        done: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
+        done: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
         for task in tasks:
-            try:
-                self._change_task(task)
-            except (_Skip, NotFound):
-                done["skipped"] += 1
-            except Unavailable:
-                raise  # the page is tried again
-            except CloudschedError as error:
-                _note_refusal(done, task.id, str(error))
-            except Exception as error:  # a problem of one task must not keep the others from being changed
-                log.exception("not changed", extra={"action": "unchanged", "taskId": task.id})
-                _note_refusal(done, task.id, type(error).__name__)
-            else:
-                done["changed"] += 1
+            count_change(done, task.id, partial(self._change_task, task))
         return done
 
     def _read(self, number: int, token: str | None) -> tuple[Sequence[Task], str | None, int]:
@@ -141,7 +124,7 @@ class _Page:
     def _change_task(self, task: Task) -> None:
         scheduler, by, mark = self.scheduler, self._authority, self._mark
         if mark.is_known_to(task):
-            raise _Skip
+            raise Skip
         match self.batch.action:
             case BatchAction.PAUSE:
                 scheduler.pause(task.id, by, mark)
@@ -161,19 +144,13 @@ class _Page:
 
     @property
     def _authority(self) -> Authority:
-        """That of whoever asked for the change. It is a task of theirs, which goes on after their credential's end."""
-        owner = self.own_task.owner
-        sender = next((each.by for each in self.own_task.history if each.by is not None), None)
-        if owner == SYSTEM_OWNER:
-            return replace(OWN_CODE, sender=sender or TRUSTED_CODE, authorize=self._check)
-        user = sender or EventSender(role=SenderRole.OWNER, subject=f"user:{owner}")
-        return Authority(Requesters.USERS, user, owner=owner, is_valid=lambda: True, authorize=self._check)
+        return make_authority(self.own_task, self._check)
 
     def _check(self, task: Task) -> None:
-        """Check a task that is about to be changed. Raises _Skip, or Forbidden if it is not the caller's to change."""
+        """Check a task that is about to be changed. Raises Skip, or Forbidden if it is not the caller's to change."""
         owner = self.own_task.owner
         if owner not in {SYSTEM_OWNER, task.owner} or not self.batch.concerns(task, self.own_task.created_at):
-            raise _Skip
+            raise Skip
         if task.parent is not None and owner != SYSTEM_OWNER:
             raise Forbidden(f"This task is a call of task {task.parent.task_id}, and only that may change it.")
 
@@ -183,19 +160,13 @@ class _Page:
         try:
             execution_id = last_finished_execution_id(task)
         except NotAllowed:
-            raise _Skip from None
+            raise Skip from None
         execution = None if task.find_run(execution_id) else self.store.load_execution(task.id, execution_id)
         if execution is None or execution.status not in FAILURE_STATUSES or execution.finished_at is None:
-            raise _Skip
+            raise Skip
         if execution.finished_at > self.own_task.created_at:
-            raise _Skip
+            raise Skip
         return execution_id
-
-
-def _note_refusal(done: dict[str, Any], task_id: str, problem: str) -> None:
-    done["refused"] += 1
-    if len(done["refusals"]) < MAX_REFUSALS:
-        done["refusals"].append({"taskId": task_id, "problem": problem})
 
 
 MAX_COUNT: Final = 10_000
@@ -257,6 +228,22 @@ class BatchChanges:
             QuotaExceeded: The user has too many open ones.
         """
         to_queries(change)
+        return self._start(f"Batch change: {change.action}", change.to_wire(), owner, key, caller)
+
+    def count_retries(self, chosen: RetryFilter) -> MatchingExecutions:
+        """Return which failed executions a retry concerns now: a read for each, at most `MAX_RETRIES_READ`.
+
+        Raises:
+            InvalidInput: No list has this combination of filters.
+        """
+        return find_retries(self._store, chosen)
+
+    def start_retry(self, retry: BatchRetry, owner: str, key: str | None, caller: EventSender) -> Task:
+        """Create the task that retries failed executions, as `start` does for a change of tasks."""
+        to_query(retry.executions)
+        return self._start("Batch retry", retry.to_wire(), owner, key, caller)
+
+    def _start(self, title: str, payload: dict[str, Any], owner: str, key: str | None, caller: EventSender) -> Task:
         name = secrets.token_hex(16) if key is None else _hash([owner, key])[:32]
         if owner != SYSTEM_OWNER and self._store.load(f"batch-{name}") is None:
             mine = TaskQuery(owner=owner, status=TaskStatus.ACTIVE, handler=BATCH_CHANGE_HANDLER)
@@ -265,15 +252,15 @@ class BatchChanges:
         draft = TaskDraft(
             id=f"batch-{name}",
             owner=owner,
-            title=f"Batch change: {change.action}",
+            title=title,
             handler=BATCH_CHANGE_HANDLER,
-            payload=change.to_wire(),
+            payload=payload,
             expected_duration=_DURATION,
             retry=RetryPolicy(max_retries=20),
             retention=_RETENTION,
         )
         by = replace(OWN_CODE, sender=caller)
-        return self._scheduler().create(draft, _hash(change.to_wire()), lead=NO_LEAD, by=by)[0]
+        return self._scheduler().create(draft, _hash(payload), lead=NO_LEAD, by=by)[0]
 
     def _count_named(self, change: BatchChange, ids: Sequence[str]) -> MatchingTasks:
         """Count those of some tasks that a change concerns, the first ones that are not too large together."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSE
 from cloudsched.domain.documents.task import find_open_position, get_open_status
 from cloudsched.domain.transitions.records import execution_record
 from cloudsched.engine.ports.pages import Page, make_token
-from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
+from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list, make_finished_token
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -92,6 +93,38 @@ class _Finished(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutionFilter:
+    """What no index has of executions: a list passes over those that do not match, and reads them all the same."""
+
+    has_calls: bool = True
+    """Whether to list the executions of calls, too: a failed one is also in its caller's record."""
+    error: str | None = None
+    """A part of the error's type or message, in any case."""
+    error_type: str | None = None
+    """The error's type, whole."""
+    min_duration: timedelta | None = None
+    """Only what took so long from the first attempt's start to its end."""
+    min_lateness: timedelta | None = None
+    """Only what its schedule started so much later."""
+
+    def matches(self, execution: Execution) -> bool:
+        """Return whether an execution matches all that is given."""
+        error = execution.error
+        said = "" if error is None else f"{error.type}: {error.message}"
+        return (
+            (self.has_calls or execution.called_by is None)
+            and (self.error is None or self.error.casefold() in said.casefold())
+            and (self.error_type is None or (error is not None and error.type == self.error_type))
+            and (self.min_duration is None or (execution.duration or _NEVER) >= self.min_duration)
+            and (self.min_lateness is None or (execution.lateness or _NEVER) >= self.min_lateness)
+        )
+
+
+_NEVER = timedelta(-1)
+EVERY_EXECUTION = ExecutionFilter()
+
+
+@dataclass(frozen=True, slots=True)
 class FoundExecution:
     """An execution in a list across tasks."""
 
@@ -109,7 +142,11 @@ def find_executions(
 
 
 def find_executions_with_tasks(
-    search: SearchStore, query: ExecutionQuery, limit: int, page_token: str | None = None
+    search: SearchStore,
+    query: ExecutionQuery,
+    limit: int,
+    page_token: str | None = None,
+    only: ExecutionFilter = EVERY_EXECUTION,
 ) -> Page[FoundExecution]:
     """Return a page of the executions that match: first what failed, then what is open, then all others.
 
@@ -129,23 +166,33 @@ def find_executions_with_tasks(
     while number < len(parts) and len(items) < limit and budget > 0:
         part, missing = parts[number], limit - len(items)
         if isinstance(part, ExecutionStatus):
-            at_once = missing if query.handler is None else max(missing, min(_PAGE, budget))
+            at_once = missing if query.handler is None and only == EVERY_EXECUTION else max(missing, min(_PAGE, budget))
             tasks = search.list_open(of_any_handler, part, limit=at_once, page_token=token)
             budget -= tasks.read
             unreadable += tasks.unreadable
             for task in tasks.items:
-                found = [FoundExecution(one, task) for one in list_open_executions(task) if _matches(one, task, query)]
+                found = [
+                    FoundExecution(one, task)
+                    for one in list_open_executions(task)
+                    if _matches(one, task, query) and only.matches(one)
+                ]
                 if items and len(items) + len(found) > limit:
                     return Page(items, f"{number}.{token or ''}", unreadable)
                 items += found
                 token = _make_open_token(of_any_handler, part, task)
             token = tasks.next_page_token
         else:
-            page = search.list_finished(query, is_failure=part is _Finished.FAILURES, limit=missing, page_token=token)
+            is_failure = part is _Finished.FAILURES
+            at_once = missing if only == EVERY_EXECUTION else max(missing, min(_PAGE, budget))
+            page = search.list_finished(query, is_failure=is_failure, limit=at_once, page_token=token)
             budget -= page.read
-            items += [FoundExecution(each, None) for each in page.items]
+            matching = [each for each in page.items if only.matches(each)]
+            items += [FoundExecution(each, None) for each in matching[:missing]]
             unreadable += page.unreadable
             token = page.next_page_token
+            if len(matching) > missing:
+                token = make_finished_token(query, matching[missing - 1], is_failure=is_failure)
+                return Page(items, f"{number}.{token}", unreadable)
         number += token is None
     return Page(items, f"{number}.{token or ''}" if number < len(parts) else None, unreadable)
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents import overview_responses, responses
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
+from cloudsched.domain.documents.batch_change import BatchRetry, RetryFilter
 from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.domain.documents.responses import DeliveryList
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.tasks import failure_groups
 from cloudsched.engine.tasks.execution_counts import count_days
 from cloudsched.engine.tasks.execution_search import find_executions_with_tasks, load_execution, load_sealed_log
 from cloudsched.engine.tasks.execution_search import list_executions as list_task_executions
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
-from cloudsched.errors import Forbidden, NotFound
+from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import read_json_object, validate
@@ -27,7 +30,7 @@ from cloudsched.web.api.responses import (
     page_response,
     task_response,
 )
-from cloudsched.web.api.task_creation import mark_change, mark_trigger, validate_only
+from cloudsched.web.api.task_creation import mark_change, mark_trigger, read_idempotency_key, validate_only
 from cloudsched.web.api.task_operations import CHANGE, REVIVAL
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from cloudsched.app import App
+    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.tasks.execution_search import FoundExecution
@@ -236,7 +240,8 @@ def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
     search, allowed = call.app.container.store.search, AllowedVerbs(call.app, call.caller)
-    page = find_executions_with_tasks(search, query.to_execution_query(owner), **query.to_arguments())
+    only = query.to_execution_filter()
+    page = find_executions_with_tasks(search, query.to_execution_query(owner), only=only, **query.to_arguments())
     return page_response(responses.ExecutionPage, page, (_show_found(each, allowed) for each in page.items))
 
 
@@ -261,6 +266,88 @@ def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Respon
         overview_responses.DayCounts(start=each.start, failed=each.failed, others=each.others) for each in counts
     )
     return json_response(overview_responses.ExecutionCounts(days=days).to_wire())
+
+
+@operation(
+    "GET",
+    "/v1/executions/failures",
+    "Executions",
+    query=bodies.ExecutionFilterQuery,
+    response_schema="FailureSummary",
+)
+def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Response:
+    """Sum up what failed of the executions that match: how many, and in groups.
+
+    A group has the same type of error at the same place. The filters are those of the list. The latest 500 failures
+    are looked at, a read for each.
+    """
+    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    search = call.app.container.store.search
+    found = failure_groups.summarize_failures(search, query.to_execution_query(owner), query.to_execution_filter())
+    groups = tuple(
+        overview_responses.FailureGroup(
+            type=each.type,
+            place=each.place,
+            count=each.count,
+            tasks=each.tasks,
+            first=each.earliest.scheduled_for,
+            last=each.latest.scheduled_for,
+            sample=_name_failure(each.latest),
+        )
+        for each in found.groups
+    )
+    shown = overview_responses.FailureSummary(count=found.count, is_at_least=found.is_at_least, groups=groups)
+    return json_response(shown.to_wire())
+
+
+@operation(
+    "POST",
+    "/v1/executions/batchRetry",
+    "Executions",
+    right=Right.WRITE,
+    body=bodies.BatchRetryRequest,
+    accepts_idempotency_key=True,
+    success_statuses=(200, 202),
+    response_schema="ExecutionCount",
+    error_statuses=(422, 429),
+)
+def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Response:
+    """Retry all failed executions that match a filter, each with one more attempt.
+
+    With `dryRun`, the answer is how many there are now, and which the first ten are (200). Otherwise a task is created
+    that retries them (202): its execution has the progress, and in the end the counts; to stop it, cancel that task.
+    What is newer than the request, or has not failed any more, is left as it is, and so are calls: retry what made
+    them. An `Idempotency-Key` makes the request safe to repeat. Users may have five open ones.
+    """
+    chosen = RetryFilter(**{name: getattr(body.filter, name) for name in body.filter.model_fields_set})
+    if not chosen.to_wire():
+        raise InvalidInput("filter", "is empty, and would match every failure", "Give one filter or more.")
+    if call.caller.visible_owner is not None:
+        chosen = chosen.model_copy(update={"owner": call.caller.resolve_owner(chosen.owner)})
+    changes, key = call.app.container.many_tasks.batch_changes, read_idempotency_key(call.request)
+    if body.dry_run:
+        found = changes.count_retries(chosen)
+        first = tuple(map(_name_failure, found.items[:_NAMED]))
+        shown = overview_responses.ExecutionCount(count=len(found.items), is_at_least=found.is_at_least, first=first)
+        return json_response(shown.to_wire())
+    owner = SYSTEM_OWNER if call.caller.requesters is Requesters.SERVERS else str(call.caller.owner)
+    started = changes.start_retry(BatchRetry(executions=chosen), owner, key, call.authority.actor)
+    return task_response(call, started, 202)
+
+
+_NAMED: Final = 10
+
+
+def _name_failure(execution: Execution) -> overview_responses.FailedExecution:
+    error = execution.error
+    return overview_responses.FailedExecution(
+        task_id=execution.task_id,
+        execution_id=execution.id,
+        title=execution.title,
+        owner=execution.owner,
+        scheduled_for=execution.scheduled_for,
+        error=execution.status.value if error is None else f"{error.type}: {error.message}",
+    )
 
 
 def _show_found(found: FoundExecution, allowed: AllowedVerbs) -> dict[str, Any]:

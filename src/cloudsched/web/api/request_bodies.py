@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
 from cloudsched.domain.calendars.days import MAX_DAY_NAME, MAX_INTERVALS
-from cloudsched.domain.documents.batch_change import BatchAction, TaskFilter
+from cloudsched.domain.documents.batch_change import BatchAction, RetryFilter, TaskFilter
 from cloudsched.domain.documents.calendar import HolidaySource
 from cloudsched.domain.documents.category import Category, Label, Labels
 from cloudsched.domain.documents.document import Duration, Instant, Integer, WireModel
@@ -30,6 +30,7 @@ from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import MAX_CLAIMS
+from cloudsched.engine.tasks.execution_search import ExecutionFilter
 from cloudsched.errors import InvalidInput
 
 MAX_PAGE = 500
@@ -133,8 +134,8 @@ class TaskListQuery(PageQuery):
         )
 
 
-class ExecutionListQuery(PageQuery):
-    """Which executions to list, and which page of the list to return."""
+class ExecutionFilterQuery(WireModel):
+    """Which executions. All given filters must match."""
 
     owner: str | None = None
     """Only executions of this owner's tasks."""
@@ -150,10 +151,28 @@ class ExecutionListQuery(PageQuery):
     """Only executions that are scheduled for this instant or later."""
     until: InputInstant | None = None
     """Only executions that are scheduled for an earlier instant than this."""
+    calls: bool = True
+    """Whether executions of calls are listed, too; a call that failed is also in the record of who made it."""
+    error: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
+    """Only executions whose error has this text in its type or message, in any case."""
+    error_type: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
+    """Only executions with an error of this type, whole."""
+    min_duration: Duration | None = None
+    """Only executions that took so long, from the first attempt's start to the end."""
+    min_lateness: Duration | None = None
+    """Only executions that their schedule started so much later than at their instant."""
 
     def to_execution_query(self, owner: str | None) -> ExecutionQuery:
         """Return the query, for an owner whom the caller may list. Raises InvalidInput if no index serves it."""
         return ExecutionQuery(owner, self.status, self.handler, self.label, self.since, self.until, self.category)
+
+    def to_execution_filter(self) -> ExecutionFilter:
+        """Return what no index has, and is looked for."""
+        return ExecutionFilter(self.calls, self.error, self.error_type, self.min_duration, self.min_lateness)
+
+
+class ExecutionListQuery(PageQuery, ExecutionFilterQuery):
+    """Which executions to list, and which page of the list to return."""
 
 
 class ExecutionCountQuery(WireModel):
@@ -384,6 +403,23 @@ class BatchChangeRequest(WireModel):
     filter: BatchChangeFilter
     dry_run: Annotated[bool, Field(strict=True)] = False
     """Only count the tasks."""
+
+
+class ExecutionRetryFilter(RetryFilter):
+    """Which failed executions to retry: all given filters must match, and there must be one."""
+
+    since: InputInstant | None = Field(default=None, alias="from")
+    """Scheduled for this instant or later."""
+    until: InputInstant | None = None
+    """Scheduled for an earlier instant than this."""
+
+
+class BatchRetryRequest(WireModel):
+    """A retry of all failed executions that match a filter."""
+
+    filter: ExecutionRetryFilter
+    dry_run: Annotated[bool, Field(strict=True)] = False
+    """Only count them, and name the first ten."""
 
 
 def _parse_day(value: object) -> object:

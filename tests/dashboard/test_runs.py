@@ -1,0 +1,143 @@
+"""Runs: what failed comes first, in groups and one by one, and is retried together after a question with the count."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Settings
+
+if TYPE_CHECKING:
+    from tests.dashboard.role_pages import Pages
+
+IS_MENDED: list[bool] = []
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+    IS_MENDED.clear()
+
+    @app.handler("load", retry=0, access="users")
+    def load(ctx: Context) -> str:
+        if not IS_MENDED:
+            raise ConnectionError(f"the host <of> {ctx.task.title} is gone")
+        return "done"
+
+    @app.handler("calls", retry=0)
+    def calls(ctx: Context) -> None:
+        ctx.call("load", {}).result()
+
+    return app
+
+
+def run(pages: Pages, app: App, count: int, owner: str = "ada", handler: str = "load") -> None:
+    at = pages.sim.now
+    for number in range(count):
+        app.create(owner=owner, title=f"{handler} {owner} {number}", handler=handler, schedule=Schedule.once(at))
+    pages.sim.advance(timedelta(minutes=2))
+
+
+def read(pages: Pages, who: str, path: str) -> str:
+    page = pages.get(who, path)
+    assert page.status_code == 200, page.text
+    return html.unescape(page.text)
+
+
+def list_rows(text: str) -> list[str]:
+    return re.findall(r'<tr data-key="([^"/]+/[^"]+)"', text)
+
+
+def read_retry(text: str) -> dict[str, str]:
+    """Return the hidden fields of the question's form."""
+    form = text[text.index('<form method="post"') :]
+    return dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form))
+
+
+def test_the_last_hour_is_shown_with_what_failed_first(pages: Pages, app: App) -> None:
+    """In a group with its count, and one by one; earlier ones only if they are asked for; each role sees its own."""
+    run(pages, app, 2)
+    pages.sim.advance(timedelta(hours=3))
+    run(pages, app, 3)
+    run(pages, app, 1, owner="bob")
+    for who, count in (("admin", 4), ("viewer", 4), ("ada", 3), ("bob", 1)):
+        text = read(pages, who, "/runs")
+        assert f"{count} failed in the last hour" in text
+        assert len(list_rows(text)) == count
+        assert "ConnectionError" in text
+        assert "the host <of> load" in text
+        assert ("Retry all" in text) == (who != "viewer")
+    assert "6 failed in the last day" in read(pages, "admin", "/runs?within=P1D")
+    assert "Nothing failed in the last 15 minutes" in read(pages, "admin", "/runs?within=PT15M&handler=other")
+
+
+def test_filters_choose_what_is_listed_and_what_is_retried(pages: Pages, app: App) -> None:
+    """By owner, error and status; each can be taken off again."""
+    run(pages, app, 2)
+    run(pages, app, 3, owner="bob")
+    text = read(pages, "admin", "/runs?owner=bob&error=HOST")
+    assert len(list_rows(text)) == 3
+    assert "Remove the filter owner: bob" in text
+    assert re.search(r'<input type="hidden" name="owner" value="bob">', text)
+    assert not list_rows(read(pages, "admin", "/runs?status=succeeded"))
+
+
+def test_calls_fold_under_who_made_them(pages: Pages, app: App) -> None:
+    """They are hidden by default; shown, each names the execution that called it, and cannot be ticked."""
+    run(pages, app, 1, handler="calls")
+    pages.sim.advance(timedelta(minutes=30))
+    assert len(list_rows(read(pages, "admin", "/runs"))) == 1
+    text = read(pages, "admin", "/runs?calls=true")
+    assert len(list_rows(text)) == 2
+    assert text.count("called by</a>") == 1
+    assert text.count('name="pick"') == 1
+
+
+def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) -> None:
+    """It is sent as it was asked; the task that does it shows how far it is, and the page is then empty."""
+    run(pages, app, 23)
+    run(pages, app, 2, owner="bob")
+    listed = read(pages, "admin", "/runs?owner=ada")
+    assert "Retry all 23…" in listed
+    text = read(pages, "admin", "/retry?owner=ada&all=1&pick=a/b")
+    assert "Retry 23 executions?" in text
+    assert len(re.findall(r"<th scope=\"row\"><a", text)) == 10
+    assert "and 13 more" in text
+    IS_MENDED.append(True)
+    answer = pages.post("admin", "/retry", read_retry(text))
+    assert answer.status_code == 303
+    assert "/tasks/batch-" in answer.headers["Location"]
+    pages.sim.advance(timedelta(minutes=1))
+    path = answer.headers["Location"].lstrip(".").partition("?")[0]
+    assert '"changed": 23' in read(pages, "admin", path)
+    assert "2 failed in the last hour" in read(pages, "admin", "/runs")
+
+
+def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> None:
+    """Without a tick, or if the number has changed since, nothing is done."""
+    run(pages, app, 3)
+    first, *_ = list_rows(read(pages, "ada", "/runs"))
+    assert pages.get("ada", "/retry?only=ticked&owner=ada").status_code == 400
+    text = read(pages, "ada", f"/retry?only=ticked&pick={first}")
+    assert "Retry 1 execution?" in text
+    form = read_retry(text)
+    refused = pages.post("ada", "/retry", {**form, "count": "2"})
+    assert refused.status_code == 412
+    assert "the number has changed" in refused.text
+    IS_MENDED.append(True)
+    assert pages.post("ada", "/retry", form).status_code == 303
+    pages.sim.advance(timedelta(minutes=1))
+    assert first not in list_rows(read(pages, "ada", "/runs?status=failed"))
+    assert len(list_rows(read(pages, "ada", "/runs?status=failed"))) == 2
+
+
+def test_a_user_cannot_name_executions_of_others(pages: Pages, app: App) -> None:
+    """It is as if there were none."""
+    run(pages, app, 1, owner="bob")
+    (theirs,) = list_rows(read(pages, "bob", "/runs"))
+    assert "Nothing to retry" in read(pages, "ada", f"/retry?only=ticked&pick={theirs}")
+    assert pages.get("ada", "/runs?owner=bob").status_code == 403

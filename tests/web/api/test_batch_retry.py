@@ -1,0 +1,192 @@
+"""Failures over HTTP: summed up by error and place, and retried together, with the caller's rights."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.auth.test_roles import RoleHarness
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+RETRY, FAILURES = "/v1/executions/batchRetry", "/v1/executions/failures"
+MINUTE = timedelta(minutes=1)
+IS_MENDED: list[bool] = []
+
+
+@pytest.fixture
+def app() -> App:
+    """Work that fails in two ways until it is mended, and what calls it."""
+    app = App(Settings())
+    IS_MENDED.clear()
+
+    @app.handler("load", access="users", retry=0)
+    def load(ctx: Context) -> str:
+        if not IS_MENDED:
+            raise ConnectionError(f"the host of {ctx.task.title} is gone")
+        return "done"
+
+    @app.handler("parse", access="users", retry=0)
+    def parse() -> None:
+        if not IS_MENDED:
+            raise ValueError("no JSON")
+
+    @app.handler("calls", retry=0)
+    def calls(ctx: Context) -> None:
+        ctx.call("parse", {}).result()
+
+    return app
+
+
+@pytest.fixture
+def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
+    """An API for Ada and Bob, who are users, an admin and a viewer."""
+    people = {"ada": Role.USER, "bob": Role.USER, "admin": Role.ADMIN, "viewer": Role.VIEWER}
+    made = {name: create_key(name, role, name if role is Role.USER else None) for name, role in people.items()}
+    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
+    return RoleHarness(simulate(access=access), {name: key for name, (key, _) in made.items()})
+
+
+def run(roles: RoleHarness, owner: str, handler: str, count: int = 1) -> None:
+    """Let so many tasks run once."""
+    for number in range(count):
+        body = {"owner": owner, "title": f"{handler} {number}", "handler": handler}
+        assert roles.ask("admin", "POST", "/v1/tasks", body).status_code == 201
+    roles.sim.advance(MINUTE)
+
+
+def find(roles: RoleHarness, who: str, path: str = FAILURES) -> Any:  # noqa: ANN401 - JSON
+    answer = roles.ask(who, "GET", path)
+    assert answer.status_code == 200, answer.text
+    return answer.get_json()
+
+
+def ask(roles: RoleHarness, who: str, *, dry: bool = False, **chosen: Any) -> Any:  # noqa: ANN401 - JSON
+    answer = roles.ask(who, "POST", RETRY, {"filter": chosen, "dryRun": dry})
+    assert answer.status_code == (200 if dry else 202), answer.text
+    return answer.get_json()
+
+
+def retry(roles: RoleHarness, who: str, **chosen: Any) -> dict[str, Any]:
+    """Retry, let that end, and return the counts."""
+    task = ask(roles, who, **chosen)
+    roles.sim.advance(MINUTE)
+    (execution,) = find(roles, who, f"/v1/tasks/{task['id']}/executions")["executions"]
+    return dict(execution["content"])
+
+
+def test_failures_are_grouped_by_error_and_place(roles: RoleHarness) -> None:
+    """With how many, of how many tasks, first and last, and a sample; each caller sees their own."""
+    run(roles, "ada", "load", 3)
+    run(roles, "bob", "parse", 2)
+    shown = find(roles, "viewer")
+    assert (shown["count"], shown["isAtLeast"]) == (5, False)
+    first, second = shown["groups"]
+    assert (first["type"], first["count"], first["tasks"]) == ("ConnectionError", 3, 3)
+    assert first["place"].endswith(" in load")
+    assert first["place"].startswith("test_batch_retry.py:")
+    assert first["sample"]["error"].startswith("ConnectionError: the host of load")
+    assert first["first"] <= first["last"]
+    assert second["type"] == "ValueError"
+    assert find(roles, "bob")["count"] == 2
+    assert roles.ask("bob", "GET", f"{FAILURES}?owner=ada").status_code == 403
+    assert [each["type"] for each in find(roles, "admin", f"{FAILURES}?error=JSON")["groups"]] == ["ValueError"]
+
+
+def test_what_no_index_has_is_looked_for_page_by_page(roles: RoleHarness) -> None:
+    """By the error, its type, and how long it took; each execution is on exactly one page."""
+    run(roles, "ada", "load", 7)
+    run(roles, "ada", "parse", 7)
+    found: list[str] = []
+    path = "/v1/executions?errorType=ValueError&pageSize=2"
+    page = find(roles, "admin", path)
+    while True:
+        found += [each["id"] + each["taskId"] for each in page["executions"]]
+        assert {each["error"]["type"] for each in page["executions"]} <= {"ValueError"}
+        if "nextPageToken" not in page:
+            break
+        page = find(roles, "admin", f"{path}&pageToken={page['nextPageToken']}")
+    assert len(found) == len(set(found)) == 7
+    assert find(roles, "admin", "/v1/executions?minDuration=PT1H")["executions"] == []
+    assert len(find(roles, "admin", "/v1/executions?error=HOST%20of")["executions"]) == 7
+
+
+def test_calls_are_left_out_if_that_is_asked(roles: RoleHarness) -> None:
+    """A call names the execution that made it; who made it is in both lists."""
+    run(roles, "ada", "calls")
+    roles.sim.advance(60 * MINUTE)
+    every = find(roles, "admin", "/v1/executions?status=FAILED")["executions"]
+    caller, call = sorted(every, key=lambda each: "calledBy" in each)
+    assert call["calledBy"] == {"taskId": caller["taskId"], "executionId": caller["id"]}
+    alone = find(roles, "admin", "/v1/executions?status=FAILED&calls=false")["executions"]
+    assert [each["id"] for each in alone] == [caller["id"]]
+    assert ask(roles, "admin", dry=True, status="FAILED")["count"] == 1
+
+
+def test_a_retry_names_the_first_ten_and_the_count_then_retries_all(roles: RoleHarness) -> None:
+    """Those that match alone; a second time there is nothing left to retry."""
+    run(roles, "ada", "load", 23)
+    run(roles, "ada", "parse")
+    IS_MENDED.append(True)
+    asked = ask(roles, "admin", dry=True, errorType="ConnectionError")
+    assert asked["count"] == 23
+    assert len(asked["first"]) == 10
+    assert asked["first"][0]["error"].startswith("ConnectionError")
+    assert retry(roles, "admin", errorType="ConnectionError") == {
+        "changed": 23, "skipped": 0, "refused": 0, "refusals": [],
+    }  # fmt: skip
+    assert [each["type"] for each in find(roles, "admin")["groups"]] == ["ValueError"]
+    assert ask(roles, "admin", dry=True, errorType="ConnectionError")["count"] == 0
+
+
+def test_a_user_retries_nobody_else_s_executions(roles: RoleHarness) -> None:
+    """Neither by a filter nor by their names; nor is it said whether there are any."""
+    run(roles, "ada", "load")
+    run(roles, "bob", "load")
+    theirs = [
+        {"taskId": each["taskId"], "executionId": each["id"]}
+        for each in find(roles, "admin", "/v1/executions?owner=bob")["executions"]
+    ]
+    assert ask(roles, "ada", dry=True, ids=theirs)["count"] == 0
+    assert retry(roles, "ada", ids=theirs)["changed"] == 0
+    assert roles.ask("ada", "POST", RETRY, {"filter": {"owner": "bob"}}).status_code == 403
+    assert roles.ask("viewer", "POST", RETRY, {"filter": {"owner": "bob"}}).status_code == 403
+    assert retry(roles, "ada", handler="load")["changed"] == 1
+    assert ask(roles, "admin", dry=True, ids=theirs)["count"] == 1
+    assert retry(roles, "admin", ids=theirs)["changed"] == 1
+
+
+def test_what_cannot_be_retried_is_refused_one_by_one(roles: RoleHarness) -> None:
+    """As a task that somebody has cancelled; the others are retried."""
+    run(roles, "ada", "load", 2)
+    first, _ = find(roles, "ada", "/v1/tasks")["tasks"]
+    schedule = {"schedule": {"rrule": "FREQ=YEARLY", "dtstart": "2030-06-01T00:00:00", "timezone": "UTC"}}
+    assert roles.ask("ada", "PATCH", f"/v1/tasks/{first['id']}", schedule).status_code == 200
+    assert roles.ask("ada", "POST", f"/v1/tasks/{first['id']}/cancel").status_code == 200
+    counts = retry(roles, "ada", handler="load")
+    assert (counts["changed"], counts["refused"]) == (1, 1)
+    assert counts["refusals"][0]["taskId"] == first["id"]
+
+
+def test_a_retry_needs_a_filter_that_a_list_has(roles: RoleHarness) -> None:
+    """None would mean every failure; two of handler, label and category have no index; ids stand alone."""
+    name = {"taskId": "t", "executionId": "e"}
+    for chosen in ({}, {"handler": "load", "label": "a=b"}, {"ids": [name], "handler": "load"}, {"status": "RUNNING"}):
+        assert roles.ask("admin", "POST", RETRY, {"filter": chosen}).status_code == 400, chosen
+
+
+def test_a_repeated_request_retries_once(roles: RoleHarness) -> None:
+    """With the same key the same task answers."""
+    run(roles, "ada", "load")
+    body = {"filter": {"handler": "load"}}
+    tasks = [roles.ask("ada", "POST", RETRY, body, **{"Idempotency-Key": "k"}).get_json()["id"] for _ in range(2)]
+    assert tasks[0] == tasks[1]

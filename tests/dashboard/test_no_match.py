@@ -24,8 +24,10 @@ class Answers:
         self.asked.append(path)
         return {"tasks": self.tasks}
 
-    def find(self, path: str, **_: object) -> dict[str, Any]:
+    def find(self, path: str, **_: object) -> dict[str, Any] | None:
         self.asked.append(path)
+        if path != "/v1/handlers":
+            return None
         return {"handlers": [{"name": "report"}, {"name": "render"}]}
 
 

@@ -109,7 +109,7 @@ class TaskOperations:
         """Yield the matching tasks, page by page.
 
         Filters: `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `order_by`; or `owner`, `trouble` and
-        `trouble_until`.
+        `trouble_until`. With any of them, `search` has words to look for, and `calls` (``"false"``) leaves out calls.
         """
         query = {to_camel(key): value for key, value in filters.items() if value is not None}
         return Listing("/v1/tasks", "tasks", query, TaskView.from_response)

@@ -20,9 +20,11 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard import time_view
 from cloudsched.dashboard.api import Api, task_path
+from cloudsched.dashboard.export import write_file
 from cloudsched.dashboard.forms import Done, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, TABS, UNDONE_BY, VIEWS, View
+from cloudsched.dashboard.saved_views import LISTS, change_views, clean_address, read_views
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.domain.transitions.allowed_verbs import Verb
@@ -188,7 +190,7 @@ _TEMPLATES: Final = Environment(
 """Compiled once for all who are signed in: each has a `Dashboard` of their own."""
 _ZONE_COOKIE: Final = "cloudsched-zone"
 _ASSUMED_COOKIE: Final = "cloudsched-assumed"
-_SEVERAL: Final = frozenset({"ids", "pick"})
+_SEVERAL: Final = frozenset({"ids", "pick", "columns"})
 """The parameters of an address that may be given several times: their values are words."""
 _MOST_ASSUMED, _LONGEST_ASSUMED = 5, 300
 """How much of what was assumed of a schedule a cookie has room for: sentences, and letters of each."""
@@ -252,10 +254,14 @@ class Dashboard:
                 return self._move_clock(request)
             if request.method == "POST" and endpoint in VIEWS and VIEWS[endpoint].send is not None:
                 return self._send(request, VIEWS[endpoint], arguments)
+            if endpoint == "views":
+                return _keep_view(request)
             if request.method == "POST" and endpoint != "verb":
                 return Response("Only forms may be sent here.", status=405, mimetype="text/plain")
             if endpoint == "changes":
                 return self._tell_changes(request)
+            if endpoint == "export":
+                return self._export(request, **arguments)
             if endpoint == "verb":
                 return self._act(request, **arguments)
             return self._show(request, VIEWS[endpoint], arguments)
@@ -290,8 +296,17 @@ class Dashboard:
         visit = self._look(request)
         if view.is_form and not visit.may_change:
             raise _LOOK_ONLY
-        page = view.build(view.fetch(self._api, visit, **arguments), visit)
+        answer = view.fetch(self._api, visit, **arguments)
+        if "goTo" in answer:
+            return _redirect(f"{_root(request)}{answer['goTo']}")
+        page = view.build(answer, visit)
         return self._show_page(request, visit, view, page, status=status, refusal=refusal)
+
+    def _export(self, request: Request, name: str, kind: str) -> Response:
+        answer = VIEWS[name].fetch(self._api, self._look(request))
+        if "goTo" in answer:
+            return _redirect(f"{_root(request)}{answer['goTo']}")
+        return write_file(answer, name, kind)
 
     def _send(self, request: Request, view: View, arguments: Mapping[str, Any]) -> Response:
         """Let a view's form do what it does, and go where that leads, or show the form again."""
@@ -392,7 +407,13 @@ class Dashboard:
 
     def _render(self, request: Request, template: str, shell: Shell, title: str, page: object, status: int) -> Response:
         text = _TEMPLATES.get_template(template).render(
-            page=page, shell=shell, title=title, root=_root(request), address=_address(request)
+            page=page,
+            shell=shell,
+            title=title,
+            root=_root(request),
+            address=_address(request),
+            saved=read_views(request),
+            here=clean_address(f"{request.path.strip('/')}?{request.query_string.decode('latin-1')}"),
         )
         return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})
 
@@ -416,6 +437,20 @@ def _address(request: Request) -> str:
 
 def _redirect(location: str) -> Response:
     return Response(status=303, headers={"Location": location})
+
+
+def _keep_view(request: Request) -> Response:
+    """Keep a view that somebody has named, or forget one, and go back to it."""
+    path = request.form.get("at", "")
+    if path.partition("?")[0] not in LISTS:
+        raise NotFound("list", path)
+    is_forgotten = request.form.get("verb") == "forget"
+    view = path.partition("?")[0]
+    back = f"{view}?" if is_forgotten else f"{path}{'&' if '?' in path else '?'}"
+    response = Response(status=303)
+    change_views(request, response, request.form)
+    response.headers["Location"] = f"{_root(request)}{back}done={'forgotten' if is_forgotten else 'kept'}"
+    return response
 
 
 def _keep_assumed(request: Request, response: Response, path: str, assumed: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
+from cloudsched.dashboard.tasks_view import read_columns
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.domain.documents.category import Category
@@ -47,6 +48,7 @@ _LENGTHS: Final = {
 }
 WINDOW: Final = "PT1H"
 """What is asked for if the address does not say: whoever is called at night asks about the last hour."""
+COLUMNS: Final = {"status": "Status", "late": "Late by", "took": "Took", "at": "Scheduled for"}
 _LONG: Final = {"PT10S": "10 s", "PT1M": "1 min", "PT10M": "10 min", "PT1H": "1 h"}
 
 
@@ -101,6 +103,8 @@ class RunsPage:
     categories: tuple[str, ...]
     lengths: dict[str, str]
     retry_query: dict[str, str]
+    columns: frozenset[str]
+    all_columns: dict[str, str]
     tokens: list[tuple[str, str]]
     """The filters that apply, and the address without each."""
     next_page: str | None
@@ -158,6 +162,8 @@ def build(answer: Json, visit: Visit) -> RunsPage:
         categories=tuple(Category),
         lengths=_LONG,
         retry_query={name: filters[name] for name in RETRY_FILTERS if name in filters},
+        columns=read_columns(visit, COLUMNS),
+        all_columns=COLUMNS,
         tokens=[
             (f"{name}: {filters[name]}", visit.with_query(**{name: None, "page": None}))
             for name in FILTERS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import json
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote, urlencode
 
+from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.causes import CAUSES, list_path
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.status import BAD, Status, show_status
@@ -23,7 +24,7 @@ from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -107,13 +108,13 @@ BULK_ACTIONS: Final = complete_table(
         ),
     },
 )
-SEARCHED: Final = 500
-"""How many tasks are looked through for text: the API filters by fields, and has no search of its own."""
 FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUntil")
 TROUBLE: Final = "trouble"
 """A filter that stands alone, beside an owner: why tasks need somebody."""
 CATEGORY: Final = "category"
 """A filter that no index has: it is looked for like words."""
+CALLS: Final = "calls"
+"""Whether calls are listed, too; by default they are folded under the tasks that made them."""
 _ORDERS: Final = {
     "": "What failed last first, on each page",
     "nextExecutionTime": "Due soonest",
@@ -190,27 +191,60 @@ class TasksPage:
     """The filters that a change of many tasks takes over."""
     bulk_actions: dict[str, str]
     """What is offered for many tasks at once; nothing to those who may only look."""
+    has_calls: bool
+    calls_href: str
+    columns: frozenset[str]
+    """Those that are shown beside the title."""
+    all_columns: dict[str, str]
     searched: int = 0
+    """How many tasks were looked through for the words."""
     is_filtered: bool = field(default=False)
 
 
+COLUMNS: Final = {"status": "Status", "schedule": "Schedule", "last": "Last 12", "next": "Next"}
+
+
+def read_columns(visit: Visit, known: Mapping[str, str]) -> frozenset[str]:
+    """Return the columns of a list that the address asks for; all if it asks for none that there is."""
+    return frozenset(visit.query.get("columns", "").split()) & known.keys() or frozenset(known)
+
+
 def fetch(api: Api, visit: Visit) -> Json:
-    """Ask the API for one page of the list, or for what a search looks through."""
-    filters, text = read_filters(visit)
+    """Ask the API for one page of the list; an exact id of a task or of a person opens at once."""
+    filters, words = read_filters(visit)
+    if elsewhere := _find_exact(api, visit, filters, words):
+        return {"goTo": elsewhere}
     known = {name: value.upper() if name == "status" else value for name, value in filters.items()}
     order = visit.query.get("orderBy") or None
-    size = SEARCHED if text else PAGE_SIZE
     page = api.get(
-        "/v1/tasks", **known, **_read_trouble(visit), orderBy=order, pageSize=size, pageToken=visit.query.get("page")
+        "/v1/tasks",
+        **known,
+        **_read_trouble(visit),
+        search=shlex.join(words) or None,
+        calls=None if visit.query.get(CALLS) else "false",
+        orderBy=order,
+        pageSize=PAGE_SIZE,
+        pageToken=visit.query.get("page"),
     )
     handlers = [] if page["tasks"] or "handler" not in known else (api.find("/v1/handlers") or {}).get("handlers", [])
-    names = [each["name"] for each in handlers]
     return {
         **page,
-        "handlers": names,
+        "handlers": [each["name"] for each in handlers],
         "needs": (api.find("/v1/overview") or {}).get("needs", ()),
-        "words": {task["id"]: api.describe(task["schedule"]) for task in page["tasks"][:SEARCHED]},
+        "words": {task["id"]: api.describe(task["schedule"]) for task in page["tasks"]},
     }
+
+
+def _find_exact(api: Api, visit: Visit, filters: dict[str, str], words: list[str]) -> str | None:
+    """Return the page of what a search names whole, a task or a person; None if it names neither."""
+    if filters or len(words) != 1 or visit.query.get("page") or words[0] in {".", ".."}:
+        return None
+    word = words[0]
+    if api.find(task_path(word)) is not None:
+        return f"tasks/{quote(word, safe='')}"
+    if (api.find("/v1/tasks", owner=word, pageSize=1) or {}).get("tasks"):
+        return f"tasks?{urlencode({'owner': word})}"
+    return None
 
 
 def _read_trouble(visit: Visit) -> dict[str, str]:
@@ -236,7 +270,7 @@ def read_filters(visit: Visit) -> tuple[dict[str, str], list[str]]:
 def build(answer: Json, visit: Visit) -> TasksPage:
     """Return the view model of the API's answer."""
     filters, words = read_filters(visit)
-    tasks = [task for task in answer["tasks"] if _matches(task, words)]
+    tasks = list(answer["tasks"])
     if not visit.query.get("orderBy") and not _read_trouble(visit):
         tasks.sort(key=lambda task: not needs_attention(task))  # keeps the API's order otherwise
     more = answer.get("nextPageToken")
@@ -268,7 +302,11 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         bulk_text=_write_bulk({} if trouble else filters, words),
         bulk_query={} if words or trouble else filters,
         bulk_actions={name: row.label for name, row in BULK_ACTIONS.items()} if visit.may_change else {},
-        searched=len(answer["tasks"]) if words else 0,
+        has_calls=bool(visit.query.get(CALLS)),
+        calls_href=visit.with_query(**{CALLS: None if visit.query.get(CALLS) else "true", "page": None}),
+        columns=read_columns(visit, COLUMNS),
+        all_columns=COLUMNS,
+        searched=answer.get("lookedThrough", 0) if words else 0,
         is_filtered=bool(filters or words or trouble),
     )
 
@@ -359,23 +397,6 @@ def _write_bulk(filters: dict[str, str], words: list[str]) -> str:
     if filters and not words:
         return "With the ticked ones, or with all that match if none is ticked. The count comes first."
     return "With the ticked ones. The count comes first."
-
-
-def _matches(task: Json, words: Iterable[str]) -> bool:
-    text = json.dumps([task["title"], task["id"], task.get("payload")], ensure_ascii=False).casefold()
-    return all(_has_word(task, text, word) for word in words)
-
-
-def _has_word(task: Json, text: str, word: str) -> bool:
-    if _is_category(word):
-        return str(task.get(CATEGORY, "OTHERS")) == word.partition(":")[2].upper()
-    path, equals, value = word.partition("=")
-    if equals and path.startswith("payload."):
-        found: Any = task.get("payload", {})
-        for name in path.split(".")[1:]:
-            found = found.get(name) if isinstance(found, dict) else None
-        return str(found) == value
-    return word.casefold() in text
 
 
 def _without(visit: Visit, name: str | None) -> str:

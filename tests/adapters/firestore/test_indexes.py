@@ -353,7 +353,7 @@ PARAMETERS = {
     "pageSize": "5",
     "trouble": "FAILED",
     "troubleUntil": None,
-    **dict.fromkeys(("calls", "error", "errorType", "minDuration", "minLateness")),
+    **dict.fromkeys(("search", "calls", "error", "errorType", "minDuration", "minLateness")),
     "pageToken": None,
 }
 """Values of the parameters of the lists of the API; the others are tried at the ports."""

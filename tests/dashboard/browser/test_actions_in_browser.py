@@ -94,7 +94,8 @@ def test_who_may_only_look_is_offered_nothing_and_refused(site: Site, action: Ac
     assert shown.status_code == (403 if action.name in {"create", "edit", "run"} else 200)
     text = re.sub(r"<[^>]*>", "", shown.text)
     assert re.search(rf"\b{re.escape(subject.fill(action.button))}(?![\w])", text) is None
-    assert 'method="post"' not in shown.text
+    own = re.sub(r'<form[^>]*/views".*?</form>', "", shown.text)  # what their browser keeps is theirs
+    assert 'method="post"' not in own
     assert not action.unfold or subject.fill(action.unfold) not in text
     assert action.find(site, subject) == before
 

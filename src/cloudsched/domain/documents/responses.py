@@ -61,6 +61,8 @@ class Page(ApiResponse):
 
     next_page_token: str | None = None
     """Fetches the next page."""
+    looked_through: int | None = None
+    """How many were read for it, where it passed over some that do not match."""
 
     @classmethod
     def items_field(cls) -> str:

@@ -31,6 +31,7 @@ from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import MAX_CLAIMS
 from cloudsched.engine.tasks.execution_search import ExecutionFilter
+from cloudsched.engine.tasks.task_search import TaskSearch, read_words
 from cloudsched.errors import InvalidInput
 
 MAX_PAGE = 500
@@ -106,9 +107,18 @@ class TaskListQuery(PageQuery):
     """Only tasks that need somebody for this reason, the latest to do so first. Goes with no filter but ``owner``."""
     trouble_until: InputInstant | None = None
     """Of those that wait for an event: only those that give up before this instant. Goes with ``trouble``."""
+    search: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
+    """Only tasks with each of these words in their title, id, handler, labels or payload. ``payload.about=sales`` is
+    the text of a field of the payload, ``category:report`` the category."""
+    calls: bool = True
+    """Whether calls are listed, too: the tasks that other tasks have made to do a part of their work."""
     order_by: Literal["createdAt desc", "nextExecutionTime"] | None = None
     """The newest first, or the soonest first, omitting tasks without a next occurrence. The default is the soonest
     first with ``dueFrom`` or ``dueUntil``, else the newest first."""
+
+    def to_task_search(self) -> TaskSearch:
+        """Return what no index has, and is looked for."""
+        return TaskSearch(read_words(self.search or ""), self.calls)
 
     def to_task_query(self, owner: str | None) -> TaskQuery:
         """Return the query, for an owner whom the caller may list.

@@ -150,6 +150,8 @@ def page_response(model: type[responses.Page], page: Page[Any], items: Iterable[
     content: Json = {model.items_field(): list(items)}
     if page.next_page_token:
         content["nextPageToken"] = page.next_page_token
+    if page.passed_over:
+        content["lookedThrough"] = page.read
     return json_response(content)
 
 

@@ -17,6 +17,7 @@ from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.drafts.tokens import FIELD
 from cloudsched.engine.tasks import explanations as explain
 from cloudsched.engine.tasks.read_back import list_assumed, read_back
+from cloudsched.engine.tasks.task_search import search_tasks
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.language.task_fields import note_assumptions
 from cloudsched.web.api import request_bodies as bodies
@@ -156,11 +157,13 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
     """List tasks, the newest or the soonest first.
 
     All given filters must match. As long as the response has a `nextPageToken`, repeat the request with it and the same
-    filters. With `handler` and the soonest first, a page looks through at most 1,000 tasks: it may be shorter than
-    `pageSize`, even empty, and have a `nextPageToken`.
+    filters. With `handler` and the soonest first, with `search` and with `calls=false`, a page looks through at most
+    1,000 tasks: it may be shorter than `pageSize`, even empty, and have a `nextPageToken`. `lookedThrough` says how
+    many it has read.
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
-    page = call.app.tasks(query.to_task_query(owner), **query.to_arguments())
+    wanted, only = query.to_task_query(owner), query.to_task_search()
+    page = search_tasks(call.app.container.store, wanted, only, **query.to_arguments())
     allowed = AllowedVerbs(call.app, call.caller)
     shown = ({**task_to_json(task), "allowedVerbs": allowed.of_task(task)} for task in page.items)
     return page_response(responses.TaskPage[Json], page, shown)

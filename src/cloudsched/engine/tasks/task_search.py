@@ -1,0 +1,115 @@
+"""Search the list of tasks for words, and leave out calls: what no index has, looked through up to a bound."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.domain.documents.task import find_trouble
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token
+from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.task_query import TaskQuery
+
+_PAGE: Final = 250
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSearch:
+    """What no index has of tasks: a list passes over those that do not match, and reads them all the same."""
+
+    words: tuple[str, ...] = ()
+    """Each is in the title, the id, the handler, a label or the payload, in any case. ``category:report`` is the
+    category, ``payload.about=sales`` the text of a field of the payload."""
+    has_calls: bool = True
+    """Whether to list calls, too."""
+
+    @property
+    def is_everything(self) -> bool:
+        """Return whether every task matches."""
+        return not self.words and self.has_calls
+
+    def matches(self, task: Task) -> bool:
+        """Return whether a task matches all that is given."""
+        if not self.has_calls and task.parent is not None:
+            return False
+        if not self.words:
+            return True
+        parts = (task.title, task.id, task.handler, *task.labels, json.dumps(task.payload, ensure_ascii=False))
+        text = "\n".join(parts).casefold()
+        return all(_has_word(task, text, word) for word in self.words)
+
+
+def read_words(text: str) -> tuple[str, ...]:
+    """Return the words of a search; quotation marks hold several together."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:  # a quotation mark without its partner
+        return tuple(text.split())
+
+
+def search_tasks(
+    store: Store, query: TaskQuery, only: TaskSearch, limit: int, page_token: str | None = None
+) -> Page[Task]:
+    """Return a page of the tasks of a list that match, and how many were passed over.
+
+    It reads at most `MAX_LOOKED_THROUGH` tasks: it is shorter then, perhaps empty, and has a token to go on.
+
+    Raises:
+        InvalidInput: The page token was made up, or belongs to another query.
+    """
+    if only.is_everything:
+        return store.list_tasks(query, limit=limit, page_token=page_token, max_bytes=MAX_PAGE_BYTES)
+    found: list[Task] = []
+    token, unreadable, passed_over, budget = page_token, 0, 0, MAX_LOOKED_THROUGH
+    while True:
+        size = min(budget, max(_PAGE, limit) if only.words else limit + _PAGE)
+        page = store.list_tasks(query, limit=size, page_token=token, max_bytes=MAX_PAGE_BYTES)
+        unreadable += page.unreadable
+        budget -= max(1, page.read)
+        passed_over += page.passed_over
+        for number, task in enumerate(page.items):
+            if not only.matches(task):
+                passed_over += 1
+                continue
+            found.append(task)
+            is_last = number == len(page.items) - 1
+            if len(found) == limit and not (is_last and page.next_page_token is None):
+                return Page(found, _make_token(query, task), unreadable, passed_over)
+        token = page.next_page_token
+        if token is None or budget <= 0:
+            return Page(found, token, unreadable, passed_over)
+
+
+def _make_token(query: TaskQuery, task: Task) -> str:
+    """Return the token of the page after a task, as the store makes it."""
+    at: datetime | None = task.created_at
+    if query.trouble is not None and (trouble := find_trouble(task)) is not None:
+        at = trouble[1]
+    elif query.is_sorted_by_due_time:
+        at = task.next_execution_time
+    return make_token(query, at or task.created_at, task.id)
+
+
+def _has_word(task: Task, text: str, word: str) -> bool:
+    name, colon, category = word.partition(":")
+    if colon and name == "category":
+        return task.category == category.upper()
+    path, equals, value = word.partition("=")
+    if equals and path.startswith("payload."):
+        return _find(task.payload, path.split(".")[1:]) == value
+    return word.casefold() in text
+
+
+def _find(payload: Any, names: Iterable[str]) -> str:  # noqa: ANN401 - any JSON
+    for name in names:
+        payload = payload.get(name) if isinstance(payload, dict) else None
+    return str(payload)

@@ -1,0 +1,139 @@
+"""The lists of tasks and runs: an id opens at once, views are kept by name, columns are chosen, rows become files."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, Settings
+
+if TYPE_CHECKING:
+    from tests.dashboard.role_pages import Pages
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("work", access="users")
+    def work() -> None: ...
+
+    @app.handler("calls")
+    def calls(ctx: Context) -> None:
+        for _ in range(3):
+            ctx.call("work", {})
+
+    return app
+
+
+def create(app: App, task_id: str, **fields: Any) -> None:
+    usual: dict[str, Any] = {"id": task_id, "title": f"Title of {task_id}", "handler": "work", "owner": "ada"}
+    app.create(**(usual | fields))
+
+
+def list_rows(text: str) -> list[str]:
+    return re.findall(r'<tr data-key="([^"]+)"', text)
+
+
+@pytest.mark.parametrize(
+    ("who", "word", "path"),
+    [
+        ("admin", "s16", "tasks/s16"),
+        ("ada", "s16", "tasks/s16"),
+        ("admin", "bob", "tasks?owner=bob"),
+        ("bob", "s16", None),
+        ("bob", "ada", None),
+        ("admin", "Title", None),
+        ("admin", "..", None),
+    ],
+)
+def test_an_exact_id_opens_at_once(pages: Pages, app: App, who: str, word: str, path: str | None) -> None:
+    """A task's or a person's, if whoever asks may see it; anything else is searched for."""
+    create(app, "s16")
+    create(app, "s160")
+    create(app, "other", owner="bob")
+    answer = pages.get(who, f"/tasks?q={word}")
+    assert answer.status_code == (200 if path is None else 303)
+    assert answer.headers.get("Location", "").removeprefix("./") == (path or "")
+    if who == "bob":
+        assert "s16" not in list_rows(answer.text)
+
+
+def test_a_search_says_what_was_looked_through_and_goes_on(
+    pages: Pages, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a link to the rest, though nothing was found yet."""
+    monkeypatch.setattr("cloudsched.engine.tasks.task_search.MAX_LOOKED_THROUGH", 5)
+    for number in range(12):
+        create(app, f"t{number:02}", title="needle" if number == 0 else "hay")
+    text = html.unescape(pages.get("admin", "/tasks?q=needle").text)
+    assert "Nothing matches needle among the tasks that were looked through" in text
+    assert "5 tasks were looked through, and there are more" in text
+    further = re.search(r'<a href="(\?[^"]+)">look further', text)
+    assert further
+    assert "5 tasks were looked through" in pages.get("admin", f"/tasks{further[1]}").text
+
+
+def test_calls_fold_under_the_task_that_made_them(pages: Pages, app: App) -> None:
+    """They are hidden by default, and a click away."""
+    create(app, "top", handler="calls")
+    pages.sim.advance(timedelta(minutes=1))
+    assert list_rows(pages.get("admin", "/tasks").text) == ["top"]
+    assert len(list_rows(pages.get("admin", "/tasks?calls=true").text)) == 4
+
+
+def test_columns_are_chosen_by_the_address(pages: Pages, app: App) -> None:
+    """All if none is named, or none that there is."""
+    create(app, "one", schedule="every year")
+    head = re.compile(r'<th scope="col"[^>]*>([^<]+)</th>')
+    every = head.findall(pages.get("viewer", "/tasks").text)
+    assert every == ["Task", "Status", "Schedule", "Last 12", "Next"]
+    assert head.findall(pages.get("viewer", "/tasks?columns=next&columns=status").text) == ["Task", "Status", "Next"]
+    assert head.findall(pages.get("viewer", "/tasks?columns=nope").text) == every
+    assert head.findall(pages.get("viewer", "/runs?columns=took").text) == ["Run", "Took"]
+
+
+def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:
+    """As JSON or CSV, with the same filters; a text cannot become a formula; strangers see nothing."""
+    create(app, "one", title='=HYPERLINK("http://evil")')
+    create(app, "two", owner="bob")
+    pages.sim.advance(timedelta(minutes=1))
+    answer = pages.get("admin", "/tasks.csv?owner=ada")
+    assert answer.mimetype == "text/csv"
+    assert 'filename="tasks.csv"' in answer.headers["Content-Disposition"]
+    [row] = csv.DictReader(io.StringIO(answer.text))
+    assert (row["id"], row["title"]) == ("one", '\'=HYPERLINK("http://evil")')
+    found = json.loads(pages.get("admin", "/tasks.json").text)["tasks"]
+    assert {each["id"] for each in found} == {"one", "two"}
+    runs = list(csv.DictReader(io.StringIO(pages.get("bob", "/runs.csv").text)))
+    assert [each["taskId"] for each in runs] == ["two"]
+    assert pages.get("bob", "/tasks.csv?owner=ada").status_code == 403
+
+
+def test_a_view_is_kept_by_its_name_and_forgotten(pages: Pages) -> None:
+    """In the browser of whoever named it, without the page that it was at."""
+    form = {"name": "My <failures>", "at": "runs?within=P1D&page=x&done=kept", "verb": "keep"}
+    answer = pages.post("viewer", "/views", form)
+    assert answer.status_code == 303
+    text = pages.get("viewer", "/runs?within=P1D").text
+    assert '<a class="chip" href="./runs?within=P1D">My &lt;failures&gt;</a>' in text
+    assert "Forget" in text
+    assert "My &lt;failures&gt;" not in pages.get("viewer", "/tasks").text
+    assert "My &lt;failures&gt;" not in pages.get("admin", "/runs").text
+    pages.post("viewer", "/views", {**form, "verb": "forget"})
+    assert "My &lt;failures&gt;" not in pages.get("viewer", "/runs").text
+
+
+@pytest.mark.parametrize("at", ["https://evil.example/", "//evil.example", "usage", "tasks/x", "", "runs?\nx"])
+def test_only_addresses_of_lists_are_kept(pages: Pages, at: str) -> None:
+    """No view leads elsewhere, and nobody is sent there."""
+    answer = pages.post("admin", "/views", {"name": "x", "at": at, "verb": "keep"})
+    assert answer.status_code in {400, 404}
+    assert "Location" not in answer.headers

@@ -1,0 +1,115 @@
+"""The list of tasks searched by words, and without calls: every match is on one page, and it says what was read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.auth.test_roles import RoleHarness
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.engine.tasks import task_search
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("report", access="users")
+    def report(payload: dict[str, str]) -> None: ...
+
+    @app.handler("tidy", access="users")
+    def tidy() -> None: ...
+
+    @app.handler("calls")
+    def calls(ctx: Context) -> None:
+        for _ in range(3):
+            ctx.call("tidy", {})
+
+    return app
+
+
+@pytest.fixture
+def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
+    people = {"ada": Role.USER, "bob": Role.USER, "admin": Role.ADMIN}
+    made = {name: create_key(name, role, name if role is Role.USER else None) for name, role in people.items()}
+    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
+    return RoleHarness(simulate(access=access), {name: key for name, (key, _) in made.items()})
+
+
+def create(roles: RoleHarness, owner: str, title: str, handler: str = "tidy", **more: Any) -> None:
+    body = {"owner": owner, "title": title, "handler": handler, "schedule": "every year", **more}
+    answer = roles.ask("admin", "POST", "/v1/tasks", body)
+    assert answer.status_code == 201, answer.text
+
+
+def walk(roles: RoleHarness, who: str, query: str) -> list[list[str]]:
+    """Return the titles of each page, and check that none comes twice."""
+    pages, token = [], ""
+    while True:
+        answer = roles.ask(who, "GET", f"/v1/tasks?{query}{token}")
+        assert answer.status_code == 200, answer.text
+        page = answer.get_json()
+        pages.append([each["title"] for each in page["tasks"]])
+        if "nextPageToken" not in page:
+            return pages
+        token = f"&pageToken={page['nextPageToken']}"
+
+
+@pytest.mark.parametrize(
+    ("query", "titles"),
+    [
+        ("search=SALES", {"Sales report", "Other"}),
+        ("search=sales+report", {"Sales report", "Other"}),
+        ("search=%22sales+report%22", {"Sales report"}),
+        ("search=team%3Dshop", {"Labelled"}),
+        ("search=payload.about%3Dsales", {"Other"}),
+        ("search=category%3Areport", {"Of a category"}),
+        ("search=tidy", {"Labelled", "Of a category"}),
+        ("search=nothing-like-it", set()),
+    ],
+)
+def test_words_are_found_wherever_a_person_would_look(roles: RoleHarness, query: str, titles: set[str]) -> None:
+    """In title, handler, labels and payload; a field of the payload and the category by name."""
+    create(roles, "ada", "Sales report", "report", payload={"about": "returns"})
+    create(roles, "ada", "Other", "report", payload={"about": "sales"})
+    create(roles, "ada", "Labelled", labels=["team=shop"])
+    create(roles, "ada", "Of a category", category="REPORT")
+    assert {title for page in walk(roles, "ada", query) for title in page} == titles
+    assert walk(roles, "bob", query) == [[]]
+
+
+@pytest.mark.parametrize("order", ["", "&orderBy=nextExecutionTime"])
+def test_every_match_is_on_one_page_however_few_match(
+    roles: RoleHarness, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """Pages end at the bound, too, and the next one goes on there."""
+    monkeypatch.setattr(task_search, "MAX_LOOKED_THROUGH", 7)
+    monkeypatch.setattr(task_search, "_PAGE", 3)
+    for number in range(30):
+        create(roles, "ada", f"{'needle' if number % 5 == 0 else 'hay'} {number:02}")
+    pages = walk(roles, "ada", f"search=needle&pageSize=2{order}")
+    found = [title for page in pages for title in page]
+    assert sorted(found) == [f"needle {number:02}" for number in range(0, 30, 5)]
+    assert all(len(page) <= 2 for page in pages)
+    first = roles.ask("ada", "GET", f"/v1/tasks?search=nothing{order}").get_json()
+    assert (first["tasks"], first["lookedThrough"]) == ([], 7)
+    assert "nextPageToken" in first
+
+
+def test_calls_are_left_out_if_that_is_asked(roles: RoleHarness) -> None:
+    """The task that made them stays."""
+    body = {"owner": "ada", "title": "Calls", "handler": "calls"}
+    assert roles.ask("admin", "POST", "/v1/tasks", body).status_code == 201
+    roles.sim.advance(timedelta(minutes=1))
+    assert sum(len(page) for page in walk(roles, "admin", "pageSize=2")) == 4
+    assert [title for page in walk(roles, "admin", "calls=false&pageSize=2") for title in page] == ["Calls"]

@@ -112,7 +112,7 @@ REACH: Final = timedelta(hours=12)
 ON_TIME: Final = timedelta(seconds=0.1)
 """What starts sooner is not called late."""
 _HOUR: Final = timedelta(hours=1)
-_EXECUTIONS, _DUE, _LISTED, _BARS = 100, 500, 8, 48
+_EXECUTIONS, _DUE, _LISTED, _BARS = 100, 250, 8, 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +203,15 @@ def build(answer: Json, visit: Visit) -> HomePage:
     attention = build_attention(answer["needs"], answer["queues"], visit)
     running, rows = answer["open"], _group_due(answer["due"]["occurrences"], visit)
     counted = sum(answer["counts"].get("open", {}).values()) or len(running)
-    more = "at least " if answer["due"].get("nextPageToken") else ""
+    is_cut = bool(due) and bool(answer["due"].get("nextPageToken"))
+    more = "at least " if is_cut else ""
+    drawn = f", drawn until {visit.sure(due[-1]).text}" if is_cut else ""
     return HomePage(
         sentence=_write_sentence(attention, past, counted, rows),
         strip=draw_strip(count_due(past.bars, due), visit.now, REACH, visit.zone),
         strip_text=(
             f"{past.good:,} ended well and {past.bad:,} failed in the last 12 h; "
-            f"{more}{len(due):,} {'is' if len(due) == 1 else 'are'} due in the next 12 h"
+            f"{more}{len(due):,} {'is' if len(due) == 1 else 'are'} due in the next 12 h{drawn}"
         ),
         lateness=draw_lateness(past.starts, visit.now, REACH, visit.zone),
         lateness_text=_write_lateness([late for _, late in past.starts]),

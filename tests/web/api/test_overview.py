@@ -106,21 +106,34 @@ def test_the_counts_are_those_of_the_lists(ask: Any) -> None:  # noqa: ANN401 - 
 
 
 def test_many_who_look_cost_what_one_does(sim: Simulation) -> None:
-    """Counts are kept for ten seconds of real time, for each owner apart, and cost 43 reads where there is little."""
+    """Counts are kept for ten seconds of real time, for each owner apart: 43 reads where there is little, and 1 a look."""
     counts, now = Counts(), [0.0]
     store = count_store(sim.app.container.store, counts)
     overview = Overview(store, sim.app.container.clock, lambda: now[0], SweepNotes(store, sim.app.container.clock))
     for _ in range(5):
         overview.count("ada")
-    assert counts.reads == 43
+    assert counts.reads == 43 + 5
     overview.count(None)
-    assert counts.reads == 86
+    assert counts.reads == 2 * 43 + 6
     now[0] = 9.9
     overview.count("ada")
-    assert counts.reads == 86
+    assert counts.reads == 2 * 43 + 7
     now[0] = 10.0
     overview.count("ada")
-    assert counts.reads == 129
+    assert counts.reads == 3 * 43 + 8
+
+
+def test_what_needs_somebody_is_counted_anew_once_a_task_has_changed(ask: Any) -> None:  # noqa: ANN401 - a fixture
+    """Whoever looks after a failure sees it, however shortly before somebody has looked."""
+
+    def count_failed() -> int:
+        needs = ask("admin", "/v1/overview").get_json()["needs"]
+        return next(int(each["count"]) for each in needs if each["cause"] == "FAILED")
+
+    assert count_failed() == 0
+    assert ask("admin", "/v1/tasks", {"owner": "ada", "title": "T", "handler": "fail"}).status_code == 201
+    ask.sim.run_until_idle()
+    assert count_failed() == 1
 
 
 def test_handlers_have_the_schemas_of_their_payloads(ask: Any) -> None:  # noqa: ANN401 - the fixture above
@@ -195,7 +208,7 @@ def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: 
     before = sim.counts.reads
     late = ask("ada", "/v1/overview").get_json()
     assert datetime.fromisoformat(late["overdueSince"]) == due
-    assert sim.counts.reads - before <= 43 + len(held) + len(late["starts"])
+    assert sim.counts.reads - before <= 44 + len(held) + len(late["starts"])
 
 
 def test_the_sweep_says_when_it_ran(ask: Any) -> None:  # noqa: ANN401 - the fixture above

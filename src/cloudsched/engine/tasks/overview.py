@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -118,28 +118,41 @@ class Overview:
         self._clock = clock
         self._monotonic = monotonic
         self._kept: dict[str | None, tuple[float, OverviewCounts]] = {}
+        self._marks: dict[str | None, str] = {}
+        """The last change before what needs somebody was counted."""
         self._lock = threading.Lock()
 
     def count(self, owner: str | None) -> OverviewCounts:
         """Return the counts of all tasks, or of those of an owner; at most `KEPT_SECONDS` old.
 
+        What needs somebody is counted anew once any task has changed: to look for that costs a read.
+
         Raises:
             StoreUnavailable: The store did not answer.
         """
         with self._lock:  # others who ask meanwhile wait for the same counts
+            mark = self._store.search.find_last_change(owner)
             kept = self._kept.get(owner)
-            if kept is not None and self._monotonic() - kept[0] < KEPT_SECONDS:
-                return kept[1]
-            counts = self._count(owner)
-            if len(self._kept) >= _MAX_KEPT:
-                self._kept.clear()
-            self._kept[owner] = self._monotonic(), counts
-            return counts
+            if kept is None or self._monotonic() - kept[0] >= KEPT_SECONDS:
+                if len(self._kept) >= _MAX_KEPT:
+                    self._kept.clear()
+                    self._marks.clear()
+                kept = self._monotonic(), self._count(owner)
+            elif self._marks.get(owner) != mark:
+                kept = kept[0], replace(kept[1], needs=self._count_needs(owner))
+            self._kept[owner], self._marks[owner] = kept, mark
+            return kept[1]
 
     def forget(self) -> None:
         """Count anew when somebody asks next, as after the clock was moved."""
         with self._lock:
             self._kept.clear()
+            self._marks.clear()
+
+    def _count_needs(self, owner: str | None) -> list[NeedCount]:
+        now = self._clock.now()
+        late = self._list_overdue(owner, now).count_late(now)
+        return [*(self._count_need(owner, trouble, now) for trouble in Trouble), late]
 
     def _count(self, owner: str | None) -> OverviewCounts:
         search, now = self._store.search, self._clock.now()

@@ -27,6 +27,10 @@ OTHERS = {
     ("time.html", "time"): "browser/test_clock_in_browser.py::test_only_who_may_act_moves_the_clock",
     ("shell.html", "sign-out"): "browser/test_views_in_browser.py::test_the_form_for_a_key_is_fit_for_everybody",
     ("sign_in.html", "sign-in"): "browser/test_views_in_browser.py::test_the_form_for_a_key_is_fit_for_everybody",
+    (
+        "retry.html",
+        "",
+    ): "browser/test_errands_in_browser.py::test_what_failed_in_the_last_hour_is_retried_in_three_clicks",
     ("problem.html", ""): "test_problem_pages.py::test_a_form_that_did_not_arrive_can_be_sent_again",
 }
 """The forms that are no action of a role on a task: where each is tried."""

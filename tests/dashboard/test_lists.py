@@ -47,7 +47,7 @@ def list_rows(text: str) -> list[str]:
     [
         ("admin", "s16", "tasks/s16"),
         ("ada", "s16", "tasks/s16"),
-        ("admin", "bob", "tasks?owner=bob"),
+        ("admin", "bob", "people/bob"),
         ("bob", "s16", None),
         ("bob", "ada", None),
         ("admin", "Title", None),

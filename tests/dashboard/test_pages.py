@@ -34,6 +34,8 @@ ADDRESSES = (
     "/calendar?week=2027-03-22&tz=Europe/Paris",
     "/calendar?day=2027-03-28&tz=task",
     "/outbox?owner=ada",
+    "/outbox",
+    "/people/ada",
     "/usage",
     "/tasks",
     "/new",

@@ -66,7 +66,8 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
     ):
         page = pages.get(who, path)
         assert page.status_code == 200, path
-        assert not re.search(r'method="post"|/edit"|/run"|\./new|id="bulk"|type="checkbox" form', page.text), path
+        text = re.sub(r'<form[^>]*/views".*?</form>', "", page.text)  # changes what the browser keeps, and nothing else
+        assert not re.search(r'method="post"|/edit"|/run"|\./new|id="bulk"|type="checkbox" form', text), path
     assert "You may look, and not act." in pages.get(who, f"/tasks/{task.id}").text
 
 
@@ -139,7 +140,7 @@ def test_a_message_is_marked_as_read_once(pages: Pages, create: Callable[..., Ta
     task = create(deliveryChannels=["WEB"])
     pages.sim.run_until_idle()
     text = pages.get("ada", "/outbox").text
-    assert "1 message for ada, 1 unread." in text
+    assert "1 message in the inbox, 1 unread." in text
     [message] = re.findall(r'name="message" value="([^"]+)"', text)
     assert pages.post("ada", "/outbox", {"owner": "ada", "message": message}).status_code == 303
     assert "Mark as read" not in pages.get("ada", "/outbox").text

@@ -245,6 +245,7 @@ READS_OF_LISTS: Final = (
             ("list_queued_tasks", {}),
             ("list_workers", {}),
             ("list_locks", {}),
+            ("list_owner_deliveries", {}),
             ("get_overview", {}),
             ("get_change_cursor", {}),
         )

@@ -535,6 +535,8 @@ PAGES: Final[dict[str, str]] = {
     "list_queues": "/queues",
     "list_locks": "/locks",
     "list_messages": "/outbox?owner={owner}",
+    "list_owner_deliveries": "/outbox",
+    "get_person": "/people/{owner}",
     "get_usage": "/usage",
     "get_overview": "/",
 }

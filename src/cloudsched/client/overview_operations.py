@@ -16,7 +16,6 @@ from cloudsched.domain.documents.overview_responses import (
     BudgetDetails,
     BudgetPage,
     ChangeCursor,
-    ExecutionCount,
     ExecutionCounts,
     FailureSummary,
     HandlerInfo,
@@ -24,12 +23,13 @@ from cloudsched.domain.documents.overview_responses import (
     OverviewCounts,
     Queue,
     QueuedTask,
+    RetryCount,
     TaskCount,
     TaskOccurrence,
     UsagePage,
     WorkerNote,
 )
-from cloudsched.domain.documents.responses import Execution
+from cloudsched.domain.documents.responses import DeliveryEntry, Execution
 from cloudsched.domain.transitions.drafts import to_wire_fields
 
 if TYPE_CHECKING:
@@ -150,11 +150,11 @@ class OverviewOperations:
         return answer.read("a summary of failures", reader(FailureSummary))
 
     @operation
-    def count_retries(self, /, **filters: Any) -> Flow[ExecutionCount]:
+    def count_retries(self, /, **filters: Any) -> Flow[RetryCount]:
         """Return how many failed executions `batch_retry` would concern now, and the first ten; see there."""
         content = {"filter": _to_retry_filter(filters), "dryRun": True}
         answer = yield ApiRequest("POST", "/v1/executions/batchRetry", content, is_idempotent=True)
-        return answer.read("a count", reader(ExecutionCount))
+        return answer.read("a count", reader(RetryCount))
 
     @operation
     def batch_retry(self, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
@@ -193,6 +193,14 @@ class OverviewOperations:
         """Yield what waits in a queue, in the order in which workers get it, page by page. Nothing is claimed."""
         path = f"/v1/queues/{quote(queue, safe='')}/tasks"
         return Listing(path, "tasks", _to_query({"owner": owner}), reader(QueuedTask))
+
+    @listing
+    def deliveries_of(self, owner: str | None = None) -> Listing[DeliveryEntry]:
+        """Yield what was sent to somebody and with what result, the newest first, page by page.
+
+        Without an owner, a server gets those of all owners that have failed, the latest first.
+        """
+        return Listing("/v1/deliveries", "deliveries", _to_query({"owner": owner}), reader(DeliveryEntry))
 
     @operation
     def workers(self, owner: str | None = None) -> Flow[list[WorkerNote]]:

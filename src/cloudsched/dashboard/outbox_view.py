@@ -1,4 +1,4 @@
-"""What is on its way to people, and what tasks have delivered to somebody's inbox."""
+"""What was sent to somebody and with what result, what of anybody's has failed, and somebody's inbox."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from urllib.parse import quote, urlencode
 from cloudsched.dashboard.forms import Done
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.delivery import DeliveryStatus
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
@@ -17,8 +19,22 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
 
-DELIVERY_HANDLER: Final = "cloudsched.delivery"
-"""The handler of the tasks that deliver results."""
+_LOOKS: Final = complete_table(
+    DeliveryStatus,
+    {
+        DeliveryStatus.PENDING: Status("due", "Waits", "due"),
+        DeliveryStatus.HELD: Status("wait", "Held", "wait"),
+        DeliveryStatus.SENDING: Status("run", "Sending", "run"),
+        DeliveryStatus.RETRYING: Status("retry", "Retrying", "retry"),
+        DeliveryStatus.SENT: Status("ok", "Sent", "ok"),
+        DeliveryStatus.FAILED: Status("fail", "Failed", "fail"),
+        DeliveryStatus.EXPIRED: Status("expire", "Expired", "ended"),
+        DeliveryStatus.SUPPRESSED: Status("skip", "Not wanted", "ended"),
+        DeliveryStatus.DELIVERED: Status("ok", "Delivered", "ok"),
+        DeliveryStatus.BOUNCED: Status("fail", "Bounced", "fail"),
+        DeliveryStatus.COMPLAINED: Status("fail", "Complained of", "fail"),
+    },
+)
 _LISTED: Final = 50
 
 
@@ -37,15 +53,19 @@ class MessageRow:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
-    """A result on its way to somebody: a task of its own."""
+    """A result that is sent to somebody."""
 
-    task_id: str
+    id: str
+    path: str
+    """The execution whose result it is."""
     title: str
     owner: str
+    channel: str
     status: Status
     note: str
-    at: Moment | None
-    """When it is tried next, or has ended."""
+    at: Moment
+    at_word: str
+    """What happens then, or has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +79,19 @@ class OutboxPage:
     may_change: bool
     is_local: bool
     next_page: str | None
+    older: str | None
+    """The page of earlier deliveries."""
     zones: list[ZoneChoice]
 
 
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for the messages of the owner that the address names, or of the caller."""
     owner = visit.query.get("owner") or visit.owner or ""
-    tasks = api.get("/v1/tasks", handler=DELIVERY_HANDLER, owner=owner, pageSize=_LISTED)["tasks"]
+    sent = api.get("/v1/deliveries", owner=owner, pageSize=_LISTED, pageToken=visit.query.get("sent"))
+    found = {"owner": owner, "deliveries": sent["deliveries"], "older": sent.get("nextPageToken")}
     if not owner:
-        return {"owner": "", "messages": [], "deliveries": tasks}
-    page = api.get(_inbox_path(owner), pageSize=_LISTED, pageToken=visit.query.get("page"))
-    return {"owner": owner, "deliveries": tasks, **page}
+        return {**found, "messages": []}
+    return {**found, **api.get(_inbox_path(owner), pageSize=_LISTED, pageToken=visit.query.get("page"))}
 
 
 def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done:
@@ -103,12 +125,16 @@ def build(answer: Json, visit: Visit) -> OutboxPage:
     ]
     owner = answer["owner"]
     unread = sum(not row.is_read for row in rows)
-    deliveries = [_build_delivery(each, visit) for each in answer["deliveries"]]
-    open_ones = sum(row.status.word in {"Active", "Paused"} for row in deliveries)
-    way = f"{open_ones:,} of the latest {len(deliveries):,} deliveries are on their way."
-    count = "1 message" if len(rows) == 1 else f"{len(rows):,} messages"
-    inbox = f"{count} for {owner}, {unread:,} unread." if owner else "Choose whose inbox to see."
-    sentence = f"{way} {inbox}" if deliveries else inbox
+    deliveries = [build_delivery(each, visit) for each in answer["deliveries"]]
+    shown = f"{len(deliveries):,}{' or more' if answer.get('older') else ''}"
+    noun = "delivery" if shown == "1" else "deliveries"
+    if owner:
+        count = "1 message" if len(rows) == 1 else f"{len(rows):,} messages"
+        sentence = f"{shown} {noun} to {owner}; {count} in the inbox, {unread:,} unread."
+    elif deliveries:
+        sentence = f"{shown} {noun} of all people have failed. Choose whose to see."
+    else:
+        sentence = "No delivery has failed. Choose whose to see."
     more = answer.get("nextPageToken")
     return OutboxPage(
         sentence,
@@ -118,12 +144,25 @@ def build(answer: Json, visit: Visit) -> OutboxPage:
         visit.may_change,
         visit.is_local,
         visit.with_query(page=more) if more else None,
+        visit.with_query(sent=answer["older"]) if answer.get("older") else None,
         zone_choices(visit),
     )
 
 
-def _build_delivery(task: Json, visit: Visit) -> DeliveryRow:
-    failures = task.get("consecutiveFailures", 0)
-    note = task.get("message") or (f"failed {failures} times" if failures else "")
-    at = task.get("nextExecutionTime") or task.get("updatedAt")
-    return DeliveryRow(task["id"], task["title"], task["owner"], show_status(task["status"]), note, visit.moment(at))
+def build_delivery(found: Json, visit: Visit) -> DeliveryRow:
+    """Return a delivery as a row."""
+    sent, following = found.get("sentAt"), found.get("nextAttemptAt")
+    at_word = "sent" if sent else "next attempt" if following else "asked for"
+    attempts = found.get("attempts", 0)
+    tried = "1 attempt" if attempts == 1 else f"{attempts:,} attempts"
+    return DeliveryRow(
+        id=found["id"],
+        path=f"tasks/{quote(found['taskId'], safe='')}/executions/{quote(found['executionId'], safe='')}",
+        title=found["title"],
+        owner=found["owner"],
+        channel=str(found["channel"]).replace("_", " ").capitalize(),
+        status=_LOOKS.get(found["status"], show_status(found["status"])),
+        note=". ".join(filter(None, [found.get("reason"), tried if attempts > 1 else ""])),
+        at=visit.sure(sent or following or found["createdAt"]),
+        at_word=at_word,
+    )

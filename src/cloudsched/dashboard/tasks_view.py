@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.causes import CAUSES, list_path
@@ -243,7 +243,7 @@ def _find_exact(api: Api, visit: Visit, filters: dict[str, str], words: list[str
     if api.find(task_path(word)) is not None:
         return f"tasks/{quote(word, safe='')}"
     if (api.find("/v1/tasks", owner=word, pageSize=1) or {}).get("tasks"):
-        return f"tasks?{urlencode({'owner': word})}"
+        return f"people/{quote(word, safe='')}"
     return None
 
 

@@ -34,6 +34,7 @@ VIEWS = {
     "locks": "Locks",
     "usage": "Usage",
     "outbox?owner=ada": "Outbox",
+    "people/ada": "ada",
     "time": "Time",
 }
 """Each view's address, and how its heading begins. Add the address of a new view here."""

@@ -137,3 +137,29 @@ def test_an_execution_says_how_far_its_deliveries_have_come(roles: RoleHarness) 
     assert list_deliveries(roles, task, "eve")["status"] == 404
     missing = roles.ask("ada", "GET", f"/v1/tasks/{task.id}/executions/20260101T090000Z/deliveries")
     assert missing.status_code == 404
+
+
+def list_sent(roles: RoleHarness, who: str, query: str = "") -> list[dict[str, Any]]:
+    answer = roles.ask(who, "GET", f"/v1/deliveries{query}")
+    assert answer.status_code == 200, answer.text
+    return list(answer.get_json()["deliveries"])
+
+
+def test_what_was_sent_to_somebody_is_listed_with_its_result(roles: RoleHarness) -> None:
+    """To its owner and to servers; what fails is in the list of all owners until it is sent; users see their own."""
+    task, delivery = make_delivery(roles)
+    (failing,) = list_sent(roles, "admin")
+    assert (failing["id"], failing["owner"], failing["taskId"]) == (delivery.id, "ada", task.id)
+    assert failing["status"] == "RETRYING"
+    assert failing["channel"] == "EMAIL"
+    assert failing["nextAttemptAt"] > failing["createdAt"]
+    assert list_sent(roles, "ada") == list_sent(roles, "admin", "?owner=ada") == [failing]
+    assert list_sent(roles, "eve") == []
+    assert roles.ask("eve", "GET", "/v1/deliveries?owner=ada").status_code == 403
+    roles.sim.channel("EMAIL").is_down = False
+    roles.sim.advance(HOUR)
+    (sent,) = list_sent(roles, "ada")
+    assert sent["status"] == "SENT"
+    assert "sentAt" in sent
+    assert "nextAttemptAt" not in sent
+    assert list_sent(roles, "admin") == []

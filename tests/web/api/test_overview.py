@@ -106,7 +106,7 @@ def test_the_counts_are_those_of_the_lists(ask: Any) -> None:  # noqa: ANN401 - 
 
 
 def test_many_who_look_cost_what_one_does(sim: Simulation) -> None:
-    """Counts are kept for ten seconds of real time, for each owner apart: 43 reads where there is little, and 1 a look."""
+    """Counts are kept for ten seconds of real time, for each owner apart: 43 reads where there is little, 1 a look."""
     counts, now = Counts(), [0.0]
     store = count_store(sim.app.container.store, counts)
     overview = Overview(store, sim.app.container.clock, lambda: now[0], SweepNotes(store, sim.app.container.clock))

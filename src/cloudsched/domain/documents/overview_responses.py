@@ -244,7 +244,7 @@ class FailedExecution(ApiResponse):
     """Its error's type and message, or its status if it has none."""
 
 
-class ExecutionCount(ApiResponse):
+class RetryCount(ApiResponse):
     """How many failed executions match a filter."""
 
     count: int = Field(ge=0)

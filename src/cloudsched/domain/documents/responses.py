@@ -122,6 +122,27 @@ class DeliveryList(ApiResponse):
     deliveries: tuple[DeliveryReport, ...]
 
 
+class DeliveryEntry(DeliveryReport):
+    """A delivery in a list across executions."""
+
+    id: str
+    """That of the task that delivers."""
+    owner: str
+    title: str
+    task_id: str
+    """The task whose result it delivers."""
+    execution_id: str
+    created_at: AwareDatetime
+    next_attempt_at: AwareDatetime | None = None
+    """When it is tried next, if it is."""
+
+
+class DeliveryPage(Page):
+    """Some of a list of deliveries."""
+
+    deliveries: tuple[DeliveryEntry, ...]
+
+
 class MailEventCount(ApiResponse):
     """How many reports of a mail provider were about mails that were sent from here."""
 

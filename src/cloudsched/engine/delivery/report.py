@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.delivery import DeliveryStatus
 from cloudsched.domain.documents.responses import DeliveryReport
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.transitions.deliveries import delivery_ids
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
+from cloudsched.engine.ports.task_query import TaskQuery
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.delivery import Delivery
@@ -39,6 +41,20 @@ def report_deliveries(store: Store, task: Task, execution_id: str) -> list[Deliv
     made = [(each, each.delivery) for each in found if each.delivery is not None and each.deleted_at is None]
     made.sort(key=lambda pair: pair[1].channel)
     return [_report(each, delivery, _load_record(store, each)) for each, delivery in made]
+
+
+def list_deliveries(
+    store: Store, owner: str | None, limit: int, page_token: str | None = None
+) -> Page[tuple[Task, DeliveryReport]]:
+    """Return a page of an owner's deliveries, the newest first; of all owners, those that have failed. Two reads each.
+
+    Raises:
+        InvalidInput: The page token was made up, or belongs to another list.
+    """
+    query = TaskQuery(owner, is_delivery=True) if owner is not None else TaskQuery(trouble=Trouble.DELIVERY)
+    page = store.list_tasks(query, limit=limit, page_token=page_token, max_bytes=MAX_PAGE_BYTES)
+    items = [(each, _report(each, each.delivery, _load_record(store, each))) for each in page.items if each.delivery]
+    return Page(items, page.next_page_token, page.unreadable, page.passed_over)
 
 
 def _load_record(store: Store, task: Task) -> Execution | None:

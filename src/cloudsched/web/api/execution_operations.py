@@ -308,7 +308,7 @@ def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Res
     body=bodies.BatchRetryRequest,
     accepts_idempotency_key=True,
     success_statuses=(200, 202),
-    response_schema="ExecutionCount",
+    response_schema="RetryCount",
     error_statuses=(422, 429),
 )
 def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Response:
@@ -328,7 +328,7 @@ def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Res
     if body.dry_run:
         found = changes.count_retries(chosen)
         first = tuple(map(_name_failure, found.items[:_NAMED]))
-        shown = overview_responses.ExecutionCount(count=len(found.items), is_at_least=found.is_at_least, first=first)
+        shown = overview_responses.RetryCount(count=len(found.items), is_at_least=found.is_at_least, first=first)
         return json_response(shown.to_wire())
     owner = SYSTEM_OWNER if call.caller.requesters is Requesters.SERVERS else str(call.caller.owner)
     started = changes.start_retry(BatchRetry(executions=chosen), owner, key, call.authority.actor)
@@ -475,3 +475,31 @@ def list_deliveries(call: ApiCall) -> Response:
     """
     found = call.app.deliveries(call.task_id, call.path["executionId"])
     return json_response(DeliveryList(deliveries=tuple(found)).to_wire())
+
+
+@operation("GET", "/v1/deliveries", "Executions", query=bodies.OwnerPageQuery, response_schema="DeliveryPage")
+def list_owner_deliveries(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
+    """List what was sent to somebody, by which channel and with what result, the newest first.
+
+    Without an owner, those of all owners that have failed, once or for good, the latest first. Two reads each. The
+    inbox is not among them: it has its own list.
+    """
+    from cloudsched.engine.delivery import report  # noqa: PLC0415 - imported only when used
+
+    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    page = report.list_deliveries(call.app.container.store, owner, query.page_size, query.page_token or None)
+    shown = (
+        responses.DeliveryEntry(
+            **found.model_dump(),
+            id=task.id,
+            owner=task.owner,
+            title=task.title,
+            task_id=task.delivery.task_id,
+            execution_id=task.delivery.execution_id,
+            created_at=task.delivery.created_at,
+            next_attempt_at=task.runs[0].due_at if task.runs and task.runs[0].lease is None else None,
+        ).to_wire()
+        for task, found in page.items
+        if task.delivery is not None
+    )
+    return page_response(responses.DeliveryPage, page, shown)

@@ -1,0 +1,81 @@
+"""One person's page, and the outbox: what is theirs, and what was sent to them with what result."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched import App, Schedule, Settings
+from cloudsched.domain.documents.person import EmailContact, PersonSpec
+from cloudsched.engine.ports.authority import OWN_CODE
+
+if TYPE_CHECKING:
+    from tests.dashboard.role_pages import Pages
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+    app.handler("remind", access="users")(lambda: "Water the plants")
+    return app
+
+
+def read(pages: Pages, who: str, path: str) -> str:
+    page = pages.get(who, path)
+    assert page.status_code == 200, page.text
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page.text)))
+
+
+def remind(pages: Pages, app: App) -> None:
+    app.create(
+        title="Plants",
+        owner="ada",
+        handler="remind",
+        deliveryChannels=["EMAIL", "WEB"],
+        schedule=Schedule.once(pages.sim.now + timedelta(minutes=1)),
+    )
+    pages.sim.advance(timedelta(minutes=1, seconds=2))
+
+
+def test_a_delivery_that_fails_is_in_the_outbox_until_it_is_sent(pages: Pages, app: App) -> None:
+    """With its channel, its result and its next attempt; without an owner, those of all people that have failed."""
+    pages.sim.channel("EMAIL").is_down = True
+    remind(pages, app)
+    for path in ("/outbox", "/outbox?owner=ada"):
+        text = read(pages, "admin", path)
+        assert "Plants" in text
+        assert "Email Retrying" in text
+        assert "next attempt" in text
+    assert "1 delivery of all people have failed" not in read(pages, "ada", "/outbox")
+    assert "Plants" not in read(pages, "bob", "/outbox")
+    pages.sim.channel("EMAIL").is_down = False
+    pages.sim.advance(timedelta(hours=1))
+    assert "No delivery has failed." in read(pages, "admin", "/outbox")
+    assert "Email Sent" in read(pages, "admin", "/outbox?owner=ada")
+
+
+def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
+    """Tasks, how they are reached, their budget, what was sent to them; nobody else's page opens for a user."""
+    spec = PersonSpec(
+        name="Ada Lovelace",
+        email=EmailContact(address="ada@example.com"),
+        timezone="Europe/Paris",
+        channels={"OTHERS": ()},
+    )
+    app.container.people.put("ada", spec, by=OWN_CODE)
+    app.container.many_tasks.budgets.put("ada", 500, by=OWN_CODE)
+    remind(pages, app)
+    for who in ("admin", "viewer", "ada"):
+        text = read(pages, who, "/people/ada")
+        assert "Ada Lovelace" in text
+        assert "1 task; nothing needs anybody." in text
+        assert "ada@example.com (not verified: nothing is sent there)" in text
+        assert "Agreed to, others none but the inbox" in text
+        assert "of 500 queries in" in text
+        assert "Europe/Paris" in text
+    assert pages.get("bob", "/people/ada").status_code in {403, 404}
+    assert pages.get("admin", "/people/nobody").status_code == 404

@@ -232,6 +232,26 @@ export class Client<P extends object = AnyPayloads> {
     return this.#list("/v1/executions", "executions", filters, options);
   }
 
+  /** Sum up what failed: how many, and which in the same way at the same place. */
+  summarizeFailures(filters: api.SummarizeFailuresQuery = {}, options?: RequestOptions): Promise<api.FailureSummary> {
+    return this.#get("/v1/executions/failures", filters, options);
+  }
+
+  /** Count the failed executions that `batchRetry` would retry now, and name the first ten. */
+  countRetries(filter: api.ExecutionRetryFilter, options: RequestOptions = {}): Promise<api.RetryCount> {
+    return this.#post("/v1/executions/batchRetry", { filter, dryRun: true }, options, undefined, true);
+  }
+
+  /** Start to retry all failed executions that match; return the task that does it. */
+  batchRetry(filter: api.ExecutionRetryFilter, options: ChangeOptions = {}): Promise<api.Task> {
+    return this.#post("/v1/executions/batchRetry", { filter }, withKey(options), undefined, true);
+  }
+
+  /** List what was sent to somebody and with what result; of all owners, what has failed. */
+  deliveriesOf(filters: Filters<api.ListOwnerDeliveriesQuery> = {}, options?: RequestOptions): Listing<api.DeliveryEntry> {
+    return this.#list("/v1/deliveries", "deliveries", filters, options);
+  }
+
   /** Count how many executions ended on each day of a zone: what failed, and all others. */
   countExecutions(query: api.CountExecutionsQuery, options?: RequestOptions): Promise<api.ExecutionCounts> {
     return this.#get("/v1/executions/counts", query, options);

@@ -95,6 +95,13 @@ export interface BatchResults {
   results: Array<BatchResult>;
 }
 
+/** A retry of all failed executions that match a filter. */
+export interface BatchRetryRequest {
+  filter: ExecutionRetryFilter;
+  /** Only count them, and name the first ten. Default: `false`. */
+  dryRun?: boolean;
+}
+
 /** How many queries an owner's tasks may use in a month. */
 export interface BudgetDetails {
   owner: string;
@@ -113,6 +120,8 @@ export interface BudgetDetails {
 export interface BudgetPage {
   /** Fetches the next page. */
   nextPageToken?: string;
+  /** How many were read for it, where it passed over some that do not match. */
+  lookedThrough?: number;
   budgets: Array<BudgetDetails>;
 }
 
@@ -179,6 +188,12 @@ export interface CalendarSummary {
   fetchedAt?: string;
   createdAt: string;
   updatedAt: string;
+}
+
+/** The execution that made a call. */
+export interface CalledBy {
+  taskId: string;
+  executionId: string;
 }
 
 /** Who is calling, what they may do, and what time it is for the API. */
@@ -408,9 +423,42 @@ export interface Definition {
 /** A way to deliver a result. */
 export type DeliveryChannel = "EMAIL" | "WEB" | "MOBILE" | "WEBHOOK" | "OPERATOR";
 
+/** A delivery in a list across executions. */
+export interface DeliveryEntry {
+  channel: string;
+  status: DeliveryStatus;
+  /** How often it has been tried to the end. */
+  attempts: number;
+  /** When the other side took it. */
+  sentAt?: string;
+  /** The id under which the other side knows it. */
+  messageId?: string;
+  /** Why it was not sent, or not yet. */
+  reason?: string;
+  /** That of the task that delivers. */
+  id: string;
+  owner: string;
+  title: string;
+  /** The task whose result it delivers. */
+  taskId: string;
+  executionId: string;
+  createdAt: string;
+  /** When it is tried next, if it is. */
+  nextAttemptAt?: string;
+}
+
 /** The deliveries of an execution. */
 export interface DeliveryList {
   deliveries: Array<DeliveryReport>;
+}
+
+/** Some of a list of deliveries. */
+export interface DeliveryPage {
+  /** Fetches the next page. */
+  nextPageToken?: string;
+  /** How many were read for it, where it passed over some that do not match. */
+  lookedThrough?: number;
+  deliveries: Array<DeliveryEntry>;
 }
 
 /** How far the result of an execution has come by one channel. */
@@ -552,6 +600,8 @@ export interface Execution {
   category?: Category;
   /** Its task's labels, as they were then. */
   labels: Array<string>;
+  /** The execution that called its task; None if none did, and in records from before records had this. */
+  calledBy?: CalledBy;
   scheduledFor: string;
   /** When the first attempt started; None if nothing was run. */
   startedAt?: string;
@@ -635,11 +685,41 @@ export interface ExecutionLogs {
   isUnreadable: boolean;
 }
 
+/** One execution. */
+export interface ExecutionName {
+  taskId: string;
+  executionId: string;
+}
+
 /** Some of a list of executions. */
 export interface ExecutionPage {
   /** Fetches the next page. */
   nextPageToken?: string;
+  /** How many were read for it, where it passed over some that do not match. */
+  lookedThrough?: number;
   executions: Array<Execution>;
+}
+
+/** Which failed executions to retry: all given filters must match, and there must be one. */
+export interface ExecutionRetryFilter {
+  owner?: string | null;
+  status?: "FAILED" | "TIMED_OUT" | null;
+  /** Not together with `label` or `category`. */
+  handler?: string | null;
+  label?: string | null;
+  category?: Category | null;
+  /** Scheduled for this instant or later. */
+  from?: string | null;
+  /** Scheduled for an earlier instant than this. */
+  until?: string | null;
+  /** The error's type or message has this text, in any case. */
+  error?: string | null;
+  /** The error's type, whole. */
+  errorType?: string | null;
+  minDuration?: number | null;
+  minLateness?: number | null;
+  /** These executions. Only `owner` goes with it. */
+  ids?: Array<ExecutionName> | null;
 }
 
 /** The status of one occurrence's execution. */
@@ -670,6 +750,8 @@ export interface Explanation {
 export interface ExportPage {
   /** Fetches the next page. */
   nextPageToken?: string;
+  /** How many were read for it, where it passed over some that do not match. */
+  lookedThrough?: number;
   /** Lines of JSON. */
   text: string;
 }
@@ -691,6 +773,17 @@ export interface FailRequest {
   isFinal?: boolean;
   /** When the next attempt starts, if there is one, instead of the policy's delay. In seconds. */
   retryAfter?: number | null;
+}
+
+/** An execution that failed. */
+export interface FailedExecution {
+  taskId: string;
+  executionId: string;
+  title?: string;
+  owner: string;
+  scheduledFor: string;
+  /** Its error's type and message, or its status if it has none. */
+  error: string;
 }
 
 /** A task whose worker has reported. Workers that may not read tasks get less of it. */
@@ -807,6 +900,31 @@ export interface FailureCause {
   steps: Array<number>;
   /** How many entries the journal had when the handler received the error. Later entries follow from the failure. */
   position: number;
+}
+
+/** Executions that failed with the same type of error at the same place. */
+export interface FailureGroup {
+  /** The error's type; the status of what has no error. */
+  type: string;
+  /** The innermost line of the traceback, as `file.py:12 in name`; empty if there is none. */
+  place: string;
+  count: number;
+  /** Of how many tasks. */
+  tasks: number;
+  /** When the earliest was scheduled for. */
+  first: string;
+  last: string;
+  /** The latest of them. */
+  sample: FailedExecution;
+}
+
+/** What of the matching executions failed. */
+export interface FailureSummary {
+  count: number;
+  /** Whether there may be more: only the latest were looked at. */
+  isAtLeast: boolean;
+  /** Those with the most first, at most 50. */
+  groups: Array<FailureGroup>;
 }
 
 /** A feed: an owner's tasks as a calendar to subscribe to. */
@@ -945,6 +1063,8 @@ export interface LockDetails {
 export interface LockPage {
   /** Fetches the next page. */
   nextPageToken?: string;
+  /** How many were read for it, where it passed over some that do not match. */
+  lookedThrough?: number;
   locks: Array<LockDetails>;
 }
 
@@ -1050,6 +1170,8 @@ export interface Message {
 export interface MessagePage {
   /** Fetches the next page. */
   nextPageToken?: string;
+  /** How many were read for it, where it passed over some that do not match. */
+  lookedThrough?: number;
   messages: Array<Message>;
 }
 
@@ -1418,6 +1540,8 @@ export interface QueuedTask {
 export interface QueuedTaskPage {
   /** Fetches the next page. */
   nextPageToken?: string;
+  /** How many were read for it, where it passed over some that do not match. */
+  lookedThrough?: number;
   tasks: Array<QueuedTask>;
 }
 
@@ -1641,6 +1765,16 @@ export interface ResultWebhook {
   type: "notification";
   timestamp: string;
   data: ResultData;
+}
+
+/** How many failed executions match a filter. */
+export interface RetryCount {
+  /** At most some 1,000: each is read for it. */
+  count: number;
+  /** Whether there may be more: counting stopped at a bound. */
+  isAtLeast: boolean;
+  /** The first ten, the latest first. */
+  first: Array<FailedExecution>;
 }
 
 /** How often, and after which delays, a failing handler is called again. */
@@ -2096,6 +2230,8 @@ export interface TaskOccurrence {
 export interface TaskPage {
   /** Fetches the next page. */
   nextPageToken?: string;
+  /** How many were read for it, where it passed over some that do not match. */
+  lookedThrough?: number;
   tasks: Array<Task>;
 }
 
@@ -2372,6 +2508,10 @@ export interface ListTasksQuery {
   trouble?: "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY";
   /** Of those that wait for an event: only those that give up before this instant. Goes with `trouble`. */
   troubleUntil?: string;
+  /** Only tasks with each of these words in their title, id, handler, labels or payload. `payload.about=sales` is the text of a field of the payload, `category:report` the category. */
+  search?: string;
+  /** Whether calls are listed, too: the tasks that other tasks have made to do a part of their work. */
+  calls?: boolean;
   /** The newest first, or the soonest first, omitting tasks without a next occurrence. The default is the soonest first with `dueFrom` or `dueUntil`, else the newest first. */
   orderBy?: "createdAt desc" | "nextExecutionTime";
 }
@@ -2435,10 +2575,6 @@ export interface ListOccurrencesQuery {
 
 /** List executions of all tasks: those that failed first, then those that run, then all others. */
 export interface FindExecutionsQuery {
-  /** The largest number of items to return. */
-  pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
-  pageToken?: string;
   /** Only executions of this owner's tasks. */
   owner?: string;
   /** Only executions with this status. */
@@ -2462,6 +2598,20 @@ export interface FindExecutionsQuery {
   from?: string;
   /** Only executions that are scheduled for an earlier instant than this. */
   until?: string;
+  /** Whether executions of calls are listed, too; a call that failed is also in the record of who made it. */
+  calls?: boolean;
+  /** Only executions whose error has this text in its type or message, in any case. */
+  error?: string;
+  /** Only executions with an error of this type, whole. */
+  errorType?: string;
+  /** Only executions that took so long, from the first attempt's start to the end. In seconds. */
+  minDuration?: number;
+  /** Only executions that their schedule started so much later than at their instant. In seconds. */
+  minLateness?: number;
+  /** The largest number of items to return. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page; keep the same filters. */
+  pageToken?: string;
 }
 
 /** Count what ended, day by day: what failed, and all others. */
@@ -2482,12 +2632,59 @@ export interface CountExecutionsQuery {
   category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
 }
 
+/** Sum up what failed of the executions that match: how many, and in groups. */
+export interface SummarizeFailuresQuery {
+  /** Only executions of this owner's tasks. */
+  owner?: string;
+  /** Only executions with this status. */
+  status?: 
+    | "RUNNING"
+    | "RETRYING"
+    | "SUSPENDED"
+    | "SUCCEEDED"
+    | "FAILED"
+    | "TIMED_OUT"
+    | "CANCELLED"
+    | "EXPIRED"
+    | "SKIPPED";
+  /** Only executions of this handler. Not together with `label` or `category`. */
+  handler?: string;
+  /** Only executions whose task had this label. Not together with `handler` or `category`. */
+  label?: string;
+  /** Only executions whose task had this category. Not together with `handler` or `label`. */
+  category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
+  /** Only executions that are scheduled for this instant or later. */
+  from?: string;
+  /** Only executions that are scheduled for an earlier instant than this. */
+  until?: string;
+  /** Whether executions of calls are listed, too; a call that failed is also in the record of who made it. */
+  calls?: boolean;
+  /** Only executions whose error has this text in its type or message, in any case. */
+  error?: string;
+  /** Only executions with an error of this type, whole. */
+  errorType?: string;
+  /** Only executions that took so long, from the first attempt's start to the end. In seconds. */
+  minDuration?: number;
+  /** Only executions that their schedule started so much later than at their instant. In seconds. */
+  minLateness?: number;
+}
+
 /** List the messages in an owner's inbox, the newest first. */
 export interface ListMessagesQuery {
   /** The largest number of items to return. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;
+}
+
+/** List what was sent to somebody, by which channel and with what result, the newest first. */
+export interface ListOwnerDeliveriesQuery {
+  /** The largest number of items to return. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page; keep the same filters. */
+  pageToken?: string;
+  /** Only what is this owner's. */
+  owner?: string;
 }
 
 /** List the queues in which something waits or workers listen. */

@@ -135,6 +135,15 @@ def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> N
     assert len(list_rows(read(pages, "ada", "/runs?status=failed"))) == 2
 
 
+def test_the_tasks_of_ticked_runs_are_cancelled_after_a_question(pages: Pages, app: App) -> None:
+    """Each once; without a tick nothing is asked, whatever the filters."""
+    run(pages, app, 2)
+    rows = list_rows(read(pages, "ada", "/runs"))
+    asked = read(pages, "ada", f"/bulk?of=runs&action=delete&pick={rows[0]}&pick={rows[0]}")
+    assert "Delete 1 task?" in asked
+    assert pages.get("ada", "/bulk?of=runs&action=cancel&handler=load").status_code == 400
+
+
 def test_a_user_cannot_name_executions_of_others(pages: Pages, app: App) -> None:
     """It is as if there were none."""
     run(pages, app, 1, owner="bob")

@@ -48,7 +48,10 @@ def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API how many tasks would be changed."""
     action = _find_action(visit.query.get("action", ""))
     filters, words = read_filters(visit)
-    ids = visit.query.get("ids", "").split()
+    picked = [each.partition("/")[0] for each in visit.query.get("pick", "").split()]
+    ids = visit.query.get("ids", "").split() or list(dict.fromkeys(picked))
+    if not ids and visit.query.get("of") == "runs":  # its filters choose executions, and not tasks
+        raise InvalidInput("selection", "needs executions: none is ticked", "Tick the executions of the tasks first.")
     if not ids and words:
         problem = "needs tasks: a search by words is no filter of the API"
         raise InvalidInput("selection", problem, "Tick the tasks, or filter by status, handler, owner or label.")
@@ -112,7 +115,10 @@ def build(answer: Json, visit: Visit) -> BulkPage:
 
 
 def _write_query(filters: Mapping[str, str], visit: Visit) -> str:
-    changes: dict[str, str | None] = {"action": None, "ids": None, "page": None, "q": None, **filters}
+    changes: dict[str, str | None] = {
+        **dict.fromkeys(("action", "ids", "pick", "of", "page", "q")),
+        **filters,
+    }
     return visit.with_query(**changes)
 
 

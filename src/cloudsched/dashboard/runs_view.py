@@ -58,7 +58,7 @@ class RunRow:
 
     run: ExecutionRow
     pick: str
-    """By which a form names it; empty if it cannot be retried."""
+    """By which a form names it; empty if it can neither be retried nor cancelled with its task."""
     handler: str
     owner: str
     called_by: str
@@ -180,10 +180,10 @@ def build(answer: Json, visit: Visit) -> RunsPage:
 def _build_row(record: Json, visit: Visit) -> RunRow:
     caller = record.get("calledBy")
     run = build_execution(record, visit)
-    is_retried = record["status"] in BAD and caller is None and visit.may_change
+    is_chosen = (record["status"] in BAD or record["status"] in OPEN) and caller is None and visit.may_change
     return RunRow(
         run=run,
-        pick=f"{record['taskId']}/{record['id']}" if is_retried else "",
+        pick=f"{record['taskId']}/{record['id']}" if is_chosen else "",
         handler=record.get("handler") or "",
         owner=record["owner"],
         called_by="" if caller is None else f"tasks/{caller['taskId']}/executions/{caller['executionId']}",

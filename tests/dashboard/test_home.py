@@ -157,7 +157,7 @@ def test_a_retry_that_would_be_refused_is_not_offered(change: dict[str, str]) ->
 def test_what_failures_have_paused_is_resumed_and_not_retried() -> None:
     """With the verb that resolves it."""
     [need] = list_needs(needing("PAUSED", [task("stuck", status="PAUSED", consecutiveFailures=2)]))
-    assert need.what == "is paused after 2 failures in a row"
+    assert need.what == "is paused after 2 failures in a row,"
     assert need.retry_question is None
     assert need.resume_question
 

@@ -72,7 +72,7 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
     for who in ("admin", "viewer", "ada"):
         text = read(pages, who, "/people/ada")
         assert "Ada Lovelace" in text
-        assert "1 task; nothing needs anybody." in text
+        assert "1 task, calls included; nothing needs anybody." in text
         assert "ada@example.com (not verified: nothing is sent there)" in text
         assert "Agreed to, others none but the inbox" in text
         assert "of 500 queries in" in text

@@ -301,7 +301,7 @@ def _build_paused(tasks: Sequence[Json], visit: Visit) -> Iterator[Need]:
             status=show_status("PAUSED"),
             title=task["title"],
             href=f"tasks/{quote(task['id'], safe='')}",
-            what="is paused after a failure" if failures == 1 else f"is paused after {failures:,} failures in a row",
+            what="is paused after a failure," if failures == 1 else f"is paused after {failures:,} failures in a row,",
             at=visit.moment(task.get("statusChangedAt")),
             detail=task.get("message") or "Nothing of it starts until somebody resumes it.",
             task_id=task["id"],

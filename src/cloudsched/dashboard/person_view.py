@@ -84,7 +84,7 @@ def build(answer: Json, visit: Visit) -> PersonPage:
         if each["count"]
     ]
     total = sum(counts.get("tasks", {}).values())
-    tasks = f"{total:,} {'task' if total == 1 else 'tasks'}" if counts else "The counts did not come"
+    tasks = f"{total:,} {'task' if total == 1 else 'tasks'}, calls included" if counts else "The counts did not come"
     known = "" if answer["person"] else " They have set no way to be reached."
     return PersonPage(
         owner=answer["owner"],

@@ -194,7 +194,7 @@ def test_a_queue_at_which_nobody_listens_needs_somebody() -> None:
         {"queue": "idle", "waiting": 0, "workers": 0},
     ]
     [need] = list_needs(NOTHING, queues)
-    assert (need.title, need.href) == ("gpu", "queues")
+    assert (need.title, need.href) == ("gpu", "queues?queue=gpu")
     assert "2 runs wait for a worker with the skill cuda" in need.detail
 
 

@@ -26,6 +26,7 @@ ADDRESSES = (
     "/",
     "/time",
     "/queues",
+    "/queues?queue=gpu",
     "/runs",
     "/runs?within=any&calls=true",
     "/retry?within=any&status=FAILED",

@@ -58,6 +58,20 @@ def test_a_delivery_that_fails_is_in_the_outbox_until_it_is_sent(pages: Pages, a
     assert "Email Sent" in read(pages, "admin", "/outbox?owner=ada")
 
 
+def test_what_waits_in_a_queue_is_listed_in_its_order(pages: Pages, app: App) -> None:
+    """With whose it is and since when; users see their own."""
+    for owner in ("ada", "bob"):
+        app.create(title=f"Render of {owner}", owner=owner, handler="render", pull="gpu")
+        pages.sim.advance(timedelta(minutes=1))
+    text = read(pages, "admin", "/queues?queue=gpu")
+    assert text.index("Render of ada") < text.index("Render of bob")
+    assert "2 runs wait. Nobody listens at gpu." in text
+    own = read(pages, "ada", "/queues?queue=gpu")
+    assert "Render of ada" in own
+    assert "Render of bob" not in own
+    assert "Nothing waits in it." in read(pages, "admin", "/queues?queue=other")
+
+
 def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
     """Tasks, how they are reached, their budget, what was sent to them; nobody else's page opens for a user."""
     spec = PersonSpec(

@@ -286,7 +286,7 @@ def _build_unheard(queues: Sequence[Json], visit: Visit) -> Iterator[Need]:
                 key=f"queue {each['queue']} {each.get('skill')}",
                 status=Status("offer", "Offered", "retry"),
                 title=each["queue"],
-                href="queues",
+                href=f"queues?{urlencode({'queue': each['queue']})}",
                 what="has nobody who listens, since",
                 at=visit.moment(each.get("firstSince")),
                 detail=f"{waiting} for a worker{skill}.",

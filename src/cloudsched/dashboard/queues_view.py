@@ -1,9 +1,10 @@
-"""Queues and workers: what waits, for how long, and who listens."""
+"""Queues and workers: what waits, in which order and for how long, and who listens."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 
@@ -37,18 +38,44 @@ class WorkerRow:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """What waits in a queue."""
+
+    task_id: str
+    title: str
+    handler: str
+    owner: str
+    skill: str
+    priority: str
+    since: Moment
+
+
+@dataclass(frozen=True, slots=True)
 class QueuesPage:
     """The view model."""
 
     sentence: str
     queues: list[QueueRow]
     workers: list[WorkerRow]
+    chosen: str
+    """The queue of which what waits is listed."""
+    waiting: list[WaitingRow]
+    next_page: str | None
     zones: list[ZoneChoice]
 
 
-def fetch(api: Api, _visit: Visit) -> Json:
-    """Ask the API for queues and workers."""
-    return {"queues": api.get("/v1/queues")["queues"], "workers": api.get("/v1/workers")["workers"]}
+def fetch(api: Api, visit: Visit) -> Json:
+    """Ask the API for queues and workers, and for what waits in the queue that the address names."""
+    chosen = visit.query.get("queue", "")
+    path = f"/v1/queues/{quote(chosen, safe='')}/tasks"
+    waiting = api.get(path, pageSize=50, pageToken=visit.query.get("page")) if chosen else {"tasks": []}
+    return {
+        "queues": api.get("/v1/queues")["queues"],
+        "workers": api.get("/v1/workers")["workers"],
+        "chosen": chosen,
+        "waiting": waiting["tasks"],
+        "next": waiting.get("nextPageToken"),
+    }
 
 
 def build(answer: Json, visit: Visit) -> QueuesPage:
@@ -71,7 +98,25 @@ def build(answer: Json, visit: Visit) -> QueuesPage:
         f"Nobody listens at {', '.join(unheard)}." if unheard else "Every queue in which something waits is served."
     )
     return QueuesPage(
-        f"{waiting:,} {'run waits' if waiting == 1 else 'runs wait'}. {sentence}", queues, workers, zone_choices(visit)
+        f"{waiting:,} {'run waits' if waiting == 1 else 'runs wait'}. {sentence}",
+        queues,
+        workers,
+        answer["chosen"],
+        [_build_waiting(each, visit) for each in answer["waiting"]],
+        visit.with_query(page=answer["next"]) if answer["next"] else None,
+        zone_choices(visit),
+    )
+
+
+def _build_waiting(found: Json, visit: Visit) -> WaitingRow:
+    return WaitingRow(
+        found["taskId"],
+        found.get("title") or found["taskId"],
+        found["handler"],
+        found["owner"],
+        found.get("skill") or "any",
+        str(found["priority"]).capitalize(),
+        visit.sure(found["offeredAt"]),
     )
 
 

@@ -524,6 +524,7 @@ export interface DraftRequest {
   context?: Record<string, unknown>;
   now?: string | null;
   owner?: string | null;
+  locale?: string | null;
 }
 
 /** What a text asks for. Nothing of it is stored. */
@@ -1311,6 +1312,8 @@ export interface NewTask {
   draftToken?: string | null;
   /** The IANA zone of a schedule that is text. UTC if it is left out. */
   timezone?: string;
+  /** The language of a schedule in words. If it is left out, the words tell it. */
+  locale?: string;
 }
 
 /** A message for the owner's inbox. */
@@ -1422,6 +1425,8 @@ export interface PreviewRequest {
   owner?: string | null;
   /** The IANA zone of a schedule that is text. UTC if it is left out. */
   timezone?: string;
+  /** The language of a schedule in words. If it is left out, the words tell it. */
+  locale?: string;
 }
 
 /** The urgency of a task: it selects the queue, each with its own rate, and the order in which the sweep repairs. */
@@ -2304,6 +2309,8 @@ export interface TaskPatch {
   draftToken?: string | null;
   /** The IANA zone of a schedule that is text. UTC if it is left out. */
   timezone?: string | null;
+  /** The language of a schedule in words. If it is left out, the words tell it. */
+  locale?: string | null;
 }
 
 /** The status of a task as a whole. */

@@ -51,7 +51,7 @@ def list_deliveries(
     Raises:
         InvalidInput: The page token was made up, or belongs to another list.
     """
-    query = TaskQuery(owner, is_delivery=True) if owner is not None else TaskQuery(trouble=Trouble.DELIVERY)
+    query = TaskQuery(owner, is_delivery=True) if owner is not None else TaskQuery(owner=None, trouble=Trouble.DELIVERY)
     page = store.list_tasks(query, limit=limit, page_token=page_token, max_bytes=MAX_PAGE_BYTES)
     items = [(each, _report(each, each.delivery, _load_record(store, each))) for each in page.items if each.delivery]
     return Page(items, page.next_page_token, page.unreadable, page.passed_over)

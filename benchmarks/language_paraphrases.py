@@ -325,10 +325,7 @@ def _make_times(random: Random, tongue: Tongue, code: str) -> tuple[str, list[tu
     way = _pick(random, tongue.clock)
     hours = sorted(random.sample(range(7, 23), 2 if kind < 0.35 else 1))
     minute = random.choice((5, 15, 30, 45))
-    texts = [
-        way.format(h=(hour - 1) % 12 + 1, H=hour, m=minute, p="am" if hour < 12 else "pm")
-        for hour in hours
-    ]
+    texts = [way.format(h=(hour - 1) % 12 + 1, H=hour, m=minute, p="am" if hour < 12 else "pm") for hour in hours]
     if len(hours) == 1:
         return texts[0], [(hours[0], minute)]
     return tongue.joined.join(texts), [(hour, minute) for hour in hours]

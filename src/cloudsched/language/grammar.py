@@ -10,6 +10,7 @@ linearly with the length of the phrase.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ from cloudsched.language.result import HINTS, Refused
 from cloudsched.language.watchwords import find_languages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 
 _FEWEST_WORDS = 2
@@ -204,37 +205,48 @@ def _parse_months(c: Cursor) -> Months | None:
     return Months(result, span=c.span(start)) if result else None
 
 
-_RULES: tuple[Callable[[Cursor], list[Clause] | None], ...] = (
-    _as_list_rule(parse_named_calendars),
-    clauses.parse_except,
-    clauses.parse_added,
-    _as_list_rule(parse_moved_days),
-    parse_shifted,
-    clauses.parse_each,
-    clauses.parse_adverb,
-    _as_list_rule(points.parse_relative),
-    _as_list_rule(clocks.parse_window),
-    clauses.parse_start,
-    clauses.parse_end,
-    clocks.parse_hour_point,
-    _as_list_rule(clocks.parse_times),
-    _as_list_rule(points.parse_edge),
-    _as_list_rule(clocks.parse_part),
-    _as_list_rule(_parse_days),
-    _as_list_rule(points.parse_edge_noun),
-    _as_list_rule(points.parse_repeated_edge),
-    _as_list_rule(clocks.parse_grid),
-    _as_list_rule(points.parse_year_limit),
-    _as_list_rule(points.parse_within),
-    _as_list_rule(_parse_months),
-    _as_list_rule(parse_week_start),
-    _as_list_rule(clauses.parse_only_if),
-    clauses.parse_place,
-    clauses.parse_mark,
+_Rule = tuple[Callable[[Cursor], list[Clause] | None], frozenset[str]]
+
+
+def _rule(rule: Callable[[Cursor], list[Clause] | None], needs: str = "") -> _Rule:
+    """Return a rule with the classes of which a phrase has at least one, if the rule can apply anywhere in it."""
+    return rule, frozenset(needs.split())
+
+
+_RULES: tuple[_Rule, ...] = (
+    _rule(_as_list_rule(parse_named_calendars), "except moved moved-to"),
+    _rule(clauses.parse_except, "except"),
+    _rule(clauses.parse_added, "added"),
+    _rule(_as_list_rule(parse_moved_days), "business"),
+    _rule(parse_shifted, "before after on-or"),
+    _rule(clauses.parse_each, "each"),
+    _rule(clauses.parse_adverb, "adverb bi tri twice times alternating minute-adverb out-of"),
+    _rule(_as_list_rule(points.parse_relative), "relday now in hence after from before next next-after coming closest"),
+    _rule(_as_list_rule(clocks.parse_window), "from between after"),
+    _rule(clauses.parse_start, "from between start"),
+    _rule(clauses.parse_end, "until before times twice for for-after"),
+    _rule(clocks.parse_hour_point, "hour-point hourly-point past colon minute-number"),
+    _rule(_as_list_rule(clocks.parse_times)),
+    _rule(_as_list_rule(points.parse_edge), "edge"),
+    _rule(_as_list_rule(clocks.parse_part), "part parts tonight part-adverb"),
+    _rule(_as_list_rule(_parse_days)),
+    _rule(_as_list_rule(points.parse_edge_noun), "edge-noun"),
+    _rule(_as_list_rule(points.parse_repeated_edge), "edge"),
+    _rule(_as_list_rule(clocks.parse_grid), "minute-number second-number hour-number"),
+    _rule(_as_list_rule(points.parse_year_limit)),
+    _rule(_as_list_rule(points.parse_within), "next next-after"),
+    _rule(_as_list_rule(_parse_months), "month"),
+    _rule(_as_list_rule(parse_week_start), "week-start"),
+    _rule(_as_list_rule(clauses.parse_only_if), "if-day"),
+    _rule(clauses.parse_place),
+    _rule(
+        clauses.parse_mark,
+        "synchronised skip-back skip-forward skip-omit following completion always recurring forever twice",
+    ),
 )
 
 
-_RULES_FOR_NAMES = (clauses.parse_place,)
+_RULES_FOR_NAMES: tuple[_Rule, ...] = (_rule(clauses.parse_place),)
 """The rules that may begin with a word outside the lexicon: a city names a time zone."""
 
 
@@ -257,6 +269,8 @@ class Parser:
         self.furthest = 0
         self.refused: Refused | None = None
         self.cursor = Cursor(tokens, self.matches, language)
+        kinds = {kind for matches in self.matches for kind in matches}
+        self._rules = [each for each in _RULES if not each[1] or not each[1].isdisjoint(kinds)]
         self._memo: dict[int, tuple[list[Clause], int] | None] = {}
 
     def parse(self) -> Phrase | None:
@@ -379,7 +393,7 @@ class Parser:
         if at >= len(self.matches):
             return None
         c = self.cursor
-        for rule in _RULES if self.matches[at] else _RULES_FOR_NAMES:
+        for rule, _ in self._rules if self.matches[at] else _RULES_FOR_NAMES:
             c.at = at
             try:
                 result = rule(c)

@@ -72,7 +72,7 @@ ENGLISH = Language(
             6: "quarterly",
             7: "yearly|annually|annual",
             8: "fortnightly",
-            9: "semi-annually|semiannually|half-yearly|twice yearly",
+            9: "semi-annually|semiannually|semiannual|semi-annual|half-yearly|twice yearly",
         },
         "bi": {
             4: "biweekly|bi-weekly",

@@ -210,7 +210,7 @@ GERMAN = Language(
             1226: "zweiter weihnachtstag|zweiten weihnachtstag",
         },
         "holiday": {1: "feiertag|feiertage|feiertagen|feiertags"},
-        "vague": {1: "bald|manchmal|oft|gelegentlich|demnächst|später|ein paar|einige"},
+        "vague": {1: "bald|mehrmals|mehrfach|manchmal|oft|gelegentlich|demnächst|später|ein paar|einige"},
         "at": {1: "um|zu"},
         "on": {1: "am|an|an den|an dem|zum|den"},
         "on-day": {1: "am|an"},

@@ -42,7 +42,7 @@ from cloudsched.language.nodes import (
     Unit,
 )
 from cloudsched.language.result import HINTS, Refused
-from cloudsched.language.watchwords import find_languages
+from cloudsched.language.watchwords import find_languages, says_how_often
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -414,7 +414,8 @@ class Parser:
         if before == begin and self._begins_no_title(before):
             self._block(before, HINTS["half-known"])
             return False
-        if self._is_unknown(before) and find_languages(self.tokens[before].text, self.cursor.language):
+        word = self.tokens[before].text
+        if self._is_unknown(before) and (says_how_often(word) or find_languages(word, self.cursor.language)):
             self._block(before, HINTS["not-understood"])
             return False
         following = self.matches[start] if start < len(self.matches) else None

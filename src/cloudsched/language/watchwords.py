@@ -129,6 +129,20 @@ def _build_index() -> dict[str, frozenset[str]]:
     return {word: frozenset(names) for word, names in index.items()}
 
 
+_HOW_OFTEN: Final = re.compile(
+    r"\w*(?:(?:hour|dai|(?<!k)night|week|fortnight|month|quarter|year)ly|annual(?:ly)?|ennial(?:ly)?"
+    r"|(?:minüt|stünd|täg|wöchent|monat|jähr)lich(?:e[rsnm]?)?|(?:täg|wöch|monat|jähr)ig(?:e[rsnm]?)?"
+    r"|(?:minuten|stunden|tage|wochen|monats|quartals|jahres)weise"
+    r"|(?:hebdomadair|quotidien|mensuel|trimestriel|semestriel|annuel)\w{0,6}"
+    r"|(?:semanal|mensual|trimestral|semestral|(?<!m)anual|quincenal|bimestral)(?:es|mente)?)"
+)
+
+
+def says_how_often(word: str) -> bool:
+    """Return whether a word ends as those do that say how often, such as "semiannual" and "zweimonatlich"."""
+    return _HOW_OFTEN.fullmatch(word) is not None
+
+
 def find_languages(word: str, language: Language) -> frozenset[str]:
     """Return the names of the other languages in which a word says when or how often; empty for any other word."""
     if word in language.innocent:

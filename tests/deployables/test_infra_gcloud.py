@@ -86,7 +86,7 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     run("deploy.sh")
     run("teardown.sh", "--yes", "--with-data")
     advice = ["gcloud", "secrets", "versions", "destroy", "1", "--secret=cloudsched-dispatch", f"--project={PROJECT}"]
-    printed = cloud.ok("accept.sh", PROJECT, "--dry-run").out.splitlines()
+    printed = cloud.ok("accept.sh", PROJECT, "--name=cloudsched", "--dry-run").out.splitlines()
     accepting = [shlex.split(line) for line in printed if line.startswith("gcloud ")]
     version = ["gcloud", "version", "--format=value('Google Cloud SDK')", "--quiet"]
     unique = {tuple(call[1:]) for call in [*calls, advice, *accepting, version] if call[0] == "gcloud"}

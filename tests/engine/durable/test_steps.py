@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -294,3 +295,28 @@ def test_attempts_are_counted_anew_after_progress(app: App) -> None:
         return len(failures)
 
     assert run(app).content == 90
+
+
+def test_a_retried_step_keeps_when_its_latest_tries_were(app: App) -> None:
+    """Each with its beginning and end, in order, the last at the step's end; a first success keeps nothing more."""
+    left = [12]
+
+    def fail_often() -> str:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise ConnectionError("not yet")
+        return "done"
+
+    @app.handler("work")
+    def work(ctx: Context) -> str:
+        ctx.step("once", lambda: 1)
+        return ctx.step("often", fail_often, retry=RetryPolicy(max_retries=12, base=MINUTE, factor=1.0, jitter=0))
+
+    once, often = run(app).steps
+    assert once.tries == ()
+    assert (often.attempts, len(often.tries)) == (13, limits.MAX_TRIES)
+    starts = [each.started_at for each in often.tries]
+    assert starts == sorted(starts)
+    assert all(each.started_at <= each.finished_at for each in often.tries)
+    assert all(later - earlier >= MINUTE for earlier, later in pairwise(starts))
+    assert often.tries[-1].finished_at == often.finished_at

@@ -67,6 +67,17 @@ class StepError(WireModel):
     """The final status of a call's execution, or DELETED."""
 
 
+MAX_TRIES = 8
+"""How many tries of a step are kept: the latest."""
+
+
+class StepTry(WireModel):
+    """One call of a step's function."""
+
+    started_at: Instant
+    finished_at: Instant
+
+
 class StepRecord(WireModel):
     """One request of a durable handler, and its result."""
 
@@ -80,6 +91,8 @@ class StepRecord(WireModel):
     finished_at: Instant | None = None
     attempts: int = 0
     """How often a step was tried."""
+    tries: tuple[StepTry, ...] = ()
+    """When, if one has failed: the latest eight. All but the last have failed; nothing is stored of a first success."""
     due_at: Instant | None = None
     """When a sleep is over, a wait is given up, or a failed step is tried again."""
     child: str | None = None

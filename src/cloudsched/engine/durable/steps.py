@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from cloudsched.domain.documents.journal import StepError, StepKind, StepStatus
+from cloudsched.domain.documents.journal import MAX_TRIES, StepError, StepKind, StepStatus, StepTry
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, to_json_value
 from cloudsched.domain.first_error import find_first_error
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
@@ -24,7 +24,7 @@ from cloudsched.errors import InvalidInput, StepFailed, Unavailable, WorkflowErr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.policy import RetryPolicy
@@ -197,6 +197,7 @@ def _try_step(
     retry: RetryPolicy,
 ) -> Procedure[tuple[JournalEntry, BaseException | None]]:
     """Return the entry after one more attempt, and what the attempt raised."""
+    started_at = cursor.clock.now() if entry.attempts else entry.started_at
     with cursor.step(entry.number) as usage:
         try:
             result = yield attempt
@@ -204,23 +205,37 @@ def _try_step(
             if not is_handler_failure(error):
                 raise
             is_refusal = isinstance(error, WorkflowError)  # forbidden in a step: a retry cannot help
-            return _record_failure(cursor, entry, usage, error, None if is_refusal else retry), error
+            return _record_failure(cursor, entry, started_at, usage, error, None if is_refusal else retry), error
         try:
             encoded = encode_result(result, annotated)
             encoded |= cursor.results.store(entry.number, encoded["result"], is_stored_elsewhere=False)
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 - user code may define the JSON encoding
-            return _record_failure(cursor, entry, usage, error, None), error  # no retry: the function itself succeeded
+            return _record_failure(
+                cursor, entry, started_at, usage, error, None
+            ), error  # no retry: the function itself succeeded
     done = {**_attempt_fields(cursor, entry, usage), "status": StepStatus.SUCCEEDED}
+    if entry.attempts:
+        done["tries"] = _add_try(entry, started_at, done["finished_at"])
     return cursor.put(entry, **done, **encoded, error=None, due_at=None), None
 
 
+def _add_try(entry: JournalEntry, started_at: datetime, finished_at: datetime) -> tuple[StepTry, ...]:
+    return (*entry.tries, StepTry.build(started_at=started_at, finished_at=finished_at))[-MAX_TRIES:]
+
+
 def _record_failure(
-    cursor: JournalCursor, entry: JournalEntry, usage: Usage, error: BaseException, retry: RetryPolicy | None
+    cursor: JournalCursor,
+    entry: JournalEntry,
+    started_at: datetime,
+    usage: Usage,
+    error: BaseException,
+    retry: RetryPolicy | None,
 ) -> JournalEntry:
     recorded = StepError(type=escape_surrogates(type(error).__qualname__), message=exception_text(error)[:MAX_MESSAGE])
     changes = {**_attempt_fields(cursor, entry, usage), "error": recorded}
+    changes["tries"] = _add_try(entry, started_at, changes["finished_at"])
     if retry is not None and entry.attempts < retry.max_retries:
         wait = retry.delay(entry.attempts + 1, cursor.surroundings.chance)
         return cursor.put(entry, **changes, due_at=changes["finished_at"] + wait)

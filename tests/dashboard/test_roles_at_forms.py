@@ -114,7 +114,7 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
     assert found.payload == task.payload
     pages.sim.advance(timedelta(minutes=1))
     own = next(each.id for each in pages.sim.executions(task.id) if each.payload)
-    assert "Payload of this run alone" in pages.get(who, f"{at}/executions/{own}").text
+    assert "It had this payload for itself." in pages.get(who, f"{at}/executions/{own}").text
     new = pages.post(who, "/new", {**NEW, "title": "Own"})
     assert new.status_code == 303
     made = pages.sim.app.get(new.location.split("/")[-1].partition("?")[0])

@@ -15,6 +15,7 @@ import click
 from cloudsched.cli.across import batch, executions, occurrences
 from cloudsched.cli.api_group import ApiGroup, api_options, json_option, key_option, pass_client
 from cloudsched.cli.choices import TASK_STATUS
+from cloudsched.cli.draw import draw
 from cloudsched.cli.execution_log import print_execution_log, print_log_of
 from cloudsched.cli.instants import parse_instant, parse_once
 from cloudsched.errors import InvalidSchedule, NotFound, QuotaExceeded, Unavailable
@@ -70,7 +71,7 @@ def tasks() -> None:
     """Show and change tasks through the API."""
 
 
-for _command in (executions, occurrences, batch):
+for _command in (executions, occurrences, batch, draw):
     tasks.add_command(_command)
 
 

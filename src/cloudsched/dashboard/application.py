@@ -18,9 +18,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard import time_view
+from cloudsched.dashboard import files, time_view
 from cloudsched.dashboard.api import Api, task_path
 from cloudsched.dashboard.export import write_file
+from cloudsched.dashboard.files import FILES
 from cloudsched.dashboard.forms import Done, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, TABS, UNDONE_BY, VIEWS, View
@@ -229,6 +230,8 @@ class Dashboard:
         """Serve a request."""
         request = Request(environ)
         response = protect(self.respond(request))
+        if response.mimetype == "image/svg+xml" and "/static/" not in request.path:
+            response.headers["Content-Security-Policy"] = files.find_picture_policy()
         return response(environ, start_response)
 
     def respond(self, request: Request) -> Response:  # noqa: C901, PLR0911, PLR0912 - one answer for each kind
@@ -264,6 +267,8 @@ class Dashboard:
                 return self._export(request, **arguments)
             if endpoint == "verb":
                 return self._act(request, **arguments)
+            if endpoint in FILES:
+                return files.respond(FILES[endpoint](self._api, self._look(request), **arguments))
             return self._show(request, VIEWS[endpoint], arguments)
         except CloudschedError as error:
             if isinstance(error, NotFound) and endpoint == "task" and arguments == NEW_FORM:

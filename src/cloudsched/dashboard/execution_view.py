@@ -70,7 +70,7 @@ def make_step_moves(waterfall: Waterfall, visit: Visit) -> list[Move]:
 
 def build_lines(rows: Iterable[WaterfallRow], waterfall: Waterfall, visit: Visit, chosen: int) -> list[StepLine]:
     """Return rows as they are shown."""
-    ground = draw_ground(waterfall)
+    ground = draw_ground(waterfall, visit.zone)
     return [_build_line(row, draw_row(row, waterfall.scale, ground), visit, chosen) for row in rows]
 
 
@@ -78,6 +78,7 @@ def _build_line(row: WaterfallRow, chart: Markup, visit: Visit, chosen: int) -> 
     status = show_status(row.status)
     count = f" {TIMES} {row.count:,}" if row.count > 1 else ""
     tries = f", {row.tries} attempts" if row.tries > 1 else ""
+    waited = f", waited {write_duration(row.waited)}" if row.waited else ""
     return StepLine(
         number=row.number,
         kind=row.kind,
@@ -87,12 +88,12 @@ def _build_line(row: WaterfallRow, chart: Markup, visit: Visit, chosen: int) -> 
         chart=chart,
         href=visit.with_query(step=str(row.number) if row.number else None),
         is_chosen=bool(row.number) and row.number == chosen,
-        hidden=f"{status.word.lower()}{tries}",
+        hidden=f"{status.word.lower()}{tries}{waited}",
     )
 
 
-def list_step(step: Json, visit: Visit) -> list[tuple[str, str, bool]]:
-    """Return what is known of a step: name, value, and whether a machine reads it."""
+def list_step(step: Json, visit: Visit, child: Json | None = None) -> list[tuple[str, str, bool]]:
+    """Return what is known of a step: name, value, and whether a machine reads it; of a call also what it got."""
     started = visit.sure(step["startedAt"])
     facts = [("Status", show_status(step["status"]).word, False), ("Started", started.text, False)]
     for name, label in (("finishedAt", "Finished"), ("dueAt", "Due")):
@@ -100,6 +101,13 @@ def list_step(step: Json, visit: Visit) -> list[tuple[str, str, bool]]:
             facts.append((label, visit.sure(step[name]).text, False))
     if step.get("attempts"):
         facts.append(("Attempts", str(step["attempts"]), False))
+    for number, each in enumerate(step.get("tries", ()), step.get("attempts", 0) - len(step.get("tries", ())) + 1):
+        took = write_duration(parse_instant(each["finishedAt"]) - parse_instant(each["startedAt"]))
+        facts.append((f"Try {number}", f"{visit.sure(each['startedAt']).text}, {took}", False))
+    if child is not None and not child.get("children"):
+        facts.append(("Payload", shorten(json.dumps(child.get("payload", {}), ensure_ascii=False), 4000), True))
+    elif step["kind"] == "STEP":
+        facts.append(("Arguments", "not recorded: its handler computes them again", False))
     if "result" in step:
         facts.append(("Result", shorten(json.dumps(step["result"], ensure_ascii=False), 4000), True))
     if step.get("error"):
@@ -128,6 +136,48 @@ _TONES: Final = complete_table(
     },
 )
 """The statuses in which a dispatch to come lets an execution go on, which may take hops to get there."""
+
+
+FOLDED: Final = 2000
+"""Longer JSON than this is folded."""
+_SHOWN: Final = 20_000
+"""How many characters of it are shown at most; the download has all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """JSON that a run got or returned, as it is shown."""
+
+    text: str
+    size: str
+    is_folded: bool
+    download: str
+    """Where all of it can be fetched, below the mount; nothing if this is all of it."""
+
+
+def show_content(content: object, path: str) -> Content:
+    """Return JSON as it is shown: long texts folded, very long ones cut."""
+    text = _write_json(content)
+    size = len(text.encode())
+    words = f"{size:,} bytes" if size < 1000 else f"{size / 1000:,.1f} kB"  # noqa: PLR2004 - a kilobyte
+    return Content(
+        shorten(text, _SHOWN), words, is_folded=len(text) > FOLDED, download=path if len(text) > FOLDED else ""
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """A line that it has logged."""
+
+    at: Moment
+    level: str
+    text: str
+    logger: str
+    step: int
+    """The step that ran then, and that alone; 0 if there was none, or several."""
+
+
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +228,8 @@ class ExecutionPage:
     hops: list[str]
     """What is said of the hops that its dispatch takes, if it goes on further ahead than the queue takes."""
     facts: list[tuple[str, str]]
+    picture: str
+    """The address of its chart as a picture, below the mount."""
     axis: Markup
     lines: list[StepLine]
     gaps: str
@@ -197,13 +249,23 @@ class ExecutionPage:
     attempts: list[AttemptLine]
     attempts_left_out: int
     progress: list[tuple[Moment, str]]
-    log: list[tuple[Moment, str, str]] | None
-    """What it has logged, with the levels; None if that is not for whoever looks."""
+    log: list[LogRow] | None
+    """What it has logged; None if that is not for whoever looks."""
     log_left_out: int
+    log_note: str
+    """How many of the lines are shown, if not all are."""
+    levels: list[tuple[str, bool]]
+    """The levels of its lines, and whether only those from this on are shown."""
+    find: str
+    """What is looked for in the lines."""
+    kept: list[tuple[str, str]]
+    """What of the address the form of the log sends along."""
     branches: list[Branch]
-    payload: str | None
-    """What this run has in place of its task's payload."""
-    result: str | None
+    payload: Content | None
+    """What its handler got."""
+    payload_note: str
+    """Where that is from, or why it is not known."""
+    result: Content | None
     error: str
     traceback: str
     deliveries: str
@@ -228,11 +290,26 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "mayStart": fetch_startable(api, visit, task),
         "tree": api.find(f"{task_path(task_id)}/tree", executionId=execution_id),
         "logs": api.find(f"{path}/logs"),
+        "child": _fetch_child(api, visit, record),
+        "history": api.find(f"{task_path(task_id)}/history") if _may_have_changed(record, task) else None,
         "explanation": api.find(f"{task_path(task_id)}/explain") if record["status"] in _WAITING else None,
         "deliveries": (api.find(f"{path}/deliveries") or {}).get("deliveries", [])
         if _has_deliveries(task, record)
         else [],
     }
+
+
+def _fetch_child(api: Api, visit: Visit, record: Json) -> Json | None:
+    """Ask for the task of the chosen call, whose payload is what that got."""
+    chosen = _read_number(visit.query.get("step"))
+    child = next((each.get("child") for each in record.get("steps", []) if each["number"] == chosen), None)
+    return api.find(task_path(child)) if child else None
+
+
+def _may_have_changed(record: Json, task: Json) -> bool:
+    """Return whether an edit may have given the task another payload than this run got."""
+    is_own = "payload" in record or record.get("hasUnrecordedPayload")
+    return not is_own and not task.get("children") and task["revision"] > 1
 
 
 def _has_deliveries(task: Json, record: Json) -> bool:
@@ -253,6 +330,12 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
     awaited = [each["name"] for each in record.get("steps", []) if each["kind"] == "EVENT"]
     is_open, may_send = record["status"] in OPEN, "sendEvent" in record.get("allowedVerbs", ())
     rows = waterfall.rows[offset : offset + ROWS]
+    path = f"tasks/{quote(task['id'], safe='')}/executions/{quote(record['id'], safe='')}"
+    payload, payload_note = find_payload(record, task, answer["history"])
+    log, is_filtered = (
+        _list_log(answer["logs"], record, visit),
+        bool(visit.query.get("level") or visit.query.get("find")),
+    )
     return ExecutionPage(
         task_id=task["id"],
         task_title=task["title"],
@@ -262,7 +345,8 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         sentence=_write_sentence(record, visit),
         tone=_TONES.get(record["status"], ""),
         hops=_list_hops(answer["explanation"], record),
-        facts=_list_facts(record, waterfall, visit),
+        facts=_list_facts(record, waterfall),
+        picture=f"{path}/waterfall.svg",
         axis=draw_axis(waterfall, visit.zone),
         lines=build_lines(rows, waterfall, visit, chosen),
         gaps=waterfall.gaps_text,
@@ -273,18 +357,25 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         more_steps=visit.with_query(row=str(offset + ROWS)) if len(waterfall.rows) > offset + ROWS else None,
         first_steps=visit.with_query(row=None) if offset else None,
         is_open=is_open,
-        step=list_step(step, visit) if step else [],
+        step=list_step(step, visit, answer["child"]) if step else [],
         step_title=f"{step['number']}, {step['kind'].lower()} {step.get('name', '')}" if step else "",
         step_child=step.get("child") if step else None,
         retry_from=step["number"] if step and "retry" in record.get("allowedVerbs", ()) else None,
         attempts=[_build_attempt(each, visit) for each in record["attempts"]],
         attempts_left_out=record.get("attemptsLeftOut", 0),
         progress=[(visit.sure(note["at"]), note["text"]) for note in record.get("progress", [])],
-        log=_list_log(answer["logs"], visit),
+        log=log,
         log_left_out=(answer["logs"] or {}).get("leftOut", 0),
+        log_note=f"{len(log):,} of {len(answer['logs']['lines']):,} lines" if log is not None and is_filtered else "",
+        levels=[(level, level == visit.query.get("level", "").upper()) for level in _LEVELS],
+        find=visit.query.get("find", ""),
+        kept=[(name, visit.query[name]) for name in ("tz", "step", "scale", "row") if visit.query.get(name)],
         branches=list(_walk(answer["tree"], 0))[1 : _TREE + 1] if answer["tree"] else [],
-        payload=_write_payload(record),
-        result=None if is_open or record.get("content") is None else _write_json(record["content"]),
+        payload=None if payload is None else show_content(payload, f"{path}/payload.json"),
+        payload_note=payload_note,
+        result=None
+        if is_open or record.get("content") is None
+        else show_content(record["content"], f"{path}/result.json"),
         error=f"{error['type']}: {error['message']}" if error else "",
         traceback=error.get("traceback") or "",
         deliveries=_describe_deliveries(record, task),
@@ -327,15 +418,27 @@ def _list_hops(explanation: Json | None, record: Json) -> list[str]:
     ]
 
 
-def _list_facts(record: Json, waterfall: Waterfall, visit: Visit) -> list[tuple[str, str]]:
+_SUMS: Final = {
+    "ran": "A function ran for",
+    "calls": "Its calls ran for",
+    "lock": "Waited for its lock",
+    "retry": "Waited to try again",
+    "wait": "Suspended for",
+    "queue": "Queued for",
+}
+"""What the parts are called into which all of its time is divided."""
+
+
+def _list_facts(record: Json, waterfall: Waterfall) -> list[tuple[str, str]]:
     due = parse_instant(record["scheduledFor"])
     started = parse_instant(record["startedAt"]) if record.get("startedAt") else None
-    finished = parse_instant(record["finishedAt"]) if record.get("finishedAt") else None
     facts = []
     if started is not None:
         facts.append(("Late by", write_duration(max(started - due, timedelta(0)))))
-        facts.append(("Open for", write_duration(max((finished or visit.now) - started, timedelta(0)))))
-        facts.append(("A function ran for", write_duration(waterfall.running_for)))
+        facts.append(("In all", write_duration(sum(waterfall.sums.values(), timedelta(0)))))
+        facts += [
+            (_SUMS[name], write_duration(length)) for name, length in waterfall.sums.items() if length or name == "ran"
+        ]
     attempts = len(record["attempts"]) + record.get("attemptsLeftOut", 0)
     facts.append(("Attempts that ended", str(attempts)))
     facts.append(("Asked for by", "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"))
@@ -374,16 +477,50 @@ def _describe_deliveries(record: Json, task: Json) -> str:
     return f"Not delivered to all of {', '.join(channels)} yet."
 
 
-def _list_log(logs: Json | None, visit: Visit) -> list[tuple[Moment, str, str]] | None:
+def _list_log(logs: Json | None, record: Json, visit: Visit) -> list[LogRow] | None:
+    """Return the lines of the chosen level and above that have the text that is looked for."""
     if logs is None:
         return None
-    return [(visit.sure(each["at"]), each["level"], each["text"]) for each in logs["lines"]]
+    level, find = visit.query.get("level", "").upper(), visit.query.get("find", "").lower()
+    least = _LEVELS.index(level) if level in _LEVELS else 0
+    steps = [
+        (
+            parse_instant(each["startedAt"]),
+            parse_instant(each["finishedAt"]) if each.get("finishedAt") else visit.now,
+            each,
+        )
+        for each in record.get("steps", [])
+        if each["kind"] == "STEP"
+    ]
+    rows = []
+    for each in logs["lines"]:
+        rank = _LEVELS.index(each["level"]) if each["level"] in _LEVELS else len(_LEVELS)
+        if rank < least or (find and find not in f"{each['text']} {each['logger']}".lower()):
+            continue
+        at = parse_instant(each["at"])
+        during = [step["number"] for start, end, step in steps if start <= at <= end]
+        number = during[0] if len(during) == 1 else 0
+        rows.append(LogRow(visit.sure(at), each["level"], each["text"], each["logger"], number))
+    return rows
 
 
-def _write_payload(record: Json) -> str | None:
+def find_payload(record: Json, task: Json, history: Json | None) -> tuple[object, str]:
+    """Return what a run's handler got, None if that is not known; and where it is from, or why it is not known."""
     if record.get("hasUnrecordedPayload"):
-        return "It was too large to be kept beside the result."
-    return _write_json(record["payload"]) if "payload" in record else None
+        return None, "It had a payload of its own, which was too large to be kept beside the result."
+    if "payload" in record:
+        return record["payload"], "It had this payload for itself."
+    if task.get("children"):
+        return None, "It runs other tasks, each with a payload of its own."
+    began = parse_instant(record.get("startedAt") or record["scheduledFor"])
+    entries = (history or {}).get("entries", [])
+    later = [each for each in entries if each["action"] == "EDITED" and parse_instant(each["at"]) >= began]
+    if any(field["field"] in {"payload", "handler"} for each in later for field in each.get("fields", ())):
+        return None, "Its task's payload has been edited since, and what it was is not kept."
+    is_cut = (history or {}).get("omittedEntries", 0) and not any(parse_instant(each["at"]) < began for each in entries)
+    if is_cut or (history is None and task["revision"] > 1):
+        return None, "Its task has been edited, and it is not kept whether the payload was."
+    return task.get("payload", {}), "Its task's payload."
 
 
 def _write_json(content: object) -> str:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from cloudsched.dashboard.api import Json, task_path
 from cloudsched.dashboard.life_chart import Lived, Noted, draw_life, find_span
@@ -247,6 +248,8 @@ class TaskPage:
     awaited: list[tuple[str, str]]
     """Events that executions wait for: the event's name, and the execution."""
     verbs: tuple[str, ...]
+    picture: str
+    """The address of its chart as a picture, below the mount."""
     life: Life
     executions: list[ExecutionRow]
     older: str | None
@@ -346,6 +349,7 @@ def build(answer: Json, visit: Visit) -> TaskPage:
             if each["reason"] == "WAITING_FOR_EVENT" and each["sentence"].count("'") >= 2  # noqa: PLR2004 - a pair
         ],
         verbs=tuple(task.get("allowedVerbs", ())),
+        picture=f"tasks/{quote(task['id'], safe='')}/life.svg",
         life=build_life(executions, due, visit, list_noted(answer.get("history"), answer["explanation"], task, visit)),
         executions=[build_execution(each, visit) for each in executions],
         older=visit.with_query(page=more) if more else None,

@@ -9,16 +9,17 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.life_chart import find_ticks
 from cloudsched.dashboard.svg import element, group, percent
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.zoom import clip
 
 if TYPE_CHECKING:
     import zoneinfo
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -176,13 +177,13 @@ _FOLDED: Final = 3
 """More neighbours of one kind and name that succeeded than this are one row."""
 _WAITS: Final = frozenset({"SLEEP", "EVENT"})
 _HEIGHT: Final = 32
-_AXIS: Final = 40
+_AXIS: Final = 54
 _LEAST_LABELLED: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar in a row: ``past``, ``fail``, ``run``, ``wait``, or ``due`` for what lies ahead."""
+    """A bar in a row: ``past``, ``fail``, ``run``, the name of a wait, or ``due`` for what lies ahead."""
 
     start: datetime
     end: datetime
@@ -202,6 +203,18 @@ class WaterfallRow:
     took: timedelta
     count: int = 1
     tries: int = 0
+    waited: timedelta = timedelta(0)
+    """How long it waited between its tries."""
+
+
+WAITS: Final = {
+    "calls": "its calls ran",
+    "lock": "waited for its lock",
+    "retry": "waited for the next try",
+    "wait": "was suspended",
+    "queue": "was queued",
+}
+"""What an execution does while none of its own code runs, the most telling first: the names of bars, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +224,9 @@ class Waterfall:
     rows: tuple[WaterfallRow, ...]
     scale: Scale
     now: datetime
-    running_for: timedelta
-    """How long anything in it ran."""
+    sums: Mapping[str, timedelta]
+    """How long its own code ran (``ran``), and how long it waited for what, by the names in `WAITS`: all of its time,
+    from when it was due or asked for to its end, or to now."""
     is_open: bool
     whole: Scale
     """That of all of the execution, of which `scale` may show a part."""
@@ -239,27 +253,22 @@ def make_waterfall(
 ) -> Waterfall:
     """Return an execution's rows and their scale; with a window, those of this part, without the gaps outside it."""
     is_open = not record.get("finishedAt")
-    start = parse_instant(record.get("startedAt") or record["scheduledFor"])
+    started = parse_instant(record.get("startedAt") or record["scheduledFor"])
+    is_planned = record.get("trigger", "SCHEDULE") == "SCHEDULE"
+    start = min(started, parse_instant(record["scheduledFor"])) if is_planned else started
     end = max(start, now if is_open else parse_instant(record["finishedAt"]))
     steps = record.get("steps", [])
-    waits = merge(_interval(step, now) for step in steps if step["kind"] in _WAITS)
-    tries = [(parse_instant(each["startedAt"]), parse_instant(each["finishedAt"]), each) for each in record["attempts"]]
-    handler = [
-        Bar(begin, finish, _bar_kind(each["status"]))
-        for first, last, each in tries
-        for begin, finish in subtract((first, last), waits)
-    ]
-    if record["status"] == "RUNNING":
-        last_end = max((finish for _, finish, _ in tries), default=start)
-        handler += [Bar(begin, finish, "run") for begin, finish in subtract((last_end, end), waits)]
-    rows = [_handler_row(record, handler), *_fold(_step_row(step, now) for step in steps)]
+    handler, parts = _divide(record, start, end, now)
+    rows = [_handler_row(record, handler, parts), *_fold(_step_row(step, now) for step in steps)]
     known_end = _find_known_end(record, steps) if is_open else None
-    running = [(bar.start, bar.end) for row in rows for bar in row.bars if bar.kind not in {"wait", "due"}]
-    busy = sum((finish - begin for begin, finish in merge(running)), timedelta(0))
+    running = [(bar.start, bar.end) for row in rows for bar in row.bars if bar.kind not in {*WAITS, "due"}]
+    sums = dict.fromkeys(("ran", *WAITS), timedelta(0))
+    for begin, finish, kind in parts:
+        sums[kind] += finish - begin
     whole = make_scale(running, start, end, known_end=known_end, true=true_scale)
     part = clip(window, *whole.span)
     if part is None:
-        return Waterfall(tuple(rows), whole, now, busy, is_open, whole)
+        return Waterfall(tuple(rows), whole, now, sums, is_open, whole)
     begin, finish = part
     ahead = min(known_end, finish) if known_end is not None and finish > end else None
     scale = make_scale(
@@ -270,7 +279,86 @@ def make_waterfall(
         true=true_scale,
     )
     shown = [rows[0], *(row for row in rows[1:] if any(bar.end >= begin and bar.start <= finish for bar in row.bars))]
-    return Waterfall(tuple(shown), scale, now, busy, is_open, whole)
+    return Waterfall(tuple(shown), scale, now, sums, is_open, whole)
+
+
+def _divide(
+    record: Json, start: datetime, end: datetime, now: datetime
+) -> tuple[list[Bar], list[tuple[datetime, datetime, str]]]:
+    """Return the bars of the handler's attempts, and all of the time divided: who ran, or what was waited for."""
+    steps, attempts = record.get("steps", []), record["attempts"]
+    tries = [(parse_instant(each["startedAt"]), parse_instant(each["finishedAt"]), each) for each in attempts]
+    suspended = merge(_interval(step, now) for step in steps if step["kind"] in _WAITS)
+    retried = list(_list_retries(steps, now))
+    idle = merge([*suspended, *retried])
+    handler = [
+        Bar(begin, finish, _bar_kind(each["status"]))
+        for first, last, each in tries
+        for begin, finish in subtract((first, last), idle)
+    ]
+    if record["status"] == "RUNNING":
+        begin = parse_instant(record["startedAt"]) if record.get("startedAt") else start
+        last_end = max((finish for _, finish, _ in tries), default=begin)
+        over = (_interval(step, now) for step in steps if step["kind"] == "CALL" and step["status"] != "WAITING")
+        handler += [Bar(begin, finish, "run") for begin, finish in subtract((last_end, end), merge([*idle, *over]))]
+    ran = [(bar.start, bar.end) for bar in handler]
+    ran += [each for step in steps if step["kind"] == "STEP" for each in _list_tries(step, now)]
+    following = [*(begin for begin, _, _ in tries[1:]), end][: len(tries)]
+    waits: dict[str, list[Interval]] = {
+        "ran": merge(ran),
+        "calls": merge(_interval(step, now) for step in steps if step["kind"] == "CALL"),
+        "lock": merge(
+            (parse_instant(each["lockWaitedSince"]), begin) for begin, _, each in tries if each.get("lockWaitedSince")
+        ),
+        "retry": merge(
+            [
+                *retried,
+                *(
+                    (last, max(last, then))
+                    for (_, last, each), then in zip(tries, following, strict=True)
+                    if each["status"] != "SUCCEEDED"
+                ),
+            ]
+        ),
+        "wait": suspended,
+    }
+    cuts = sorted({start, end, *(at for spans in waits.values() for span in spans for at in span if start < at < end)})
+    begins = {name: [span[0] for span in spans] for name, spans in waits.items()}
+    parts: list[tuple[datetime, datetime, str]] = []
+    for begin, finish in pairwise(cuts):
+        kind = "queue"
+        for name, spans in waits.items():
+            found = bisect_right(begins[name], begin) - 1
+            if found >= 0 and spans[found][1] >= finish:
+                kind = name
+                break
+        if parts and parts[-1][2] == kind:
+            parts[-1] = (parts[-1][0], finish, kind)
+        else:
+            parts.append((begin, finish, kind))
+    return handler, parts
+
+
+def _list_tries(step: Json, now: datetime) -> list[Interval]:
+    """Return when a step's function ran; of one that was never retried, all of its time."""
+    tries = [(parse_instant(each["startedAt"]), parse_instant(each["finishedAt"])) for each in step.get("tries", ())]
+    if step["status"] == "WAITING" and not tries:
+        return [_interval(step, now)]
+    return tries or [_interval(step, now)]
+
+
+def _list_retries(steps: Iterable[Json], now: datetime) -> Iterator[Interval]:
+    """Yield when steps waited to be tried again."""
+    for step in steps:
+        if step["kind"] != "STEP" or not step.get("tries"):
+            continue
+        tries = _list_tries(step, now)
+        begin = parse_instant(step["startedAt"])
+        if begin < tries[0][0]:  # the first tries are not kept
+            yield begin, tries[0][0]
+        yield from ((finish, then) for (_, finish), (then, _) in pairwise(tries))
+        if step["status"] == "WAITING":
+            yield tries[-1][1], max(tries[-1][1], now)
 
 
 def subtract(interval: Interval, holes: list[Interval]) -> Iterator[Interval]:
@@ -286,9 +374,34 @@ def subtract(interval: Interval, holes: list[Interval]) -> Iterator[Interval]:
         yield begin, end
 
 
-def draw_ground(waterfall: Waterfall) -> tuple[Markup, Markup]:
+_CSS: Final = {
+    "past": "f-past",
+    "fail": "f-fail",
+    "run": "f-run",
+    "wait": "hatched",
+    "calls": "hatched",
+    "retry": "again",
+    "lock": "locked",
+    "queue": "queued",
+    "due": "o w",
+}
+_FILLS: Final = {"wait": "url(#hatch)", "calls": "url(#hatch)", "lock": "url(#gapped)"}
+
+
+def draw_ground(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> tuple[Markup, Markup]:
     """Return what all rows have: the gaps below their bars, and now above them."""
-    return group(*_draw_gaps(waterfall.scale, _HEIGHT)), _draw_now(waterfall, _HEIGHT) if waterfall.has_now else group()
+    ticks = group(*_draw_tick_lines(waterfall.scale, zone))
+    ground = group(*_draw_gaps(waterfall.scale, _HEIGHT), ticks)
+    return ground, _draw_now(waterfall, _HEIGHT) if waterfall.has_now else group()
+
+
+def _draw_tick_lines(scale: Scale, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
+    for stretch in scale.stretches:
+        if stretch.is_gap or stretch.width <= _LEAST_LABELLED:
+            continue
+        for at, _ in find_ticks(stretch.start, stretch.end, zone):
+            x = percent(stretch.left + stretch.width * ((at - stretch.start) / stretch.duration))
+            yield element("line", cls="ax", x1=x, x2=x, y1=0, y2=_HEIGHT)
 
 
 def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> Markup:
@@ -301,40 +414,65 @@ def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> 
         left, right = scale.place(bar.start), scale.place(bar.end)
         width = percent(right - left) if right - left > 0.003 else "3"  # noqa: PLR2004 - three pixels at least
         y, height = (17, 9) if bar.kind == "fail" else (10, 12)
-        css = {"past": "f-past", "fail": "f-fail", "run": "f-run", "wait": "hatched", "due": "o w"}[bar.kind]
-        fill = {"fill": "url(#hatch)"} if bar.kind == "wait" else {}
+        css = _CSS[bar.kind]
+        fill = {"fill": _FILLS[bar.kind]} if bar.kind in _FILLS else {}
         marks.append(element("rect", cls=css, x=percent(left), y=y, width=width, height=height, **fill))
     return element("svg", *marks, ground[1], cls="c", height=_HEIGHT, **{"aria-hidden": "true"})
 
 
 def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
-    """Return the axis: the date where a stretch begins, and each gap's true duration."""
+    """Return the axis: dates, times, and how long the gaps are, each where the narrowest screen has room for it."""
     marks = [*_draw_gaps(waterfall.scale, _AXIS)]
-    is_after_gap = False
+    free_date = free_gap = 0.0
     for stretch in waterfall.scale.stretches:
-        css = "strong alt" if is_after_gap else "strong"  # where it is narrow, the second of two has no room
-        is_after_gap = stretch.is_gap
+        left = stretch.left * _LEAST_WIDTH
+        x = percent(stretch.left)
         if stretch.is_gap:
-            marks.append(_draw_duration(stretch, waterfall, css))
-        elif stretch.left < 0.9:  # noqa: PLR2004 - room for a label
-            local = stretch.start.astimezone(zone)
-            x = percent(stretch.left)
+            text = write_duration(stretch.duration)
+            middle, half = (stretch.left + stretch.width / 2) * _LEAST_WIDTH, len(text) * _LETTER / 2
+            if middle - half >= free_gap or middle - half < 0:
+                free_gap = middle + half + _SPACE
+                marks.append(_draw_duration(stretch, waterfall))
+            continue
+        local = stretch.start.astimezone(zone)
+        if left >= free_date and stretch.left < 0.9:  # noqa: PLR2004 - room for a label
+            free_date = left + _DATE
             marks.append(element("text", f"{local.day} {local:%b}", cls="strong alt", x=x, dx=2, y=15))
-            if stretch.width > _LEAST_LABELLED:
-                marks.append(element("text", f"{local:%H:%M:%S %z}", cls="alt", x=x, dx=2, y=32))
+        if stretch.width > _LEAST_LABELLED and stretch.left < 0.9:  # noqa: PLR2004 - likewise
+            marks.append(element("text", f"{local:%H:%M:%S %z}", cls="alt", x=x, dx=2, y=32))
+            marks += _draw_ticks(stretch, zone)
     if waterfall.has_now:
         marks.append(_draw_now(waterfall, _AXIS))
     return element("svg", *marks, cls="c", height=_AXIS, **{"aria-hidden": "true"})
 
 
-def _draw_duration(gap: Stretch, waterfall: Waterfall, css: str) -> Markup:
+_DATE, _LETTER, _SPACE = 48, 7.6, 6
+"""In pixels: what a date takes, a letter of a duration, and what lies between two of them at least."""
+_BEGINNING, _TICK_LABEL, _LEAST_WIDTH = 110, 62, 440
+"""In pixels: what the time at a stretch's beginning and a tick's label take; the least width of an axis with labels."""
+
+
+def _draw_ticks(stretch: Stretch, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
+    """Yield round times in a stretch: a line each, with its label where that has room on the narrowest screen."""
+    free = stretch.left * _LEAST_WIDTH + _BEGINNING
+    end = (stretch.left + stretch.width) * _LEAST_WIDTH
+    for at, label in find_ticks(stretch.start, stretch.end, zone):
+        place = stretch.left + stretch.width * ((at - stretch.start) / stretch.duration)
+        x = percent(place)
+        yield element("line", cls="ax", x1=x, x2=x, y1=36, y2=_AXIS)
+        if free <= place * _LEAST_WIDTH <= end - _TICK_LABEL:
+            free = place * _LEAST_WIDTH + _TICK_LABEL
+            yield element("text", label, cls="alt", x=x, dx=2, y=32)
+
+
+def _draw_duration(gap: Stretch, waterfall: Waterfall) -> Markup:
     """Return how long a gap is, in its middle; beside now, on its own side of the line."""
     text = write_duration(gap.duration)
     if waterfall.has_now and waterfall.now in {gap.start, gap.end}:
         x, is_past = percent(waterfall.scale.place(waterfall.now)), gap.end == waterfall.now
         side, shift = ("end", -4) if is_past else ("start", 4)
-        return element("text", text, cls=css, x=x, dx=shift, y=15, text_anchor=side)
-    return element("text", text, cls=css, x=percent(gap.left + gap.width / 2), y=15, text_anchor="middle")
+        return element("text", text, cls="strong", x=x, dx=shift, y=48, text_anchor=side)
+    return element("text", text, cls="strong", x=percent(gap.left + gap.width / 2), y=48, text_anchor="middle")
 
 
 def _draw_now(waterfall: Waterfall, height: int) -> Markup:
@@ -350,25 +488,43 @@ def _draw_gaps(scale: Scale, height: int) -> Iterator[Markup]:
         yield group(ground, *edges)
 
 
-def _handler_row(record: Json, bars: list[Bar]) -> WaterfallRow:
+def _handler_row(record: Json, bars: list[Bar], parts: Iterable[tuple[datetime, datetime, str]]) -> WaterfallRow:
     took = sum((bar.end - bar.start for bar in bars), timedelta(0))
-    return WaterfallRow(0, "runs", "The handler", record["status"], tuple(bars), took, tries=len(record["attempts"]))
+    waits = [Bar(begin, finish, kind) for begin, finish, kind in parts if kind != "ran"]
+    drawn = tuple(sorted([*waits, *bars], key=lambda bar: bar.start))
+    waited = sum((bar.end - bar.start for bar in waits), timedelta(0))
+    tries = len(record["attempts"]) + record.get("attemptsLeftOut", 0)
+    return WaterfallRow(0, "runs", "The handler", record["status"], drawn, took, tries=tries, waited=waited)
 
 
 def _step_row(step: Json, now: datetime) -> WaterfallRow:
     begin, finish = _interval(step, now)
     is_waiting = step["status"] == "WAITING"
+    due = parse_instant(step["dueAt"]) if is_waiting and step.get("dueAt") else None
+    ahead = [Bar(now, due, "due")] if due is not None and due > now else []
+    waited = timedelta(0)
     if step["kind"] in _WAITS:
-        bars = [Bar(begin, finish, "wait")]
-        due = parse_instant(step["dueAt"]) if step.get("dueAt") else None
-        if is_waiting and due is not None and due > now:
-            bars.append(Bar(now, due, "due"))
+        bars = [Bar(begin, finish, "wait"), *ahead]
+    elif step["kind"] == "STEP" and step.get("tries"):
+        tries = _list_tries(step, now)
+        last = "fail" if is_waiting else _bar_kind(step["status"])
+        bars = [Bar(*each, "fail") for each in tries[:-1]] + [Bar(*tries[-1], last)]
+        pauses = list(_list_retries([step], now))
+        waited = sum((end - start for start, end in pauses), timedelta(0))
+        bars = sorted([*bars, *(Bar(*each, "retry") for each in pauses)], key=lambda bar: bar.start) + ahead
+        finish = begin + sum((end - start for start, end in tries), timedelta(0))
     else:
         bars = [Bar(begin, finish, "run" if is_waiting else _bar_kind(step["status"]))]
     name = step.get("name") or step["kind"].lower()
-    tries = step.get("attempts", 0)
     return WaterfallRow(
-        step["number"], step["kind"].lower(), name, step["status"], tuple(bars), finish - begin, tries=tries
+        step["number"],
+        step["kind"].lower(),
+        name,
+        step["status"],
+        tuple(bars),
+        finish - begin,
+        tries=step.get("attempts", 0),
+        waited=waited,
     )
 
 

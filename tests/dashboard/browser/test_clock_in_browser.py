@@ -32,6 +32,12 @@ def test_keys_plan_and_enter_goes(tour: Visitor, site: Site) -> None:
     page.get_by_text("The clock was moved.").wait_for()
     assert abs(site.stack.clock.now() - before - timedelta(hours=2)) < timedelta(seconds=1)
     assert site.call("GET", f"/v1/tasks/{task}")["status"] == "COMPLETED"
+    slider = page.get_by_role("slider")  # another one: the page has changed
+    slider.focus()
+    planned = int(slider.input_value())
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    assert int(slider.input_value()) - planned == 5 * 3600
 
 
 def test_the_clock_is_dragged_over_a_clock_change(tour: Visitor, site: Site) -> None:

@@ -17,15 +17,19 @@ from cloudsched.dashboard.payload_schema import ABSENT, Slot, read_schema, read_
 from cloudsched.dashboard.task_options import (
     MORE,
     NAMES,
+    drop_defaults,
     list_refused,
     make_options,
+    read_before,
     read_changes,
     read_new,
     write_options,
+    write_schedule,
 )
-from cloudsched.dashboard.task_view import DueRow, build_upcoming
+from cloudsched.dashboard.task_view import DueRow, build_upcoming, number_entries
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import OWNER_ZONE
 from cloudsched.errors import AmbiguousSchedule, CloudschedError, InvalidInput, KeyReused, NotFound, PreconditionFailed
 
@@ -145,6 +149,8 @@ class TaskFormPage:
     more: tuple[Field, ...]
     is_more_open: bool
     schedule_now: str
+    taken_back: str
+    """Which edit the form takes back, if it does."""
     key: str
     base: str
     error: str
@@ -165,25 +171,90 @@ def _describe_new(api: Api, _visit: Visit, handler: str, texts: Mapping[str, str
     return {"handlers": handlers, "handler": handler, "texts": dict(texts), "key": uuid.uuid4().hex}
 
 
-def fetch_edit(api: Api, _visit: Visit, task_id: str) -> Json:
-    """Ask the API for a task and what its handler takes."""
+def fetch_edit(api: Api, visit: Visit, task_id: str) -> Json:
+    """Ask the API for a task and what its handler takes; with an edit that is to be taken back, what was before it."""
     task, etag = api.task(task_id)
     answer = _describe_task(api, task, etag)
-    return {**answer, "texts": answer["now"]}
+    back = visit.query.get("back")
+    history = api.find(f"{task_path(task_id)}/history") if back else None
+    entry = next((each for number, each in number_entries(history) if str(number) == back), None)
+    if entry is None:
+        return {**answer, "texts": answer["now"]}
+    before, left = read_before(entry["fields"])
+    when = visit.in_zone_of(task).sure(entry["at"]).text
+    said = f"This is what was before the edit of {when}. Nothing is saved yet."
+    said += f" Not known here, so left as it is: {', '.join(left)}." if left else ""
+    return {**answer, "texts": {**answer["now"], **before}, "takenBack": said}
 
 
 def _describe_task(api: Api, task: Json, etag: str) -> Json:
     handlers = api.get("/v1/handlers")["handlers"]
     slot = _find_slot(handlers, task["handler"])
-    now = {**write_options(task), **write_texts(slot, task.get("payload", {}))}
+    words = api.describe(task["schedule"])
+    schedule = _write_words(api, task, words)
+    now = {**write_options(task), "schedule": schedule, **write_texts(slot, task.get("payload", {}))}
     return {
         "task": task,
         "etag": etag,
         "handlers": handlers,
         "handler": task["handler"],
-        "words": api.describe(task["schedule"]),
+        "words": words,
         "now": now,
         "base": json.dumps({name: _digest(text) for name, text in sorted(now.items())}),
+    }
+
+
+_OF_PLACE: Final = frozenset({"dtstart", "startZone", "timezone", "followsOwner"})
+"""What words for a schedule need not say: where it begins, and its zone, which stands beside them."""
+
+
+def _write_words(api: Api, task: Json, words: str) -> str:
+    """Return the present schedule as a text that means it: its own words if they are read as it, otherwise JSON."""
+    schedule, zone = task["schedule"], task.get("timezone", "UTC")
+    said = words.removesuffix(f", {zone}")
+    if schedule.get("rrule") and not schedule.get("startZone"):
+        body = {"schedule": said, "timezone": zone, "owner": task["owner"], "count": 1}
+        try:
+            read = api.post("/v1/schedules/preview", body).get("schedule", {})
+        except CloudschedError:
+            read = {}
+        if _is_same(read, schedule):
+            return said
+    return write_schedule(schedule)
+
+
+def _is_same(one: Json, other: Json) -> bool:
+    kept = [
+        {name: value for name, value in drop_defaults(each).items() if name not in _OF_PLACE} for each in (one, other)
+    ]
+    return bool(one) and kept[0] == kept[1]
+
+
+def preview_saved(api: Api, checked: Json, task: Json | None = None) -> Json:
+    """Return how the plan is read back that the API would save: with its calendars, its end and its policies.
+
+    Args:
+        api: The API.
+        checked: What a check has answered: the task as it would be.
+        task: The task as it is; None for a new one.
+    """
+    notes = [str(each) for each in (checked.get("readBack") or {}).get("assumed", ())]
+    occurrences = checked.get("upcoming", [])
+    if checked["status"] == TaskStatus.PAUSED:
+        body = {"schedule": checked["schedule"], "owner": checked["owner"], "count": COUNT}
+        occurrences = api.post("/v1/schedules/preview", body).get("occurrences", [])
+        notes.append("It is paused, and goes on so once it is resumed.")
+    before, after = (
+        {each["id"] for each in (one or {}).get("schedule", {}).get("calendars", ())} for one in (task, checked)
+    )
+    if lost := sorted(before - after):
+        notes.append(f"It no longer respects the calendar {' and '.join(lost)}: the new schedule does not name it.")
+    words = api.describe(checked["schedule"])
+    return {
+        "description": words,
+        "schedule": {**checked["schedule"], "timezone": checked.get("timezone", "UTC")},
+        "occurrences": occurrences,
+        "assumptions": notes,
     }
 
 
@@ -207,8 +278,8 @@ def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
     is_check = texts.get("verb") != "create"
     try:
         if is_check:
-            api.post("/v1/tasks", content, query={"validateOnly": "true"})
-            return Again({**answer, "isChecked": True})
+            checked = api.post("/v1/tasks", content, query={"validateOnly": "true"})
+            return Again({**answer, "isChecked": True, "preview": preview_saved(api, checked)})
         task = api.post("/v1/tasks", content, headers={"Idempotency-Key": answer["key"]})
     except KeyReused:
         problem = "This form has made a task already, with other content. Send it again to make another one."
@@ -238,8 +309,8 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
     saved: Json = {}
     try:
         if texts.get("verb") != "save":
-            api.patch(task_path(task_id), content, query={"validateOnly": "true"})
-            return Again({**answer, "isChecked": True})
+            checked = api.patch(task_path(task_id), content, query={"validateOnly": "true"})
+            return Again({**answer, "isChecked": True, "preview": preview_saved(api, checked, answer["task"])})
         if content:
             saved = api.patch(task_path(task_id), content, etag=etag)
     except PreconditionFailed as error:  # changed between these two requests: as if it had been changed before
@@ -256,7 +327,7 @@ def _list_assumed(task: Json) -> tuple[str, ...]:
 
 def _read_edit(answer: Json, errors: dict[str, str]) -> Json:
     texts, task = answer["texts"], answer["task"]
-    content = read_changes(texts, task, errors)
+    content = read_changes(texts, task, errors, answer["now"]["schedule"])
     slot = _find_slot(answer["handlers"], task["handler"])
     if _payload_of(texts) != _payload_of(answer["now"]):
         payload = read_value(slot, texts, errors)
@@ -298,6 +369,7 @@ def build(answer: Json, visit: Visit) -> TaskFormPage:
         more=make_options(more, texts, errors, zones, is_new=is_new),
         is_more_open=any(name in errors or (is_new and texts.get(name)) for name in more),
         schedule_now=answer.get("words", ""),
+        taken_back=answer.get("takenBack", ""),
         key=answer.get("key", ""),
         base=answer.get("base", ""),
         error=answer.get("error", ""),

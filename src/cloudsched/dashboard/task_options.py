@@ -10,10 +10,11 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
-from cloudsched.domain.schedules.schedule import OWNER_ZONE
+from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cloudsched.dashboard.api import Json
 
@@ -76,7 +77,7 @@ _HINTS: Final = {
 
 
 def write_options(task: Json) -> dict[str, str]:
-    """Return a task's options as texts. Its schedule is left empty: a schedule is kept unless a new one is written."""
+    """Return a task's options as texts, but for its schedule: words for that are the API's."""
     retry = task.get("retry") or {}
     return {
         "title": task["title"],
@@ -105,6 +106,52 @@ def read_new(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
     return content
 
 
+_TAKEN_BACK: Final = {"catchUp": ("catchUp", "mode"), "retry": ("retries", "maxRetries")}
+"""Fields of a task of which the form has a part: the form's field, and the part."""
+_EMPTY_BEFORE: Final = frozenset({"labels", "deliveryChannels", "lockKey"})
+"""Fields of which a history leaves out only that they were empty."""
+
+
+def read_before(fields: Iterable[Json]) -> tuple[dict[str, str], list[str]]:
+    """Return what an edit's fields were before it, as the form's texts; and which of them the form cannot take back."""
+    texts: dict[str, str] = {}
+    left = []
+    for each in fields:
+        name, before = each["field"], each.get("before")
+        if before is None and not (name in _EMPTY_BEFORE and each.get("after")):
+            left.append(name)
+            continue
+        value: Any = json.loads(before) if before is not None else ""
+        if name == "schedule":
+            texts["schedule"] = write_schedule(value)
+            texts["timezone"] = OWNER_ZONE if value.get("followsOwner") else value.get("timezone", "UTC")
+        elif name in _TAKEN_BACK and isinstance(value, dict):
+            field, part = _TAKEN_BACK[name]
+            texts[field] = str(value.get(part, ""))
+        elif name in NAMES:
+            texts[name] = "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+        else:
+            left.append(name)
+    return texts, left
+
+
+def drop_defaults(schedule: Json) -> Json:
+    """Return a schedule without what it has by default; one that only a newer API knows as it is."""
+    try:
+        return Schedule.model_validate(schedule).model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    except (InvalidSchedule, ValueError):
+        return schedule
+
+
+def write_schedule(schedule: Json) -> str:
+    """Return a schedule as the text that means it: an instant, a local time, or else JSON without its zone."""
+    plain = drop_defaults(schedule)
+    kept = {name: value for name, value in plain.items() if name not in {"timezone", *_OF_FOLLOWERS}}
+    if len(kept) == 1 and {*kept} <= {"at", "local"}:
+        return str(next(iter(kept.values())))
+    return json.dumps(kept, ensure_ascii=False)
+
+
 def list_refused(*, is_quick: bool, task: Json | None) -> frozenset[str]:
     """Return the options that a form does not have: the handler allows one value of them, and the task has it."""
     if not is_quick:
@@ -113,8 +160,15 @@ def list_refused(*, is_quick: bool, task: Json | None) -> frozenset[str]:
     return frozenset(name for name, only in _NOT_OF_QUICK.items() if now[name] == only)
 
 
-def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str]) -> Json:
-    """Return the merge patch that gives a task the options of the form: only what differs."""
+def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str], schedule: str = "") -> Json:
+    """Return the merge patch that gives a task the options of the form: only what differs.
+
+    Args:
+        texts: The form's texts.
+        task: The task.
+        errors: What is wrong, by field.
+        schedule: The text with which the form shows the present schedule.
+    """
     texts = {"deliveryChannels": "", **texts}  # a box that is not ticked is not sent
     now = write_options(task)
     changed: dict[str, str] = {
@@ -126,7 +180,7 @@ def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str]) -
     if "title" in changed:
         content["title"] = changed["title"]
     zone = texts.get("timezone", now["timezone"]).strip()
-    if texts.get("schedule", "").strip():
+    if texts.get("schedule", "").strip() and _normal(texts["schedule"]) != _normal(schedule):
         content |= read_schedule(texts["schedule"], zone, errors)
     elif zone != now["timezone"]:
         kept = {name: value for name, value in task["schedule"].items() if name not in _OF_FOLLOWERS}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.api import Json, task_path
 from cloudsched.dashboard.life_chart import Lived, Noted, draw_life, find_span
@@ -21,6 +22,7 @@ from cloudsched.dashboard.offered_verbs import (
     make_retry_question,
 )
 from cloudsched.dashboard.status import BAD, OPEN, Status, shorten, show_status, write_message
+from cloudsched.dashboard.task_options import read_before
 from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.zoom import clip, find_parts, make_moves, read_window, write_window
@@ -28,9 +30,10 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.explanation.findings import Reason
+from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -134,20 +137,54 @@ class HistoryRow:
     fields: list[tuple[str, str, str]]
     """What an edit changed: the field, and its values before and after, if they are shown."""
     execution_id: str | None
+    back: str
+    """The query of the form that takes it back; nothing for what is no edit, or is not known."""
 
 
-def build_history(answer: Json | None, visit: Visit) -> list[HistoryRow]:
-    """Return the rows of the API's answer, the latest first; none if the API has no history."""
+_MOST_SAID: Final = 12
+"""How many schedules of a history are said in words: a request for each that is not known yet."""
+
+
+def say_schedules(api: Api, history: Json | None) -> dict[str, str]:
+    """Return the schedules of a history in words, by their JSON texts, as far as the API reads them."""
+    fields = [one for each in (history or {}).get("entries", []) for one in each.get("fields", ())]
+    texts = [one[name] for one in fields if one["field"] == "schedule" for name in ("before", "after") if one.get(name)]
+    words = {}
+    for text in list(dict.fromkeys(texts))[:_MOST_SAID]:
+        with suppress(CloudschedError, ValueError):
+            words[text] = api.describe(json.loads(text))
+    return words
+
+
+def build_history(answer: Json | None, words: Mapping[str, str], visit: Visit) -> list[HistoryRow]:
+    """Return the rows of the API's answer, the latest first; none if the API has no history.
+
+    Args:
+        answer: The API's answer.
+        words: The schedules in it, in words.
+        visit: Who looks.
+    """
     return [
         HistoryRow(
             at=visit.sure(each["at"]),
             what=each["action"].capitalize() + (f": {each['reason']}" if each.get("reason") else ""),
             who=_name_actor(each.get("by")),
-            fields=[(one["field"], one.get("before", ""), one.get("after", "")) for one in each.get("fields", [])],
+            fields=[
+                (one["field"], *(words.get(text, text) for text in (one.get("before", ""), one.get("after", ""))))
+                for one in each.get("fields", [])
+            ],
             execution_id=each.get("executionId"),
+            back=urlencode({"back": number}) if read_before(each.get("fields", []))[0] else "",
         )
-        for each in (answer or {}).get("entries", [])
+        for number, each in number_entries(answer)
     ]
+
+
+def number_entries(history: Json | None) -> Iterator[tuple[int, Json]]:
+    """Yield a history's entries, the latest first, each with its number since the task was created."""
+    entries = (history or {}).get("entries", [])
+    last = (history or {}).get("omittedEntries", 0) + len(entries)
+    yield from ((last - index, each) for index, each in enumerate(entries))
 
 
 def _name_actor(by: Json | None) -> str:
@@ -280,6 +317,7 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
     task, etag = api.task(task_id)
     path = task_path(task_id)
     records = api.get(f"{path}/executions", pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    history = api.find(f"{path}/history")
     at = read_asked(visit, find_zone(task.get("timezone")) or UTC_ZONE)
     return {
         "task": task,
@@ -289,7 +327,8 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
         "executions": records,
         "upcoming": api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"],
         "words": api.describe(task["schedule"]),
-        "history": api.find(f"{path}/history"),
+        "history": history,
+        "scheduleWords": say_schedules(api, history),
         "mayStart": fetch_startable(api, visit, task),
     }
 
@@ -356,7 +395,7 @@ def build(answer: Json, visit: Visit) -> TaskPage:
         latest=visit.with_query(page=None) if visit.query.get("page") else None,
         upcoming=build_upcoming(due, visit, own_zone),
         facts=_list_facts(task, answer["words"]),
-        history=build_history(answer.get("history"), visit),
+        history=build_history(answer.get("history"), answer.get("scheduleWords", {}), visit),
         history_left_out=(answer.get("history") or {}).get("omittedEntries", 0),
         as_json=json.dumps(task, indent=2, ensure_ascii=False),
         can_retry=retryable["id"] if retryable else None,

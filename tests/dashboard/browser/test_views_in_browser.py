@@ -17,6 +17,7 @@ VIEWS = {
     "tasks": "Tasks",
     "tasks?q=nothing-like-it": "Tasks",
     "tasks/weekday-report": "Weekday report",
+    "tasks/weekday-report?on=2027-03-21": "Weekday report",
     "tasks/sync": "Sync catalogue",
     "tasks/monthly-close": "Monthly close",
     "new": "New task",

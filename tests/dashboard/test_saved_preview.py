@@ -1,0 +1,148 @@
+"""What a form reads back is what it saves; it begins with what is there; and an edit can be taken back by it."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests
+from tests.dashboard.conftest import get, post, read_form
+
+from cloudsched.dashboard.task_options import read_before, write_schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.local.stack import Stack
+
+FRIDAYS = {"rrule": "FREQ=WEEKLY;BYDAY=FR;BYHOUR=9;BYMINUTE=0", "timezone": "Europe/Paris"}
+
+
+def call(stack: Stack, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    answer = requests.request(method, f"{stack.url}{path}", json=body, timeout=60)
+    assert answer.status_code < 300, answer.text
+    content: dict[str, Any] = answer.json() if answer.text else {}
+    return content
+
+
+@pytest.fixture
+def task(stack: Stack) -> Iterator[str]:
+    """A task of Fridays that respects a calendar with the next of them."""
+    calendar = {"days": [{"date": "2027-04-02", "name": "Good Friday"}]}
+    call(stack, "PUT", "/v1/calendars/easter", calendar)
+    schedule = {**FRIDAYS, "calendars": [{"id": "easter"}]}
+    body = {"owner": "ada", "title": "Fridays", "handler": "echo", "payload": {"a": "1"}, "schedule": schedule}
+    task_id = str(call(stack, "POST", "/v1/tasks", body)["id"])
+    yield task_id
+    call(stack, "DELETE", f"/v1/tasks/{task_id}")
+
+
+def read_times(page: str) -> list[str]:
+    """Return the instants that the form reads back."""
+    return re.findall(r'<td><time datetime="([^"]+)"', page[page.index('id="preview"') :])
+
+
+def check(url: str, **changes: str) -> str:
+    page = post(url, read_form(get(url).text) | {"deliveryChannels": "WEB", **changes, "verb": "check"})
+    assert page.status_code == 200
+    return html.unescape(page.text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"title": "Other"},
+        {"timezone": "Asia/Tokyo"},
+        {"schedule": "every friday at 10:00"},
+        {"schedule": '{"rrule": "FREQ=WEEKLY;BYDAY=FR;BYHOUR=11;BYMINUTE=0"}'},
+        {"schedule": '{"rrule": "FREQ=WEEKLY;BYDAY=FR;BYHOUR=11;BYMINUTE=0", "calendars": [{"id": "easter"}]}'},
+    ],
+    ids=str,
+)
+def test_what_is_read_back_is_what_is_saved(stack: Stack, ui: str, task: str, changes: dict[str, str]) -> None:
+    """To the instant: with its calendars, which new words keep, and without them if a rule does not name them."""
+    url = f"{ui}/tasks/{task}/edit"
+    page = check(url, **changes)
+    shown = read_times(page)
+    saved = post(url, read_form(get(url).text) | {"deliveryChannels": "WEB", **changes, "verb": "save"})
+    assert saved.status_code == 200
+    upcoming = call(stack, "GET", f"/v1/tasks/{task}/upcoming?count=10")["occurrences"]
+    assert shown == [each["local"] for each in upcoming]
+    is_lost = changes.get("schedule", "").startswith("{") and "easter" not in changes["schedule"]
+    assert ("It no longer respects the calendar easter" in page) == is_lost
+    assert ("2027-04-02" in " ".join(shown)) == is_lost
+
+
+def test_a_paused_task_is_read_back_as_it_would_go_on(stack: Stack, ui: str, task: str) -> None:
+    """Nothing of it is due, which is not what its schedule means."""
+    call(stack, "POST", f"/v1/tasks/{task}/pause")
+    page = check(f"{ui}/tasks/{task}/edit")
+    assert "It is paused, and goes on so once it is resumed." in page
+    assert len(read_times(page)) == 10
+
+
+def test_the_form_begins_with_what_is_there(stack: Stack, ui: str, task: str) -> None:
+    """Words where the API reads them as the schedule, JSON where words say less; saving it as it is changes nothing."""
+    url = f"{ui}/tasks/{task}/edit"
+    form = read_form(get(url).text)
+    assert "easter" in form["schedule"]
+    before = call(stack, "GET", f"/v1/tasks/{task}")
+    assert "Nothing was changed." in post(url, form | {"verb": "save"}).text
+    assert call(stack, "GET", f"/v1/tasks/{task}") == before
+    call(stack, "PATCH", f"/v1/tasks/{task}", {"schedule": "every weekday at 9:00", "timezone": "Europe/Paris"})
+    assert read_form(get(url).text)["schedule"] == 'every weekday at 09:00, except on days of "easter"'
+
+
+def test_a_change_is_told_from_what_to_what_and_taken_back(stack: Stack, ui: str, task: str) -> None:
+    """In words for schedules. The form fills in what was before, says so, and saves it only when it is sent."""
+    call(stack, "PATCH", f"/v1/tasks/{task}", {"schedule": "every monday at 8:00", "timezone": "Europe/Paris"})
+    call(stack, "PATCH", f"/v1/tasks/{task}", {"title": "Mondays", "labels": ["a=b"], "payload": {"b": "2"}})
+    page = html.unescape(get(f"{ui}/tasks/{task}").text)
+    assert "every Friday at 09:00" in page
+    assert "every Monday at 08:00" in page
+    links = re.findall(r'href="([^"]+/edit\?back=[^"]+)">Take it back', page)
+    assert len(links) == 2
+    opened = get(f"{ui}/tasks/{links[0]}" if not links[0].startswith("../") else f"{ui}/{links[0].removeprefix('../')}")
+    assert "left as it is: payload" in opened.text
+    form = read_form(opened.text)
+    assert (form["title"], form["labels"]) == ("Fridays", "")
+    url = f"{ui}/tasks/{task}/edit"
+    assert call(stack, "GET", f"/v1/tasks/{task}")["title"] == "Mondays", "nothing is saved by looking"
+    assert post(url, form | {"verb": "save"}).status_code == 200
+    first = get(f"{ui}/{links[1].removeprefix('../')}")
+    assert post(url, read_form(first.text) | {"verb": "save"}).status_code == 200
+    now = call(stack, "GET", f"/v1/tasks/{task}")
+    assert (now["title"], now.get("labels", []), now["schedule"]["calendars"]) == (
+        "Fridays",
+        [],
+        [{"id": "easter", "on": "skip"}],
+    )
+    assert now["schedule"]["rrule"] == FRIDAYS["rrule"]
+
+
+def test_what_was_before_fits_the_form_or_is_named() -> None:
+    """Parts of a policy, lists as lines, an instant as it is; what is not kept, or not in the form, is left."""
+    fields = [
+        {"field": "retry", "before": '{"maxRetries": 5, "base": 2}', "after": "{}"},
+        {"field": "labels", "before": '["a=b", "c=d"]'},
+        {"field": "catchUp", "before": '{"mode": "all"}'},
+        {"field": "schedule", "before": '{"at": "2027-01-01T09:00:00Z", "timezone": "Europe/Paris"}'},
+        {"field": "lockKey", "after": '"press"'},
+        {"field": "payload"},
+        {"field": "until", "before": '"2027-01-01T00:00:00Z"'},
+        {"field": "title", "after": '"x"'},
+    ]
+    texts, left = read_before(fields)
+    assert texts == {
+        "retries": "5",
+        "labels": "a=b\nc=d",
+        "catchUp": "all",
+        "schedule": "2027-01-01T09:00:00Z",
+        "timezone": "Europe/Paris",
+        "lockKey": "",
+    }
+    assert left == ["payload", "until", "title"]
+    assert write_schedule({"rrule": "FREQ=DAILY", "timezone": "UTC"}) == '{"rrule": "FREQ=DAILY"}'

@@ -103,6 +103,8 @@ def test_a_change_is_told_from_what_to_what_and_taken_back(stack: Stack, ui: str
     page = html.unescape(get(f"{ui}/tasks/{task}").text)
     assert "every Friday at 09:00" in page
     assert "every Monday at 08:00" in page
+    keys = re.findall(r'<li data-key="(\d+)">', page[page.index("History of edits") :])
+    assert keys == ["3", "2", "1"], "each has its own, also at one instant: a live page would drop others"
     links = re.findall(r'href="([^"]+/edit\?back=[^"]+)">Take it back', page)
     assert len(links) == 2
     opened = get(f"{ui}/tasks/{links[0]}" if not links[0].startswith("../") else f"{ui}/{links[0].removeprefix('../')}")

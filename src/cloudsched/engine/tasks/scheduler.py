@@ -308,8 +308,11 @@ class Scheduler:
 
         A task that was started again since the cancel keeps its calls.
         """
-        if task.deferred and task.status is TaskStatus.CANCELLED and self._child_tasks.cancel_descendants(task):
-            task = self._clear_deferred(task.id) or task
+        if task.deferred and task.status is TaskStatus.CANCELLED:
+            # Asked before the calls are listed: one that is made after that is not among them.
+            may_call = can_still_call(task, self._engine.clock.now())
+            if self._child_tasks.cancel_descendants(task) and not may_call:
+                task = self._clear_deferred(task.id) or task
         self._child_tasks.notify_parent(task)
         return task
 

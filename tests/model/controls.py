@@ -148,7 +148,7 @@ CONTROLS = (
         f"{_CLAIM}:_on_expired_lease",
         "dispatch.revision != task.revision",
         "False",
-        "requests",
+        "edit",
     ),
     Control(
         "a claim does not count as started",
@@ -162,14 +162,14 @@ CONTROLS = (
         f"{_FINISH}:on_outcome",
         "run.lease.token_hash != token_hash",
         "False",
-        "recurring",
+        "once",
     ),
     Control(
         "a lease is renewed by whoever lost it",
         f"{_FINISH}:on_heartbeat",
         "run.lease.token_hash != token_hash",
         "False",
-        "heartbeat",
+        "once",
     ),
     Control(
         "a run of a cancelled task waits for its next attempt",
@@ -483,6 +483,11 @@ CONTROLS = (
                 "engine.tasks.scheduler:Scheduler._clear_deferred",
                 "stored is None or can_still_call(stored.task, self._engine.clock.now())",
                 "stored is None",
+            ),
+            (
+                "engine.tasks.scheduler:Scheduler._cancel_descendants",
+                "self._child_tasks.cancel_descendants(task) and not may_call",
+                "self._child_tasks.cancel_descendants(task)",
             ),
         ),
     ),

@@ -129,7 +129,7 @@ class Model:
         self.processes = Processes(self.values)
         self.effects = Effects(self.values)
         self._effects: dict[tuple[int, int], tuple[Any, int]] = {}
-        self._verdicts: dict[tuple[int, int, str, int | None, int], str | None] = {}
+        self._verdicts: dict[tuple[int, int, str, int | None, int, int], str | None] = {}
         self._settled: dict[tuple[int, int], tuple[Settled, ...]] = {}
         self._deliveries: dict[tuple[int, int, bool], Entry] = {}
         self._due_times: list[int] = []
@@ -442,7 +442,7 @@ class Model:
 
     def check_commit(self, before: int, after: int, call: int, entry: Entry, decided_at: int) -> None:
         """Check a commit that took effect. Raises Broken."""
-        key = before, call, entry.kind, entry.revision, decided_at
+        key = before, call, entry.kind, entry.revision, entry.token, decided_at
         if key not in self._verdicts:
             writes = self.processes.calls[call].content
             commit = Committing(self.values, before, after, writes, entry, decided_at)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.model.replay import SECRET
+from tests.model.replay import MOST_TOKENS, SECRET
 from tests.model.values import to_instant
 
 from cloudsched.domain.documents.calendar import Calendar
-from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, WaitingFor
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, WaitingFor, lease_fingerprint
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -88,6 +88,7 @@ def _find_broken(commit: Committing) -> Iterator[str]:
             yield f"8: revision {before.revision}, of which its caller was told, became {each.task.revision}"
         yield from _check_ended_runs(before, each)
         yield from _check_claims(commit, before, each.task)
+        yield from _check_holder(commit, before, each.task)
         yield from _check_attempts(before, each.task)
         yield from _check_overlap(before, each.task)
         yield from _check_backlog(before, each)
@@ -167,6 +168,21 @@ def _check_journals(commit: Committing, task: Task) -> Iterator[str]:
     for run in task.runs:
         if run.steps and f"step/{task.id}/{run.execution_id}/{run.steps:06}" not in stored:
             yield f"1: what {run.execution_id} has done is not stored, and would be done again"
+
+
+def _check_holder(commit: Committing, before: Task, after: Task) -> Iterator[str]:
+    """Check that only who holds a live lease ends it."""
+    if commit.entry.kind not in {"deliver", "worker"}:
+        return
+    numbers = range(commit.entry.token, 4 * MOST_TOKENS, MOST_TOKENS)
+    mine = {lease_fingerprint(commit.values.token(number)) for number in numbers}
+    for run in before.runs:
+        now = after.find_run(run.execution_id)
+        kept = now is not None and now.lease is not None and run.lease is not None
+        if run.lease is None or run.lease.until <= to_instant(commit.decided_at) or run.lease.token_hash in mine:
+            continue
+        if not kept:
+            yield f"2: the attempt of {run.execution_id} is ended by another than the one that runs it"
 
 
 def _check_calls(commit: Committing, task: Task) -> Iterator[str]:

@@ -307,6 +307,26 @@ DELETE = World(
     handler_endings=("done",),
     is_small=True,
 )
+EDIT = World(
+    "edit",
+    "one occurrence, which is edited while it runs, by executors that stand still",
+    {"create": lambda app: app.create(draft("a", schedule=Schedule.once(at(1))))},
+    instants=(60, 151),
+    end=3600,
+    requests={"edit": REQUESTS["edit"]},
+    handler_endings=("done",),
+    sweeps=False,
+    is_small=True,
+)
+ONCE = World(
+    "once",
+    "one occurrence, by executors that stand still and renew their leases",
+    EDIT.setup,
+    instants=(60, 151),
+    end=3600,
+    handler_endings=("done", "heartbeat"),
+    sweeps=False,
+)
 RETRY = World(
     "retry",
     "an owner who retries what has run",
@@ -454,7 +474,22 @@ OTHER_CODE = World(
     is_small=True,
 )
 _ALL = (
-    *(RECURRING, ENOUGH, HEARTBEAT, OVERLAPPING, FAULTS, REQUESTED, SNOOZE, PAUSE, TRIGGER, DELETE, RETRY, DISTANT),
+    *(
+        RECURRING,
+        ENOUGH,
+        HEARTBEAT,
+        OVERLAPPING,
+        FAULTS,
+        REQUESTED,
+        SNOOZE,
+        PAUSE,
+        TRIGGER,
+        DELETE,
+        EDIT,
+        ONCE,
+        RETRY,
+        DISTANT,
+    ),
     *(QUICK, LOCK, LOCK_HEARTBEAT, LOCK_CANCEL, DURABLE, CHILDREN, CHILDREN_CANCEL, WORKER, WORKERS),
     *(DELIVERY, CALENDAR, OTHER_CODE),
 )

@@ -68,7 +68,12 @@ class InvalidInput(CloudschedError):
         field: The camelCase path of the offending field, as on the wire, such as ``schedule.rrule``.
         problem: What is wrong with it.
         hint: How to fix it; may be empty.
+        path: The same path in parts, if it is known: keys may have dots.
+        others: What else is wrong with the same data, as far as it was found.
     """
+
+    path: tuple[str | int, ...] | None = None
+    others: tuple[InvalidInput, ...] = ()
 
     def __init__(self, field: str, problem: str, hint: str = "") -> None:
         self.field = field

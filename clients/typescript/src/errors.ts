@@ -1,4 +1,4 @@
-import type { Problem, ScheduleReading } from "./types.js";
+import type { FieldError, Problem, ScheduleReading } from "./types.js";
 
 /** What any request can fail with. Its message says what is wrong, `hint` what to do. */
 export class CloudschedError extends Error {
@@ -28,6 +28,10 @@ export class InvalidInput extends CloudschedError {
   /** The path of the first invalid field. */
   get field(): string {
     return this.problem?.field ?? "";
+  }
+  /** All that is wrong with the body, each with its place. */
+  get errors(): FieldError[] {
+    return this.problem?.errors ?? [];
   }
 }
 /** A rule, zone, date or policy of a schedule is invalid. */
@@ -64,6 +68,8 @@ export class Unauthenticated extends CloudschedError {}
 export class Forbidden extends CloudschedError {}
 /** A limit of the owner's is reached. */
 export class QuotaExceeded extends CloudschedError {}
+/** The API lacks a package that it needs for this: asking again does not help. */
+export class Misconfigured extends CloudschedError {}
 /** There was no response, or none of the API's; trying again may help. */
 export class Unavailable extends CloudschedError {}
 /** There was no response in time. */
@@ -95,6 +101,7 @@ export const STATUSES: Record<number, Kind> = {
   415: InvalidInput,
   422: InvalidInput,
   429: QuotaExceeded,
+  501: Misconfigured,
 };
 
 /** Return the error for a problem that the API answered with, or a gateway in front of it. */

@@ -10,6 +10,7 @@ export {
   KeyReused,
   LeaseLost,
   LimitExceeded,
+  Misconfigured,
   NotAllowed,
   NotFound,
   PreconditionFailed,

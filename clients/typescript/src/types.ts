@@ -953,6 +953,15 @@ export interface FieldChange {
   after?: string;
 }
 
+/** One of the things that are wrong with a request's body. */
+export interface FieldError {
+  /** Its place: a JSON Pointer in the body, such as `#/schedule/rrule`; `#` for the body itself. */
+  pointer: string;
+  detail: string;
+  /** What to do about it. */
+  hint?: string;
+}
+
 /** One reason, with its evidence. */
 export interface Finding {
   reason: Reason;
@@ -1438,10 +1447,12 @@ export interface Problem {
   title: string;
   status: number;
   detail: string;
-  /** The path of the invalid field. */
+  /** The path of the invalid field; of the first, if there are several. */
   field?: string;
   /** What to do about it. */
   hint?: string;
+  /** All that is wrong with the body, as far as it was found. */
+  errors?: Array<FieldError>;
   /** The meanings of a schedule in words, to choose from: each a `ScheduleReading`. */
   readings?: Array<ScheduleReading>;
 }
@@ -2059,6 +2070,8 @@ export interface StepRecord {
   finishedAt?: string;
   /** How often a step was tried. */
   attempts: number;
+  /** When, if one has failed: the latest eight. All but the last have failed; nothing is stored of a first success. */
+  tries: Array<StepTry>;
   /** When a sleep is over, a wait is given up, or a failed step is tried again. */
   dueAt?: string;
   /** The id of the task that a call created. */
@@ -2082,6 +2095,12 @@ export interface StepRecord {
 
 /** The state of a journal entry. */
 export type StepStatus = "WAITING" | "SUCCEEDED" | "FAILED" | "TIMED_OUT";
+
+/** One call of a step's function. */
+export interface StepTry {
+  startedAt: string;
+  finishedAt: string;
+}
 
 /** The last sweep, which repairs what was lost. */
 export interface SweepState {
@@ -2497,7 +2516,7 @@ export interface CreateTaskQuery {
 
 /** List tasks, the newest or the soonest first. */
 export interface ListTasksQuery {
-  /** The largest number of items to return. */
+  /** The largest number of items to return; more than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;
@@ -2554,7 +2573,7 @@ export interface UpcomingQuery {
 
 /** List a task's executions, the latest first. */
 export interface ListExecutionsQuery {
-  /** The largest number of items to return. */
+  /** The largest number of items to return; more than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;
@@ -2562,7 +2581,7 @@ export interface ListExecutionsQuery {
 
 /** List what is going to run: the occurrences to come of all tasks, the soonest first. */
 export interface ListOccurrencesQuery {
-  /** The largest number of items to return. */
+  /** The largest number of items to return; more than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;
@@ -2615,7 +2634,7 @@ export interface FindExecutionsQuery {
   minDuration?: number;
   /** Only executions that their schedule started so much later than at their instant. In seconds. */
   minLateness?: number;
-  /** The largest number of items to return. */
+  /** The largest number of items to return; more than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;
@@ -2678,7 +2697,7 @@ export interface SummarizeFailuresQuery {
 
 /** List the messages in an owner's inbox, the newest first. */
 export interface ListMessagesQuery {
-  /** The largest number of items to return. */
+  /** The largest number of items to return; more than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;
@@ -2686,7 +2705,7 @@ export interface ListMessagesQuery {
 
 /** List what was sent to somebody, by which channel and with what result, the newest first. */
 export interface ListOwnerDeliveriesQuery {
-  /** The largest number of items to return. */
+  /** The largest number of items to return; more than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;
@@ -2702,7 +2721,7 @@ export interface ListQueuesQuery {
 
 /** List what waits in a queue, in the order in which workers get it. Nothing is claimed. */
 export interface ListQueuedTasksQuery {
-  /** The largest number of items to return. */
+  /** The largest number of items to return; more than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;
@@ -2718,7 +2737,7 @@ export interface ListWorkersQuery {
 
 /** List the locks that are held or waited for: who holds them, and who waits, in order. */
 export interface ListLocksQuery {
-  /** The largest number of items to return. */
+  /** The largest number of items to return; more than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;
@@ -2800,7 +2819,7 @@ export interface ListScriptsQuery {
 
 /** Show what was used in a month, by owner and handler. */
 export interface GetUsageQuery {
-  /** The largest number of items to return. */
+  /** The largest number of items to return; more than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;
@@ -2814,7 +2833,7 @@ export interface GetUsageQuery {
 
 /** List the budgets that there are, and how much of each is used, by owner. */
 export interface ListBudgetsQuery {
-  /** The largest number of items to return. */
+  /** The largest number of items to return; more than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page; keep the same filters. */
   pageToken?: string;

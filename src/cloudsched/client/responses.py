@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from cloudsched.client.views import TaskView, reader
-from cloudsched.domain.documents.responses import Problem
+from cloudsched.domain.documents.responses import FieldError, Problem
 from cloudsched.errors import (
     AmbiguousSchedule,
     CloudschedError,
@@ -22,6 +22,7 @@ from cloudsched.errors import (
     KeyReused,
     LeaseLost,
     LimitExceeded,
+    Misconfigured,
     NotAllowed,
     NotFound,
     PreconditionFailed,
@@ -56,8 +57,10 @@ _STATUSES: dict[int, type[CloudschedError]] = {
     409: VersionConflict,
     412: PreconditionFailed,
     413: InvalidInput,
+    415: InvalidInput,
     422: InvalidInput,
     429: QuotaExceeded,
+    501: Misconfigured,
 }
 
 _SECONDS = re.compile("[0-9]{1,9}")
@@ -85,7 +88,16 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
     }
     for name in _ATTRIBUTES.get(next(each for each in kind.__mro__ if each in _ATTRIBUTES), ()):
         setattr(error, name, known[name])
+    if isinstance(error, InvalidInput):
+        error.others = tuple(map(_read_fault, (problem.errors or ())[1:]))
     return error
+
+
+def _read_fault(fault: FieldError) -> InvalidInput:
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in fault.pointer.split("/")[1:]]
+    read = InvalidInput(".".join(parts) or "(body)", fault.detail, fault.hint or "")
+    read.path = tuple(parts)
+    return read
 
 
 _ATTRIBUTES: dict[type, tuple[str, ...]] = {

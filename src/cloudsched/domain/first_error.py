@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-_FEW: Final = 20
+FEW: Final = 20
+"""How many errors are read one by one."""
 _DECODER: Final = json.JSONDecoder()
 
 
@@ -19,7 +20,7 @@ def find_first_error(error: ValidationError, rather: str = "") -> dict[str, Any]
     validation did, so where there are many, only the first is read from the text that pydantic writes. Among few, one
     of the type `rather` comes first.
     """
-    if error.error_count() <= _FEW:
+    if error.error_count() <= FEW:
         errors = error.errors(include_url=False, include_input=False)
         return dict(next((each for each in errors if each["type"] == rather), errors[0]))
     first, _ = _DECODER.raw_decode(error.json(include_url=False, include_input=False), 1)

@@ -18,10 +18,10 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
 from cloudsched.engine.handlers.handler import builtin_handler
-from cloudsched.errors import InvalidInput
+from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.delivery.handler import DeliveryHandler
@@ -52,7 +52,7 @@ class BuiltInRunners:
 def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Registry:
     """Return a registry that has them all."""
     people = _refuse_users("Use DELETE or GET …/export of /v1/people/{owner}.")
-    calendars = _refuse_users("Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself.")
+    by_calendars = "Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself."
 
     def replan(payload: dict[str, Any]) -> Snooze | None:
         return _snooze_unless(runners.calendars().replan(ChangeToFollow.from_payload(payload)))
@@ -78,16 +78,23 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
         ),
         builtin_handler(
             REFRESH_HANDLER,
-            lambda payload: runners.calendars().refresh(str(payload["calendar"])),
+            lambda payload: runners.calendars().refresh(_read_calendar(payload)),
             takes_context=False,
-            check=calendars,
+            check=_refuse_users(by_calendars, _read_calendar),
         ),
-        builtin_handler(REPLAN_HANDLER, replan, takes_context=False, check=calendars),
+        builtin_handler(
+            REPLAN_HANDLER,
+            replan,
+            takes_context=False,
+            check=_refuse_users(by_calendars, ChangeToFollow.from_payload),
+        ),
         builtin_handler(
             FOLLOW_HANDLER,
             follow,
             takes_context=False,
-            check=_refuse_users("Use PUT /v1/people/{owner}; the system then makes its tasks itself."),
+            check=_refuse_users(
+                "Use PUT /v1/people/{owner}; the system then makes its tasks itself.", ChangeToFollow.from_payload
+            ),
         ),
     )
 
@@ -97,12 +104,26 @@ def _snooze_unless(is_done: bool) -> Snooze | None:  # noqa: FBT001 - the only a
     return None if is_done else Snooze(_REPLAN_AGAIN_AFTER, reason)
 
 
-def _refuse_users(hint: str) -> Check:
-    """Return a check for a handler whose tasks users get from an operation of the API only."""
+def _read_calendar(payload: Mapping[str, Any]) -> str:
+    return str(payload["calendar"])
+
+
+def _refuse_users(hint: str, read: Callable[[Mapping[str, Any]], object] = lambda _: None) -> Check:
+    """Return a check for a handler whose tasks users get from an operation of the API only.
+
+    Args:
+        hint: What to use instead.
+        read: Reads a payload of its tasks, as the handler does.
+    """
 
     def check(draft: TaskDraft, requesters: Requesters) -> None:
         if requesters is Requesters.USERS:
             raise InvalidInput("handler", f"is {draft.handler!r}", hint)
+        try:
+            read(draft.payload)
+        except (KeyError, ValueError):
+            own = "Leave it out: the system makes such tasks, with what they need."
+            raise InvalidPayload("payload", f"is not one of {draft.handler!r}", own) from None
 
     return check
 

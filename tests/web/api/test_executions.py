@@ -134,7 +134,7 @@ def test_no_results_are_listed(call: Call, sim: Simulation) -> None:
         ("label=team", "label"),
         ("from=yesterday", "from"),
         ("since=2027-01-01T00:00:00Z", "There are: calls, category, error, errorType, from, handler, label"),
-        ("pageSize=501", "pageSize"),
+        ("pageSize=0", "pageSize"),
         ("pageToken=0.x", "pageToken"),
         ("pageToken=7.", "pageToken"),
     ],

@@ -48,7 +48,7 @@ def test_the_document_is_valid_openapi(handlers: tuple[str, ...] | None) -> None
 
 @pytest.mark.parametrize("handlers", MODES)
 def test_no_field_has_a_default(handlers: tuple[str, ...] | None) -> None:
-    """Generators take the keyword for a promise that a field is there. Parameters may have it; fields say it in words."""
+    """Generators take the keyword for a promise that a field is there: fields say it in words, parameters have it."""
     for schema in _iter_objects(build_document(handlers)["components"]):
         for name, each in schema.get("properties", {}).items():
             assert "default" not in each, name

@@ -365,6 +365,16 @@ class ScheduleReading(ApiResponse):
     """What distinguishes it from the other readings."""
 
 
+class FieldError(ApiResponse):
+    """One of the things that are wrong with a request's body."""
+
+    pointer: str
+    """Its place: a JSON Pointer in the body, such as ``#/schedule/rrule``; ``#`` for the body itself."""
+    detail: str
+    hint: str | None = None
+    """What to do about it."""
+
+
 class Problem(ApiResponse):
     """Why a request failed (RFC 9457)."""
 
@@ -373,9 +383,11 @@ class Problem(ApiResponse):
     status: int
     detail: str
     field: str | None = None
-    """The path of the invalid field."""
+    """The path of the invalid field; of the first, if there are several."""
     hint: str | None = None
     """What to do about it."""
+    errors: tuple[FieldError, ...] | None = None
+    """All that is wrong with the body, as far as it was found."""
     readings: tuple[dict[str, Any], ...] | None = None
     """The meanings of a schedule in words, to choose from: each a `ScheduleReading`."""
 

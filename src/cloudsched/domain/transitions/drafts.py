@@ -26,7 +26,7 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
 from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.invalid_input import to_invalid_input
+from cloudsched.domain.transitions.invalid_input import list_others, to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 _BUILT_IN_HANDLERS = {"children": CHILDREN_HANDLER, "script": SCRIPT_HANDLER}
@@ -97,7 +97,9 @@ class TaskDraft(TaskSpec):
             if first["type"] != "extra_forbidden" or len(first["loc"]) != 1:
                 raise to_invalid_input(error) from error
             name = str(first["loc"][0])
-            raise InvalidInput(name, "is no field of a task", explain_unknown_field(name)) from error
+            found = InvalidInput(name, "is no field of a task", explain_unknown_field(name))
+            found.others = list_others(error, found)
+            raise found from error
 
     @field_validator("schedule", mode="before")
     @classmethod
@@ -115,9 +117,21 @@ class TaskDraft(TaskSpec):
             return cls.model_validate(data, by_alias=True, by_name=False)
         except InvalidSchedule as error:
             field = error.field if error.field.split(".")[0] == "schedule" else f"schedule.{error.field}"
-            raise error.at(field) from error
+            found = error.at(field)
+            found.others = cls._find_faults_beside_schedule(data)
+            raise found from error
         except ValidationError as error:
             raise to_invalid_input(error) from error
+
+    @classmethod
+    def _find_faults_beside_schedule(cls, data: object) -> tuple[InvalidInput, ...]:
+        """Return what is wrong with the other fields: an invalid schedule ends the validation where it stands."""
+        given = {name: value for name, value in data.items() if name != "schedule"} if isinstance(data, dict) else {}
+        try:
+            cls.model_validate(given, by_alias=True, by_name=False)
+        except InvalidInput as error:
+            return (error, *error.others)
+        return ()
 
     @classmethod
     def of(cls, **fields: Any) -> Self:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
@@ -150,6 +150,7 @@ def apply_edit(
             "zone_plan": task.zone_plan if schedule == task.schedule else None,
             "revision": task.revision + 1,
             "defined_by": defined_by,
+            "message": "Edited." if task.message in _SAID_OF_SPEC else task.message,
         }
     )
     changed = bind_open_runs(task, changed)
@@ -183,6 +184,10 @@ def apply_edit(
         return Transition(with_changes(changed, now), records)
     active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
     return Transition(active, records)
+
+
+_SAID_OF_SPEC: Final = frozenset({"Created.", "Rescheduled."})
+"""The messages that an edit makes untrue; the others are of what has become of the task."""
 
 
 def _spec_fields(draft: TaskDraft) -> dict[str, Any]:

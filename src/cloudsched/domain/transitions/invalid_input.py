@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import StringConstraints
 
 from cloudsched.domain.documents.pull import QueueName, Skill
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
-from cloudsched.domain.first_error import find_first_error
+from cloudsched.domain.first_error import FEW, find_first_error
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -16,9 +16,27 @@ if TYPE_CHECKING:
 
 
 def to_invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:
-    """Convert pydantic's first error; `field` is the path as the caller wrote it."""
-    first = find_first_error(error)
-    path = ".".join(str(part) for part in (*((prefix,) if prefix else ()), *first["loc"])) or "(body)"
+    """Convert pydantic's first error; `field` is the path as the caller wrote it, and `others` are the further ones."""
+    found = _convert(find_first_error(error), prefix, kind)
+    found.others = list_others(error, found, prefix, kind)
+    return found
+
+
+def list_others(
+    error: ValidationError, known: InvalidInput, prefix: str = "", kind: type[InvalidInput] = InvalidInput
+) -> tuple[InvalidInput, ...]:
+    """Return pydantic's errors but the one that is known, each place once; none if there are too many to be read."""
+    if error.error_count() > FEW:
+        return ()
+    converted = (_convert(dict(each), prefix, kind) for each in error.errors(include_url=False, include_input=False))
+    places = {each.field: each for each in converted}
+    places.pop(known.field, None)
+    return tuple(places.values())
+
+
+def _convert(first: dict[str, Any], prefix: str, kind: type[InvalidInput]) -> InvalidInput:
+    parts = (*((prefix,) if prefix else ()), *first["loc"])
+    path = ".".join(str(part) for part in parts) or "(body)"
     hint = {
         "extra_forbidden": "Remove it, or check its spelling; names are camelCase.",
         "timezone_aware": "Give the offset from UTC, as in 2027-01-01T09:00:00Z.",
@@ -27,7 +45,9 @@ def to_invalid_input(error: ValidationError, prefix: str = "", kind: type[Invali
     }.get(first["type"], "")
     said = "Input should be a list" if first["type"] == "tuple_type" else first["msg"].removeprefix("Value error, ")
     problem = _PATTERN_DESCRIPTIONS.get(str(first.get("ctx", {}).get("pattern")))
-    return kind(path, problem or said, hint)
+    made = kind(path, problem or said, hint)
+    made.path = parts
+    return made
 
 
 def _pattern_text(kind: object) -> str:

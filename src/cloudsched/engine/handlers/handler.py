@@ -198,7 +198,11 @@ class Handler:
         if first["type"] != "missing" or self.payload is None:
             return invalid
         fields = describe_fields(self.payload.core_schema, first["loc"][:-1])
-        return invalid if fields is None else InvalidPayload(invalid.field, invalid.problem, f"{fields}.")
+        if fields is None:
+            return invalid
+        explained = InvalidPayload(invalid.field, invalid.problem, f"{fields}.")
+        explained.path, explained.others = invalid.path, invalid.others
+        return explained
 
     def derive_id(self, payload: object, owner: str) -> str | None:
         """Return the id of a task with this payload, if the handler has a say in it. Raises InvalidInput."""

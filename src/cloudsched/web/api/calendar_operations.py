@@ -154,7 +154,7 @@ def _calendar_response(text: str) -> Response:
     right=Right.WRITE,
     content=PutCalendar,
     response_schema="CalendarDetails",
-    error_statuses=(409, 429, 503),
+    error_statuses=(409, 429, 501, 503),
 )
 def put_calendar(call: ApiCall) -> Response:
     """Create or replace a calendar.

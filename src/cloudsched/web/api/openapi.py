@@ -74,9 +74,11 @@ _PROBLEMS: Final = {
     "claim has ended (`lease-lost`).",
     412: "The task is not in the state that `If-Match` names.",
     413: "The body is too large.",
+    415: "The body is of another type than JSON.",
     422: "The idempotency key was used with a different request.",
     429: "The owner's quota is exceeded.",
     500: "The server failed; its log says why.",
+    501: "A package that it needs for this is not installed: asking again does not help.",
     503: "The store or another service does not respond, or the API is not configured. Try again later.",
 }
 _RETRY_AFTER: Final = {
@@ -264,7 +266,7 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
     if operation.right is not None and not is_open:
         problems.add(401)
     if operation.body_schema is not None or operation.is_patch:
-        problems.add(413)
+        problems |= {413, 415} if operation.name != "record_mail_events" else {413}  # of any type, as providers have it
     content = {"application/problem+json": {"schema": ref("Problem")}}
     for status in sorted(problems):
         headers = {"headers": _PROBLEM_HEADERS[status]} if status in _PROBLEM_HEADERS else {}

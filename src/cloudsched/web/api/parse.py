@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidSchedule
-from cloudsched.web.api.problems import PayloadTooLarge
+from cloudsched.web.api.problems import PayloadTooLarge, UnsupportedContent
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -23,6 +23,7 @@ MAX_BODY = 1024 * 1024
 MAX_VALUES = 100_000
 """How many values the JSON of a request may have: numbers, texts, lists and objects."""
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_JSON_TYPES = frozenset({"", "application/json", "application/x-www-form-urlencoded"})
 _SHOWN = 80
 """How many characters of a name an error repeats."""
 
@@ -57,6 +58,7 @@ def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str
     data = read_body(request)
     if is_optional and not data:
         return {}
+    _require_json_type(request)
     try:
         text = data.decode()
         _require_few_values(data)
@@ -68,6 +70,20 @@ def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str
     if not isinstance(content, dict):
         raise InvalidInput("(body)", "is not a JSON object", "Send one JSON object, {…}.")
     return content
+
+
+def _require_json_type(request: Request) -> None:
+    """Check that a body is not said to be of another type than JSON.
+
+    None at all counts as JSON, and so does that of forms: it is what curl says of ``-d`` unless it is told otherwise.
+
+    Raises:
+        UnsupportedContent: It is of another type.
+    """
+    kind = request.mimetype
+    if kind in _JSON_TYPES or (kind.startswith("application/") and kind.endswith("+json")):
+        return
+    raise UnsupportedContent("Content-Type", f"is {kind[:_SHOWN]}", "Send JSON, and Content-Type: application/json.")
 
 
 def _require_few_values(data: bytes) -> None:

@@ -1,7 +1,8 @@
 """Renders errors as RFC 9457 problem documents, one type for each kind of error.
 
-``application/problem+json`` with ``type``, ``title``, ``status`` and ``detail``, and for invalid input ``field`` and
-``hint``. A problem contains only what the caller sent or may know.
+``application/problem+json`` with ``type``, ``title``, ``status`` and ``detail``, and for invalid input ``field``,
+``hint`` and, of a body, ``errors``: all that is wrong with it, each with its place. A problem contains only what the
+caller sent or may know.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cloudsched.errors import (
     LeaseLost,
     LimitExceeded,
     Misconfigured,
+    MissingExtra,
     NotAllowed,
     NotFound,
     PreconditionFailed,
@@ -47,8 +49,13 @@ class PayloadTooLarge(InvalidInput):
     """The request's body is larger than this endpoint accepts."""
 
 
+class UnsupportedContent(InvalidInput):
+    """The request's body is of another type than JSON."""
+
+
 _KINDS: tuple[tuple[type[CloudschedError], HTTPStatus], ...] = (
     (PayloadTooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (UnsupportedContent, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (KeyReused, HTTPStatus.UNPROCESSABLE_ENTITY),
     (InvalidInput, HTTPStatus.BAD_REQUEST),
     (NotFound, HTTPStatus.NOT_FOUND),
@@ -64,14 +71,23 @@ _KINDS: tuple[tuple[type[CloudschedError], HTTPStatus], ...] = (
 )
 
 
-def render_problem(error: Exception) -> Response:
-    """Render an exception as a problem response; unexpected ones are logged and become 500."""
+def render_problem(error: Exception, body: str | None = None) -> Response:
+    """Render an exception as a problem response; unexpected ones are logged and become 500.
+
+    Args:
+        error: What was raised.
+        body: The JSON Pointer of what may be invalid in the request's body; None if it had none.
+    """
     if isinstance(error, HTTPException) and error.code is not None:
         allow = {name: value for name, value in error.get_headers() if name == "Allow"}
         return _render(HTTPStatus(error.code), error.name, error.description or error.name, headers=allow)
     for kind, status in _KINDS:
         if isinstance(error, kind):
-            return _render_known(error, status)
+            return _render_known(error, status, body)
+    if isinstance(error, MissingExtra):
+        log.error("missing: %s", error, extra={"action": "missing_extra"})
+        detail = "This API lacks a package that it needs for this; its log says which. Asking again does not help."
+        return _render(HTTPStatus.NOT_IMPLEMENTED, "Missing extra", detail)
     if isinstance(error, Misconfigured):
         log.error("misconfigured: %s", error, extra={"action": "misconfigured"})
         detail = "The service is not set up; its log says what is missing."
@@ -83,13 +99,17 @@ def render_problem(error: Exception) -> Response:
     return _render(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error", "The server failed; its log says why.")
 
 
-def _render_known(error: CloudschedError, status: HTTPStatus) -> Response:
+def _render_known(error: CloudschedError, status: HTTPStatus, body: str | None = None) -> Response:
     more: dict[str, object] = {}
     headers: dict[str, str] = {}
     if isinstance(error, InvalidInput):
         more = {"field": error.field, "hint": error.hint}
         if isinstance(error, AmbiguousSchedule):
             more["readings"] = list(error.readings)
+        if body is not None and error.field not in _HEADERS:
+            more["errors"] = [_show_fault(each, body) for each in (error, *error.others)]
+        if isinstance(error, UnsupportedContent):
+            headers = {"Accept": "application/json", "Accept-Patch": "application/merge-patch+json"}
     elif isinstance(error, NotAllowed | QuotaExceeded | UnreadableDocument):
         more = {"hint": error.hint}
         if isinstance(error, QuotaExceeded) and error.retry_after is not None:
@@ -105,6 +125,18 @@ def _render_known(error: CloudschedError, status: HTTPStatus) -> Response:
         {key: value for key, value in more.items() if value or key == "field"},
         headers,
     )
+
+
+_HEADERS = frozenset({"Idempotency-Key", "If-Match", "If-None-Match", "Content-Type"})
+"""The fields that are no part of a body."""
+
+
+def _show_fault(error: InvalidInput, body: str) -> dict[str, str]:
+    """Return one of the faults of a body, with its place as a JSON Pointer (RFC 6901) in a fragment (RFC 9457, 3)."""
+    field = "" if error.field.startswith("(") else error.field
+    parts = error.path if error.path is not None else tuple(filter(None, field.split(".")))
+    pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
+    return {"pointer": body + pointer, "detail": error.problem, **({"hint": error.hint} if error.hint else {})}
 
 
 def _make_title(error: CloudschedError) -> str:

@@ -9,7 +9,7 @@ import datetime as dt
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
 from cloudsched.domain.calendars.days import MAX_DAY_NAME, MAX_INTERVALS
 from cloudsched.domain.documents.batch_change import BatchAction, RetryFilter, TaskFilter
@@ -65,6 +65,11 @@ def _parse_rfc3339(value: object) -> object:
     return at
 
 
+def _cap_page(size: int) -> int:
+    """Return a page's size, or the largest that there is."""
+    return min(size, MAX_PAGE)
+
+
 Digits = BeforeValidator(_validate_digits)
 InputInstant = Annotated[
     Instant,
@@ -81,8 +86,8 @@ class NoParameters(WireModel):
 class PageQuery(WireModel):
     """Which page of a list to return."""
 
-    page_size: Annotated[int, Field(ge=1, le=MAX_PAGE), Digits] = 50
-    """The largest number of items to return."""
+    page_size: Annotated[int, Field(ge=1, le=999_999_999), Digits, AfterValidator(_cap_page)] = 50
+    """The largest number of items to return; more than 500 count as 500."""
     page_token: str | None = None
     """The ``nextPageToken`` of the previous page; keep the same filters."""
 

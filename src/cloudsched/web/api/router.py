@@ -16,7 +16,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from werkzeug.exceptions import HTTPException
 from werkzeug.exceptions import NotFound as HttpNotFound
 from werkzeug.routing import BaseConverter, Map, Rule
 from werkzeug.wrappers import Response
@@ -24,7 +23,7 @@ from werkzeug.wrappers import Response
 from cloudsched.domain.local_requests import is_same_origin
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.engine.ports.authority import Authority
-from cloudsched.errors import CloudschedError, Forbidden, NotFound
+from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api.etags import parse_if_match, require_tags
 from cloudsched.web.api.operation import ApiCall
 from cloudsched.web.api.operations import OPERATIONS
@@ -49,6 +48,7 @@ _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
 _EXPOSED_HEADERS = "Deprecation, ETag, Link, Location, Retry-After, Sunset"
 _MAX_AGE_SECONDS = 600
+_WITH_BODIES = frozenset({"POST", "PUT", "PATCH"})
 
 
 def respond_to_preflight(request: Request, origins: Sequence[str]) -> Response | None:
@@ -141,10 +141,9 @@ class Api:
         try:
             origins = self._app.container.settings.access.origins
             response = respond_to_preflight(request, origins) or self._handle_checked(request, origins)
-        except (CloudschedError, HTTPException) as error:
-            response = render_problem(error)
-        except Exception as error:  # noqa: BLE001 - the caller gets 500, the log the reason
-            response = render_problem(error)
+        except Exception as error:  # noqa: BLE001 - the caller gets a problem, or 500 and the log the reason
+            is_of_body = request.method in _WITH_BODIES and getattr(error, "field", None) not in request.args
+            response = render_problem(error, "#" if is_of_body else None)
         add_headers(request, response, origins)
         return response
 

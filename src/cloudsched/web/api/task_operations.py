@@ -59,7 +59,7 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
         except Exception as error:  # noqa: BLE001 - each task has its own result; render_problem() logs server errors
             if isinstance(error, QuotaExceeded):
                 refusal = error
-            response = render_problem(error)
+            response = render_problem(error, f"#/tasks/{index}")
             return {"status": response.status_code, "problem": json.loads(response.get_data())}
         told = _tell_back(contents[index], task, noted)
         return {"status": 201 if is_new else 200, "task": {**task_to_json(task), **told}}

@@ -7,6 +7,7 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from cloudsched.cli.exit_codes import ExitCode
 from cloudsched.engine.tasks import batch_changes
 
 if TYPE_CHECKING:
@@ -38,7 +39,10 @@ def test_what_failed_comes_first(tasks: Tasks, sim: Simulation) -> None:
     assert tasks("executions", "--category", "news").code == 2
     for more in (("--handler", "greet"), ("--category", "REPORT")):
         refused = tasks("executions", "--label", "team=a", *more)
-        assert (refused.code, "There are indexes for handler, for label and for category" in refused.err) == (2, True)
+        assert (refused.code, "There are indexes for handler, for label and for category" in refused.err) == (
+            ExitCode.REFUSED,
+            True,
+        )
     assert tasks("executions", "--from", "soon").code == 2
 
 
@@ -73,5 +77,5 @@ def test_all_that_match_are_changed(tasks: Tasks, sim: Simulation, monkeypatch: 
     assert tasks("batch", *chosen, *key).out == "2 changed, 0 skipped, 0 refused\n"
     assert json.loads(tasks("batch", *chosen, *key, "--json").out)["content"]["changed"] == 2
     assert tasks("list", "--status", "PAUSED").out.count("PAUSED") == 2
-    assert tasks("batch", "pause", "--yes").code == 2
+    assert tasks("batch", "pause", "--yes").code == ExitCode.REFUSED
     assert "Combine it with owner" in tasks("batch", *chosen, "--handler", "greet", "--dry-run").err

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cloudsched.cli.exit_codes import ExitCode
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -41,9 +43,9 @@ def test_a_script_is_set_shown_listed_and_deleted(scripts: Scripts, file: str) -
     ]
     assert scripts("list", "--owner", "ada").out == "hello  version 1  Greets.\n"
     assert scripts("list", "--owner", "bob").out == ""
-    assert scripts("delete", "hello", "--owner", "ada").out == "deleted hello\n"
-    assert scripts("show", "hello", "--owner", "ada").code == 2
-    assert scripts("delete", "hello", "--owner", "ada").code == 2
+    assert scripts("delete", "hello", "--owner", "ada", "--yes").out == "deleted hello\n"
+    assert scripts("show", "hello", "--owner", "ada").code == ExitCode.NOT_FOUND
+    assert scripts("delete", "hello", "--owner", "ada", "--yes").code == ExitCode.NOT_FOUND
 
 
 def test_json_has_all_of_it(scripts: Scripts, file: str) -> None:

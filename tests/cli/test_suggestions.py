@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched.cli.api_group import explain_unreachable
+from cloudsched.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +66,7 @@ def test_a_refused_local_connection_suggests_starting_the_stack(run_command: Tas
         taken.bind(("127.0.0.1", 0))  # without listening
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         said = run_command("tasks", "--url", url, "trigger", "t")  # which is sent once
-        assert said.code == 2
+        assert said.code == ExitCode.UNREACHABLE
         assert "cannot be reached" in said.err
         assert "cloudsched dev seems not to run" in said.err
         taken.listen()

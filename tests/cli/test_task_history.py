@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched import Context, Schedule
+from cloudsched.cli.exit_codes import ExitCode
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.recurrence.time_zones import version
 
@@ -110,8 +111,8 @@ def test_logs_show_the_traceback(tasks: Tasks, sim: Simulation) -> None:
 def test_a_task_can_be_deleted(tasks: Tasks) -> None:
     """The task and its executions are removed; a second deletion finds nothing."""
     tasks(*GREET)
-    assert tasks("delete", "t").out == "deleted t\n"
-    assert tasks("get", "t").code == 2
+    assert tasks("delete", "t", "--yes").out == "deleted t\n"
+    assert tasks("get", "t").code == ExitCode.NOT_FOUND
 
 
 def test_why_says_one_sentence_first(tasks: Tasks) -> None:

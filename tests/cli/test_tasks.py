@@ -13,6 +13,7 @@ from tests.cli.conftest import broken, serve_api_of
 
 from cloudsched import ExecutionStatus
 from cloudsched.cli import tasks as tasks_command
+from cloudsched.cli.exit_codes import ExitCode
 from cloudsched.config.access import Access
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -211,7 +212,7 @@ def test_an_invalid_time_is_refused(words: tuple[str, ...], says: str, command: 
 def test_an_invalid_field_is_explained_in_words(words: tuple[str, ...], says: str, tasks: Tasks) -> None:
     """The input is quoted as it was typed, and no pattern or class of a library is named."""
     said = tasks("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', *words)
-    assert said.code == 2
+    assert said.code == ExitCode.REFUSED
     assert said.err.startswith(f"cloudsched: {says}")
     for foreign in ("pattern", "Value error", "pydantic"):
         assert foreign not in said.err
@@ -238,7 +239,7 @@ def test_an_edit_of_a_finished_task_is_refused_as_finished(tasks: Tasks, sim: Si
     tasks(*GREET)
     sim.advance(timedelta(minutes=10))
     said = tasks("update", "t", "--set", "maxRuns=3")
-    assert said.code == 2
+    assert said.code == ExitCode.REFUSED
     assert said.err == (
         "cloudsched: schedule: is over: the task is COMPLETED, and this edit would start it again "
         "(Give it a new schedule, too.)\n"
@@ -269,7 +270,7 @@ def test_missing_credential_explains_how_to_authenticate(
     with serve_api_of(sim) as url:
         for command in (("tasks", "--url", url, "list"), ("worker", "--queue", "gpu", "--url", url)):
             said = run_command(*command)
-            assert said.code == 2
+            assert said.code == ExitCode.UNAUTHORISED
             assert "requires authentication: give --key (or CLOUDSCHED_KEY)" in said.err
         said = run_command("tasks", "--url", url, "--key", "csk_box_x", "list")
-        assert (said.code, said.err) == (2, "cloudsched: The API key is not known.\n")
+        assert (said.code, said.err) == (5, "cloudsched: The API key is not known.\n")

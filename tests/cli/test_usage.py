@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cloudsched.cli.exit_codes import ExitCode
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -33,7 +35,7 @@ def test_usage_is_a_table_or_json(run_command: Callable[..., CommandResult], url
     (row,) = map(json.loads, command("usage", "--owner", "ada", "--json").out.splitlines())
     assert (row["writes"], row["queueOperations"]) == (4, 2)
     assert command("usage", "--month", "2026-12").out == "Nothing was used.\n"
-    assert command("usage", "--month", "soon").code == 2
+    assert command("usage", "--month", "soon").code == ExitCode.REFUSED
 
 
 def test_cost_is_forecast_from_the_schedules(

@@ -45,6 +45,7 @@ NOT_ASKED_BY_COMMANDS = {
     "serve": "runs a service of its own",
     "shards grow": "the operator's, at the store",
     "shards show": "the operator's, at the store",
+    "tasks watch": "reads as `tasks list` and `tasks get` do, again and again",
     "worker": "claims, which is a door of its own",
     "zones diff": "the operator's, at the store",
 }

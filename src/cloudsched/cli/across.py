@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import pass_client
+from cloudsched.cli.api_group import confirm, json_option, pass_client, yes_option
 from cloudsched.cli.choices import BATCH_ACTION, CATEGORY, EXECUTION_STATUS, TASK_STATUS
 from cloudsched.cli.instants import parse_instant
 from cloudsched.local.untrusted_text import to_json_line, to_printable
@@ -31,10 +31,10 @@ _HOUR = 3600
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --due-from and --due-until without an offset.")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only this task; may be given up to 500 times.")
 @click.option("--dry-run", is_flag=True, help="Only count the tasks.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @click.option("--key", metavar="KEY", help="An idempotency key: repeating the command with it changes nothing more.")
 @click.option("--wait", type=click.IntRange(0), default=_HOUR, show_default=True, help="The most seconds to wait.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 @pass_client
 def batch(  # noqa: PLR0913 - each is an option of its own
     client: Client,
@@ -46,7 +46,7 @@ def batch(  # noqa: PLR0913 - each is an option of its own
     timezone: str | None,
     ids: tuple[str, ...],
     dry_run: bool,
-    yes: bool,
+    is_sure: bool,
     key: str | None,
     wait: int,
     as_json: bool,
@@ -67,7 +67,7 @@ def batch(  # noqa: PLR0913 - each is an option of its own
         "ids": ids or None,
     }
     chosen = {name: value for name, value in filters.items() if value is not None}
-    if dry_run or not yes:
+    if dry_run or not is_sure:
         count = client.count_matching(change, **chosen)
         if dry_run:
             more = {"isAtLeast": True} if count.is_at_least else {}
@@ -75,7 +75,7 @@ def batch(  # noqa: PLR0913 - each is an option of its own
             click.echo(to_json_line({"count": int(count), **more}) if as_json else words)
             return
         named = f"{'at least ' if count.is_at_least else ''}{count} tasks"
-        click.confirm(f"{action.capitalize()} {named}?", abort=True, err=True)
+        confirm(f"{action.capitalize()} {named}?", is_sure=is_sure)
     task = client.batch_change(change, idempotency_key=key, **chosen)
     click.echo(f"Started as task {to_printable(task.id)}.", err=True)
     if not wait:
@@ -106,7 +106,7 @@ def batch(  # noqa: PLR0913 - each is an option of its own
 @click.option("--until", metavar="INSTANT", help="List only those scheduled for earlier than that.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --from and --until, if they have no offset.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most executions to list.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 @pass_client
 def executions(
     client: Client,
@@ -147,7 +147,7 @@ def executions(
 @click.option("--label", metavar="KEY=VALUE", help="List only those of tasks with this label.")
 @click.option("--category", type=CATEGORY, help="List only those of such tasks.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most occurrences to list.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 @pass_client
 def occurrences(
     client: Client,

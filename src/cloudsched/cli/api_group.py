@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
-from contextlib import closing, contextmanager
+import sys
+from contextlib import closing, contextmanager, redirect_stdout
 from functools import wraps
+from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -100,8 +102,49 @@ RECORD_SYNONYMS: Final = {
     **dict.fromkeys(("put", "create", "edit", "update"), "set"),
 }
 """What people type for the commands of a group that sets, shows, lists and deletes records."""
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-"""Print JSON in place of what people read."""
+
+
+def silence(context: click.Context, _param: click.Parameter, is_quiet: bool) -> None:  # noqa: FBT001 - click's signature
+    """Let a command print nothing on standard output."""
+    if is_quiet:
+        context.with_resource(redirect_stdout(StringIO()))
+
+
+quiet_option = click.option(
+    *("--quiet", "-q"),
+    is_flag=True,
+    expose_value=False,
+    callback=silence,
+    help="Print nothing but errors: the exit code tells.",
+)
+"""Print nothing on standard output."""
+
+
+def json_option(function: F) -> F:
+    """Give a command `as_json`: to print JSON, for programs, in place of what people read; and ``--quiet``."""
+    shown = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs; errors, too.")
+    return shown(quiet_option(function))
+
+
+yes_option = click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
+"""Do what cannot be undone without asking."""
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only check whether it may be done, and show it.")
+"""Change nothing."""
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def confirm(question: str, *, is_sure: bool) -> None:
+    """Ask before what cannot be undone; where nobody can be asked, ``--yes`` has to be given."""
+    if is_sure:
+        return
+    if not _is_terminal():
+        raise click.UsageError(f"{question} Nobody can be asked here: give --yes.")
+    click.confirm(question, abort=True, err=True)
+
+
 key_option = click.option("--key", help="An idempotency key: commands with the same one do this once.")
 """Which request a command is, so that it may be typed again."""
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cloudsched.cli.api_group import json_option
 from cloudsched.domain.closed_sets import complete_table
-from cloudsched.local.untrusted_text import to_printable
+from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.declared_tasks import Change
 
 
-def show_changes(changes: Iterable[Change], titles: Mapping[str, str] | None = None) -> None:
+def show_changes(changes: Iterable[Change], titles: Mapping[str, str] | None = None, *, as_json: bool = False) -> None:
     """Print one line for each change.
 
     Args:
         changes: What differs.
         titles: What the tasks are, by their ids, where the ids do not say it.
+        as_json: Whether each line is JSON, for programs.
     """
     from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - not needed for --help
 
@@ -30,6 +32,10 @@ def show_changes(changes: Iterable[Change], titles: Mapping[str, str] | None = N
         {Action.CREATE: "+", Action.UPDATE: "~", Action.PAUSE: "-", Action.RESUME: "+", Action.DELETE: "-"},
     )
     for change in changes:
+        if as_json:
+            shown_fields = {"action": change.action, "taskId": change.task_id, "detail": change.detail}
+            click.echo(to_json_line({**shown_fields, "fields": change.fields}))
+            continue
         title = (titles or {}).get(change.task_id)
         shown = "" if title in {None, change.task_id} else f" ({title})"
         click.echo(to_printable(f"{signs[change.action]} {change.action} {change.task_id}: {change.detail}{shown}"))
@@ -56,11 +62,21 @@ def show_changes(changes: Iterable[Change], titles: Mapping[str, str] | None = N
     show_default=True,
     help="The name of this code's schedules, if several services share a store.",
 )
-def apply(*, handlers: str | None, prune: bool, dry_run: bool, check: bool, owners: tuple[str, ...], name: str) -> None:
+@json_option
+def apply(
+    *,
+    handlers: str | None,
+    prune: bool,
+    dry_run: bool,
+    check: bool,
+    owners: tuple[str, ...],
+    name: str,
+    as_json: bool,
+) -> None:
     """Bring the stored tasks in line with the schedules that the code declares with @app.scheduled.
 
     The store and the queue are those of the settings in the environment. Tasks that people created are never changed.
-    Exits with 0, with 1 if --check finds a difference, and with 2 after an error.
+    Exits with 1 if --check finds a difference. With --json, prints a line of JSON for each change.
     """
     from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - not needed for --help
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
@@ -73,12 +89,12 @@ def apply(*, handlers: str | None, prune: bool, dry_run: bool, check: bool, owne
             ("system", *owners),
             gone=Action.DELETE if prune else Action.PAUSE,
         )
-        show_changes(changes)
+        show_changes(changes, as_json=as_json)
         if not changes:
-            click.echo("Nothing differs.")
+            click.echo("Nothing differs.", err=as_json)
         elif not (dry_run or check):
             declared.apply(changes)
-            click.echo(f"{len(changes)} {'change' if len(changes) == 1 else 'changes'} made.")
+            click.echo(f"{len(changes)} {'change' if len(changes) == 1 else 'changes'} made.", err=as_json)
     finally:
         app.close()
     if check and changes:

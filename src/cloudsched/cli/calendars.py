@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import RECORD_SYNONYMS, ApiGroup, api_options, json_option, pass_client
+from cloudsched.cli.api_group import (
+    RECORD_SYNONYMS,
+    ApiGroup,
+    api_options,
+    confirm,
+    json_option,
+    pass_client,
+    yes_option,
+)
 from cloudsched.cli.instants import parse_date
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -84,11 +92,14 @@ def list_(client: Client, owner: str | None, *, as_json: bool) -> None:
 @calendars.command()
 @_id_argument
 @_owner_option
+@yes_option
+@json_option
 @pass_client
-def delete(client: Client, calendar_id: str, owner: str | None) -> None:
+def delete(client: Client, calendar_id: str, owner: str | None, *, is_sure: bool, as_json: bool) -> None:
     """Delete a calendar; tasks that name it keep the days that it had."""
+    confirm(f"Delete the calendar {to_printable(calendar_id)}?", is_sure=is_sure)
     client.delete_calendar(calendar_id, owner)
-    click.echo(f"deleted {to_printable(calendar_id)}")
+    click.echo(to_json_line({"deleted": calendar_id}) if as_json else f"deleted {to_printable(calendar_id)}")
 
 
 def _read_file(path: Path) -> str:

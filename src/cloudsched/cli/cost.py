@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cloudsched.cli.api_group import ApiCommand, client_options
+from cloudsched.cli.api_group import ApiCommand, client_options, json_option
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.usage import print_table
 from cloudsched.config.settings import Settings
@@ -85,7 +85,7 @@ class _Row:
     metavar="DAYS",
     help="With --plan: how long records are kept. [default: 30]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 @client_options
 def cost(  # noqa: PLR0913 - each is an option of its own
     client: Client,

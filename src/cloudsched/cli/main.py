@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cloudsched.cli.examples import add_examples
 from cloudsched.config.imports import pause_collection, require_extra
 from cloudsched.errors import CloudschedError
-from cloudsched.local.untrusted_text import print_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,6 +128,7 @@ class _Commands(SuggestingGroup):
         with require_extra(f"cloudsched {cmd_name}", _EXTRAS.get(cmd_name, "dev")), pause_collection(keeps_all=True):
             command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)  # noqa: S101 - as the table above says
+        add_examples(command, cmd_name)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -180,9 +181,15 @@ def cloudsched() -> None:
 
 
 def main() -> None:
-    """Run a command. A `CloudschedError` is printed in one line, and the exit code is 2."""
+    """Run a command. An error is told in one line, with ``--json`` as JSON, and has an exit code of its kind."""
+    words = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
+    as_json = "--json" in words
     try:
-        cloudsched(prog_name="cloudsched")
-    except CloudschedError as error:
-        print_error(error)
-        sys.exit(2)
+        code = cloudsched(prog_name="cloudsched", standalone_mode=not as_json)
+    except (CloudschedError, TimeoutError, click.ClickException) as error:
+        from cloudsched.cli.exit_codes import report_error  # noqa: PLC0415 - not needed for --help
+
+        sys.exit(report_error(error, as_json=as_json))
+    except click.Abort:
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.cli.api_group import connection_options
+from cloudsched.cli.api_group import connection_options, json_option
 from cloudsched.cli.instants import parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.calendars.calendar_recurrence import describe_ends
@@ -158,7 +158,7 @@ _MARKS = {
     help="Leave out its days: a stored one's id, weekends, or an .ics file. =before and =after move to a free day.",
 )
 @connection_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@json_option
 def next_command(  # noqa: PLR0913 - one argument for each option
     *,
     schedule: str,

@@ -157,6 +157,15 @@ class Printer:
         if not is_narrow:
             self._console.print(table)
 
+    def print_change(self, task: TaskView) -> None:
+        """Print one task on one line."""
+        if self._as_json:
+            click.echo(to_json_line(_to_json(task)))
+            return
+        at, due = _format_instant(task.updated_at), _format_instant(task.next_execution_time)
+        cells = (at, task.id, task.status, f"next {due}", task.title, task.message)
+        self._console.print("  ".join(map(_format_cell, filter(None, cells))), soft_wrap=True)
+
     def print_tasks(self, tasks: Iterable[TaskView]) -> None:
         """Print a list of tasks."""
         if self._as_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import ApiGroup, api_options, json_option, pass_client
+from cloudsched.cli.api_group import ApiGroup, api_options, confirm, json_option, pass_client, quiet_option, yes_option
 from cloudsched.errors import NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -78,23 +78,27 @@ def set_(client: Client, /, owner: str, *, clear: tuple[str, ...], as_json: bool
 @people.command()
 @_owner_argument
 @click.argument("code", required=False)
+@json_option
 @pass_client
-def verify(client: Client, owner: str, code: str | None) -> None:
+def verify(client: Client, owner: str, code: str | None, *, as_json: bool) -> None:
     """Send a mail with a code to a person's address; with the CODE, confirm that the address is theirs."""
     if code is not None:
         client.confirm_email(owner, code)
-        click.echo("verified")
-    else:
-        click.echo("already verified" if client.verify_email(owner) else "sent; give the code that is in the mail")
+        click.echo(to_json_line({"verified": True}) if as_json else "verified")
+        return
+    is_verified = client.verify_email(owner)
+    words = "already verified" if is_verified else "sent; give the code that is in the mail"
+    click.echo(to_json_line({"verified": is_verified}) if as_json else words)
 
 
 @people.command("verify-webhook")
 @_owner_argument
+@json_option
 @pass_client
-def verify_webhook(client: Client, owner: str) -> None:
+def verify_webhook(client: Client, owner: str, *, as_json: bool) -> None:
     """Have a person's webhook asked whether it wants their messages; it answers with the challenge that it gets."""
     client.verify_webhook(owner)
-    click.echo("verified")
+    click.echo(to_json_line({"verified": True}) if as_json else "verified")
 
 
 @people.command()
@@ -117,24 +121,28 @@ def inbox(client: Client, owner: str, *, limit: int, as_json: bool) -> None:
 @people.command()
 @_owner_argument
 @click.argument("message_id", metavar="ID")
+@json_option
 @pass_client
-def read(client: Client, owner: str, message_id: str) -> None:
+def read(client: Client, owner: str, message_id: str, *, as_json: bool) -> None:
     """Mark a message as read."""
-    client.mark_read(owner, message_id)
-    click.echo(f"read {to_printable(message_id)}")
+    message = client.mark_read(owner, message_id)
+    click.echo(to_json_line(message.to_wire()) if as_json else f"read {to_printable(message_id)}")
 
 
 @people.command()
 @_owner_argument
 @click.option("--max-queries", type=click.IntRange(0), help="Set how many queries a month. For admins.")
 @click.option("--clear", is_flag=True, help="Delete the budget, and resume what it has paused. For admins.")
+@yes_option
 @json_option
 @pass_client
-def budget(client: Client, owner: str, *, max_queries: int | None, clear: bool, as_json: bool) -> None:
+def budget(client: Client, owner: str, *, max_queries: int | None, clear: bool, is_sure: bool, as_json: bool) -> None:
     """Show or set how many queries an owner's tasks may use in a month."""
     if clear:
+        confirm(f"Delete the budget of {to_printable(owner)}, and resume what it has paused?", is_sure=is_sure)
         client.delete_budget(owner)
-        click.echo(f"deleted the budget of {to_printable(owner)}")
+        said = f"deleted the budget of {to_printable(owner)}"
+        click.echo(to_json_line({"deleted": owner}) if as_json else said)
         return
     shown = client.budget(owner) if max_queries is None else client.put_budget(owner, max_queries)
     if as_json:
@@ -147,18 +155,24 @@ def budget(client: Client, owner: str, *, max_queries: int | None, clear: bool, 
 @people.command()
 @_owner_argument
 @click.option("--everything", is_flag=True, help="Delete their tasks, executions, inbox and feeds as well.")
+@yes_option
+@json_option
 @pass_client
-def delete(client: Client, owner: str, *, everything: bool) -> None:
+def delete(client: Client, owner: str, *, everything: bool, is_sure: bool, as_json: bool) -> None:
     """Delete a person's contacts and preferences; their tasks stay, unless --everything is given."""
+    what = "all that is stored of" if everything else "the contacts and preferences of"
+    confirm(f"Delete {what} {to_printable(owner)}?", is_sure=is_sure)
     if everything:
-        click.echo(f"being deleted by task {client.erase_person(owner).id}")
+        task_id = client.erase_person(owner).id
+        click.echo(to_json_line({"taskId": task_id}) if as_json else f"being deleted by task {task_id}")
         return
     client.delete_person(owner)
-    click.echo(f"deleted {to_printable(owner)}")
+    click.echo(to_json_line({"deleted": owner}) if as_json else f"deleted {to_printable(owner)}")
 
 
 @people.command()
 @_owner_argument
+@quiet_option
 @pass_client
 def export(client: Client, owner: str) -> None:
     """Print all that is stored of a person, as lines of JSON."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.api_group import ApiCommand, client_options
+from cloudsched.cli.api_group import ApiCommand, client_options, quiet_option
 from cloudsched.local.untrusted_text import to_json_line
 
 if TYPE_CHECKING:
@@ -15,17 +15,13 @@ if TYPE_CHECKING:
 
 @click.command("schema", cls=ApiCommand)
 @click.argument("handlers", nargs=-1, metavar="[HANDLER]...")
+@quiet_option
 @click.option("--typescript", is_flag=True, help="Print types of TypeScript, and not JSON schemas.")
 @client_options
 def schema(client: Client, *, handlers: tuple[str, ...], typescript: bool) -> None:
-    r"""Print the schemas of the payloads of all handlers that you may name, or of some.
+    """Print the schemas of the payloads of all handlers that you may name, or of some.
 
     As one JSON object by the handlers' names; null for a handler that takes any object.
-
-    \b
-    Examples:
-      cloudsched schema report
-      cloudsched schema --typescript > payloads.ts
     """
     found = {each.name: each.payload_schema for each in client.handlers()}
     unknown = [name for name in handlers if name not in found]

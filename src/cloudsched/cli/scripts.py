@@ -6,7 +6,15 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.api_group import RECORD_SYNONYMS, ApiGroup, api_options, json_option, pass_client
+from cloudsched.cli.api_group import (
+    RECORD_SYNONYMS,
+    ApiGroup,
+    api_options,
+    confirm,
+    json_option,
+    pass_client,
+    yes_option,
+)
 from cloudsched.local.untrusted_text import to_json_line, to_printable, to_printable_lines
 
 if TYPE_CHECKING:
@@ -80,11 +88,14 @@ def list_(client: Client, owner: str | None, *, as_json: bool) -> None:
 @scripts.command()
 @_name_argument
 @_owner_option
+@yes_option
+@json_option
 @pass_client
-def delete(client: Client, name: str, owner: str | None) -> None:
+def delete(client: Client, name: str, owner: str | None, *, is_sure: bool, as_json: bool) -> None:
     """Delete a script; what runs already goes on, what begins later fails."""
+    confirm(f"Delete the script {to_printable(name)}?", is_sure=is_sure)
     client.delete_script(name, owner)
-    click.echo(f"deleted {to_printable(name)}")
+    click.echo(to_json_line({"deleted": name}) if as_json else f"deleted {to_printable(name)}")
 
 
 def _print_script(script: ScriptView, *, as_json: bool) -> None:

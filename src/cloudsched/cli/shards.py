@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cloudsched.cli.api_group import json_option
 from cloudsched.errors import Misconfigured
+from cloudsched.local.untrusted_text import to_json_line
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.placement import Walk
@@ -24,22 +26,27 @@ def shards() -> None:
 
 
 @shards.command()
-def show() -> None:
+@json_option
+def show(*, as_json: bool) -> None:
     """Show how many shards every task has its place in, and how far a change of that has come."""
     with closing(_open_store()) as store:
         placement = store.load_placement()
+    done = placement.after.partition("/documents/")[2] or None
+    if as_json:
+        click.echo(to_json_line({"count": placement.count, "growingTo": placement.growing_to or None, "after": done}))
+        return
     if placement.count:
         click.echo(f"Every task and offer has its place in one of {placement.count} shards.")
     else:
         click.echo("Not every task has a shard; lists use the indexes without shards.")
     if placement.growing_to:
-        done = placement.after.partition("/documents/")[2] or "nothing yet"
-        click.echo(f"A change to {placement.growing_to} has begun, and has come to: {done}.")
+        click.echo(f"A change to {placement.growing_to} has begun, and has come to: {done or 'nothing yet'}.")
 
 
 @shards.command()
 @click.argument("count", type=click.IntRange(1, 1000))
-def grow(count: int) -> None:
+@json_option
+def grow(count: int, *, as_json: bool) -> None:
     """Give every task its place in COUNT shards, while everything else goes on.
 
     It may be stopped, repeated and run several times at once; it continues where it stopped. Deploy the indexes and the
@@ -48,7 +55,8 @@ def grow(count: int) -> None:
     """
     with closing(_open_store()) as store:
         walk = store.grow(count, _report)
-    click.echo(f"Every task and offer has its place in one of {count} shards ({walk.moved} of {walk.seen} moved).")
+    words = f"Every task and offer has its place in one of {count} shards ({walk.moved} of {walk.seen} moved)."
+    click.echo(to_json_line({"count": count, "seen": walk.seen, "moved": walk.moved}) if as_json else words)
 
 
 def _report(walk: Walk) -> None:

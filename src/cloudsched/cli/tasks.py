@@ -8,17 +8,27 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cloudsched.cli.across import batch, executions, occurrences
-from cloudsched.cli.api_group import ApiGroup, api_options, json_option, key_option, pass_client
+from cloudsched.cli.api_group import (
+    ApiGroup,
+    api_options,
+    confirm,
+    dry_run_option,
+    json_option,
+    key_option,
+    pass_client,
+    yes_option,
+)
 from cloudsched.cli.choices import TASK_STATUS
 from cloudsched.cli.draw import draw
 from cloudsched.cli.execution_log import print_execution_log, print_log_of
 from cloudsched.cli.instants import parse_instant, parse_once
-from cloudsched.errors import InvalidSchedule, NotFound, QuotaExceeded, Unavailable
+from cloudsched.errors import InvalidSchedule, NotAllowed, NotFound, QuotaExceeded, Unavailable
 from cloudsched.local.untrusted_text import print_error, to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -27,6 +37,7 @@ if TYPE_CHECKING:
 
     from cloudsched.cli.output import Printer
     from cloudsched.client.client import Client
+    from cloudsched.client.views import TaskView
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.task import FieldChange, HistoryEntry
 
@@ -120,9 +131,13 @@ _locale_option = click.option("--locale", help="The language of --schedule, such
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
 @_locale_option
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
+@key_option
+@dry_run_option
 @json_option
 @pass_client
-def create(client: Client, /, title: str | None, *, as_json: bool, **options: Any) -> None:
+def create(
+    client: Client, /, title: str | None, *, key: str | None, dry_run: bool, as_json: bool, **options: Any
+) -> None:
     """Create a task. Without a TITLE it gets its handler's name.
 
     Without a schedule it runs once, now.
@@ -135,7 +150,8 @@ def create(client: Client, /, title: str | None, *, as_json: bool, **options: An
         **_build_schedule_fields(options),
         **_parse_fields(options["more"]),
     }
-    _make_printer(as_json=as_json).print_task(client.create(**fields))
+    task = client.validate_task(**fields) if dry_run else client.create(idempotency_key=key, **fields)
+    _make_printer(as_json=as_json).print_task(task)
 
 
 @tasks.command()
@@ -149,9 +165,11 @@ def create(client: Client, /, title: str | None, *, as_json: bool, **options: An
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
 @_locale_option
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null restores its default.")
+@key_option
+@dry_run_option
 @json_option
 @pass_client
-def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) -> None:
+def update(client: Client, /, task_id: str, *, key: str | None, dry_run: bool, as_json: bool, **options: Any) -> None:
     """Change some of a task's fields; refused if the task changes at the same time."""
     payload = None if options["payload"] is None else _parse_json("--payload", options["payload"])
     schedule = _build_schedule_fields(options)
@@ -160,16 +178,35 @@ def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) ->
     changes = {**options_set, **_parse_fields(options["more"])}
     if not changes:
         raise click.UsageError("Name at least one field to change.")
-    _make_printer(as_json=as_json).print_task(client.update(task_id, etag=client.get(task_id).etag, **changes))
+    if dry_run:
+        task = client.validate_task(task_id, **changes)
+    else:
+        task = client.update(task_id, etag=client.get(task_id).etag, idempotency_key=key, **changes)
+    _make_printer(as_json=as_json).print_task(task)
+
+
+def _require_allowed(client: Client, task_id: str, verb: str) -> TaskView:
+    """Return a task with which this may be done now, for ``--dry-run``.
+
+    Raises:
+        NotAllowed: It may not be done, or would change nothing.
+    """
+    task = client.get(task_id)
+    if verb not in (task.allowed_verbs or ()):
+        allowed = ", ".join(task.allowed_verbs or ()) or "nothing"
+        raise NotAllowed(verb, task.status, f"What may be done with it now: {allowed}.")
+    return task
 
 
 def _add_change_command(name: str, about: str) -> None:
     @tasks.command(name, help=about)
     @_task_id_argument
+    @dry_run_option
     @json_option
     @pass_client
-    def command(client: Client, task_id: str, *, as_json: bool) -> None:
-        _make_printer(as_json=as_json).print_task(getattr(client, name)(task_id))
+    def command(client: Client, task_id: str, *, dry_run: bool, as_json: bool) -> None:
+        task = _require_allowed(client, task_id, name) if dry_run else getattr(client, name)(task_id)
+        _make_printer(as_json=as_json).print_task(task)
 
 
 _add_change_command("pause", "Pause a task until it is resumed.")
@@ -197,20 +234,34 @@ def trigger(
 @_task_id_argument
 @click.argument("duration", nargs=-1)
 @key_option
+@dry_run_option
 @json_option
 @pass_client
-def snooze(client: Client, task_id: str, duration: tuple[str, ...], *, key: str | None, as_json: bool) -> None:
+def snooze(
+    client: Client, task_id: str, duration: tuple[str, ...], *, key: str | None, dry_run: bool, as_json: bool
+) -> None:
     """Run again later what has run last: in ten minutes, or after DURATION (10 minutes, PT2H, tomorrow at 9:00)."""
-    _make_printer(as_json=as_json).print_task(client.snooze(task_id, " ".join(duration) or None, idempotency_key=key))
+    if dry_run:
+        task = _require_allowed(client, task_id, "snooze")
+    else:
+        task = client.snooze(task_id, " ".join(duration) or None, idempotency_key=key)
+    _make_printer(as_json=as_json).print_task(task)
 
 
 @tasks.command()
 @_task_id_argument
+@yes_option
+@dry_run_option
+@json_option
 @pass_client
-def delete(client: Client, task_id: str) -> None:
+def delete(client: Client, task_id: str, *, is_sure: bool, dry_run: bool, as_json: bool) -> None:
     """Remove a task and its executions; `cancel` keeps them."""
+    if dry_run:
+        _make_printer(as_json=as_json).print_task(_require_allowed(client, task_id, "delete"))
+        return
+    confirm(f"Delete task {to_printable(task_id)} and its executions?", is_sure=is_sure)
     client.delete(task_id)
-    click.echo(f"deleted {task_id}")
+    click.echo(to_json_line({"deleted": task_id}) if as_json else f"deleted {to_printable(task_id)}")
 
 
 @tasks.command()
@@ -262,17 +313,30 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, execution: s
 @click.argument("end")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of START and END, if they have no offset.")
 @key_option
+@dry_run_option
 @json_option
 @pass_client
-def backfill(
-    client: Client, task_id: str, start: str, end: str, *, timezone: str | None, key: str | None, as_json: bool
+def backfill(  # noqa: PLR0913 - each is an option of its own
+    client: Client,
+    task_id: str,
+    start: str,
+    end: str,
+    *,
+    timezone: str | None,
+    key: str | None,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Run the past occurrences from START to END (both included), one after the other.
 
     Both are instants, such as 2027-01-01T09:00:00Z.
     """
     first, last = parse_instant(start, timezone, "START"), parse_instant(end, timezone, "END")
-    _make_printer(as_json=as_json).print_task(client.backfill(task_id, first, last, idempotency_key=key))
+    if dry_run:
+        task = _require_allowed(client, task_id, "backfill")
+    else:
+        task = client.backfill(task_id, first, last, idempotency_key=key)
+    _make_printer(as_json=as_json).print_task(task)
 
 
 @tasks.command()
@@ -324,7 +388,7 @@ def upcoming(client: Client, task_id: str, *, count: int, timezone: str | None, 
 @tasks.command()
 @click.argument("task_id")
 @click.option("--execution", metavar="ID", help="Show only this execution's calls and their descendants.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@json_option
 @pass_client
 def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) -> None:
     """Draw a task with the calls below it, each with its progress and steps (`logs` shows those of all executions)."""
@@ -345,15 +409,33 @@ def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) 
     "--execution", metavar="ID", help="Send to this execution only; else the first that waits for it takes it."
 )
 @key_option
+@dry_run_option
+@json_option
 @pass_client
-def send(client: Client, task_id: str, event: str, *, payload: str, execution: str | None, key: str | None) -> None:
+def send(  # noqa: PLR0913 - each is an option of its own
+    client: Client,
+    task_id: str,
+    event: str,
+    *,
+    payload: str,
+    execution: str | None,
+    key: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Send EVENT to a task's durable handler."""
     try:
         content = json.loads(payload)
     except ValueError as error:
         raise click.UsageError(f"--payload is not JSON: {error}") from error
-    client.send_event(task_id, event, content, execution_id=execution, idempotency_key=key)
-    click.echo(f"sent {event}")
+    if dry_run:
+        task = _require_allowed(client, task_id, "sendEvent")
+    else:
+        task = client.send_event(task_id, event, content, execution_id=execution, idempotency_key=key)
+    if as_json or dry_run:
+        _make_printer(as_json=as_json).print_task(task)
+    else:
+        click.echo(to_printable(f"sent {event}"))
 
 
 @tasks.command()
@@ -375,6 +457,75 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
         click.echo(f"Earlier entries that are not kept: {found.omitted_entries}.")
     elif not found.entries:
         click.echo("Nothing was done with it by hand.")
+
+
+@tasks.command()
+@click.argument("task_ids", nargs=-1, metavar="[ID]...")
+@click.option("--owner", help="Only this owner's tasks.")
+@click.option("--status", type=TASK_STATUS, help="Only these.")
+@click.option("--handler", help="Only tasks of this handler.")
+@click.option("--label", metavar="KEY=VALUE", help="Only tasks with this label.")
+@click.option("--every", type=click.FloatRange(min=0.01), default=2.0, show_default=True, help="Seconds between looks.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="The most seconds to watch; then the exit code is 7.")
+@json_option
+@pass_client
+def watch(
+    client: Client,
+    /,
+    task_ids: tuple[str, ...],
+    *,
+    every: float,
+    timeout: float | None,
+    as_json: bool,
+    **filters: str | None,
+) -> None:
+    """Print each matching task, and again whenever it has changed, until Ctrl-C; tasks that are named, until all end.
+
+    A look costs the API one read while nothing has changed. At most 500 tasks are watched.
+    """
+    printer = _make_printer(as_json=as_json)
+    for task in watch_tasks(client, task_ids, filters, every=every, timeout=timeout):
+        printer.print_change(task)
+
+
+MAX_WATCHED = 500
+"""How many tasks are watched at once: a page of a list."""
+
+
+def watch_tasks(
+    client: Client,
+    task_ids: Sequence[str],
+    filters: dict[str, str | None],
+    *,
+    every: float,
+    timeout: float | None,
+) -> Iterator[TaskView]:
+    """Yield tasks, each again once it has changed; those that are named, until all of them have ended.
+
+    Raises:
+        TimeoutError: They have not ended in time; or, without names, the time is over.
+    """
+    from cloudsched.domain.documents.task import TaskStatus  # noqa: PLC0415 - not needed for --help
+
+    until = None if timeout is None else time.monotonic() + timeout
+    known: dict[str, str] = {}
+    cursor = ""
+    while True:
+        now = client.change_cursor(filters.get("owner"))
+        if now != cursor:
+            cursor = now
+            listed = client.tasks(**filters, page_size=MAX_WATCHED)
+            found = [client.get(each) for each in task_ids] if task_ids else [*islice(listed, MAX_WATCHED)]
+            for task in found:
+                state = task.model_dump_json(exclude={"etag"}, warnings=False)
+                if known.get(task.id) != state:
+                    known[task.id] = state
+                    yield task
+            if task_ids and all(each.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} for each in found):
+                return
+        if until is not None and time.monotonic() >= until:
+            raise TimeoutError("The time to watch is over.")
+        time.sleep(every)
 
 
 def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -> Iterator[Execution]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.api_group import ApiCommand, client_options
+from cloudsched.cli.api_group import ApiCommand, client_options, json_option
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _HEADER = ("OWNER", "HANDLER", "EXECUTIONS", "QUERIES", "TOKENS", "READS", "WRIT
 @click.option("--month", metavar="YYYY-MM", help="The month, in UTC. [default: the current one]")
 @click.option("--owner", help="Show only this owner's.")
 @click.option("--handler", help="Show only this handler's.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 @client_options
 def usage(client: Client, *, month: str | None, owner: str | None, handler: str | None, as_json: bool) -> None:
     """Show what was used in a month, by owner and handler, and what it costs by the deployment's prices."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 import click
 
 from cloudsched.cli.api_group import find_missing_stack
+from cloudsched.cli.exit_codes import ExitCode, find_exit_code
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.cli.signals import SIGNALS, signal_handlers
@@ -169,14 +170,15 @@ def worker(  # noqa: PLR0913 - one argument for each option
                 if url and (hint := find_missing_stack(url)):
                     click.echo(f"worker: {hint}", err=True)
                 instance.run(once=once)
-            code, problem = 0, ""
+            code, problem = ExitCode.DONE, ""
         except NotFound as error:
             where = f"{source.location} has no worker endpoints. Is that its address, without a path?"
-            code, problem = 2, f"{where} It answered: {error}"
+            code, problem = find_exit_code(error), f"{where} It answered: {error}"
         except Unauthenticated as error:
-            code, problem = 2, str(error) if any(credentials.values()) else NO_CREDENTIALS.format(place=source.location)
+            code = find_exit_code(error)
+            problem = str(error) if any(credentials.values()) else NO_CREDENTIALS.format(place=source.location)
         except CloudschedError as error:
-            code, problem = 2, str(error)
+            code, problem = find_exit_code(error), str(error)
     if problem:
         print_error(to_printable(str(problem)))
     elif once and not finished and not instance.was_stopped:

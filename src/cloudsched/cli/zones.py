@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloudsched.cli.api_group import json_option
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def zones() -> None:
     help="Whose tasks to look at: a store's SQLite file, or 'firestore' for that of the settings in the environment.",
 )
 @click.option("--days", type=click.IntRange(1, 3660), default=366, show_default=True, help="How far ahead to look.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 def diff(old: str, new: str, store: str | None, days: int, *, as_json: bool) -> None:
     """Show which zones differ between two releases of tzdata, and which occurrences of which tasks that moves.
 

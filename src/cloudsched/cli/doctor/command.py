@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import connection_options, is_this_machine
+from cloudsched.cli.api_group import connection_options, is_this_machine, json_option
 from cloudsched.errors import CloudschedError
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--payload", default="{}", help="The canary's payload, as JSON.")
 @click.option("--timeout", default=120, show_default=True, type=click.IntRange(1), help="Seconds for the canary.")
 @click.option("--no-canary", is_flag=True, help="Run no task.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def doctor(  # noqa: PLR0913 - one parameter for each option
     context: click.Context,

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from cloudsched.cli.api_group import json_option
 from cloudsched.cli.apply import show_changes
 from cloudsched.cli.imports.job import Refusal
 from cloudsched.cli.main import SuggestingGroup
@@ -47,7 +48,8 @@ _OPTIONS = (
     click.option("--skip-refused", is_flag=True, help="Import the jobs that can be, although others cannot."),
     click.option("--dry-run", is_flag=True, help="Show the changes and make none."),
     click.option("--check", is_flag=True, help="Show the changes, make none, and exit with 1 if there are any."),
-    click.option("--yes", is_flag=True, help="Make the changes without asking."),
+    click.option("--yes", "-y", is_flag=True, help="Make the changes without asking."),
+    json_option,
 )
 
 
@@ -116,6 +118,7 @@ def _import(  # noqa: PLR0913 - one for each option
     dry_run: bool,
     check: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     from cloudsched.cli.imports.job import Refusal  # noqa: PLC0415 - likewise
     from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - likewise
@@ -144,17 +147,17 @@ def _import(  # noqa: PLR0913 - one for each option
             notes += [f"{job.place}: {', '.join(left_out)} is left out."] if left_out else []
         if prune:
             changes += declared.find_gone({job.id for job in found.jobs}, [owner], Action.DELETE)
-        show_changes(changes, titles)
+        show_changes(changes, titles, as_json=as_json)
         for note in notes:
             click.echo(to_printable(note), err=True)
         _report(refusals, is_fatal=not skip_refused)
         if not changes:
-            click.echo("Nothing differs.")
+            click.echo("Nothing differs.", err=as_json)
         elif not (dry_run or check):
             if not yes:
                 click.confirm("Make these changes?", abort=True)
             declared.apply(changes)
-            click.echo(f"{len(changes)} {'change' if len(changes) == 1 else 'changes'} made.")
+            click.echo(f"{len(changes)} {'change' if len(changes) == 1 else 'changes'} made.", err=as_json)
     finally:
         app.close()
     if check and changes:

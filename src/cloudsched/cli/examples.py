@@ -1,0 +1,93 @@
+"""The examples that the help of each command shows, by what is typed for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "apply": ("apply --check", "apply --prune --json"),
+    "backup": ("backup --data data backups --keep 14",),
+    "calendars delete": ("calendars delete closed --yes",),
+    "calendars list": ("calendars list --json",),
+    "calendars set": (
+        "calendars set fr-holidays --holidays FR --years 2027-2030",
+        "calendars set closed --day '2027-08-02/2027-08-20=Summer'",
+    ),
+    "calendars show": ("calendars show closed --json",),
+    "completion": ("completion bash",),
+    "cost": ("cost --days 30 --json",),
+    "dashboard": ("dashboard --url https://api.example",),
+    "demo": ("demo",),
+    "dev": ("dev --handlers handlers.py", "dev --store sqlite -- pytest"),
+    "doctor": ("doctor --json",),
+    "draft": ("draft 'Call Ada tomorrow at 9:00' --tz Europe/Paris",),
+    "emulator": ("emulator --port 8123",),
+    "import cloud-scheduler": ("import cloud-scheduler jobs.json --handler call --dry-run",),
+    "import crontab": ("import crontab - --handler run --check --json",),
+    "init": ("init my-service",),
+    "keys new": ("keys new billing --role admin", "keys new gpu --role worker --queue gpu --json"),
+    "mcp": ("mcp --url https://api.example",),
+    "next": ("next 'every weekday at 9' --tz Europe/Paris", "next '0 9 * * 1-5' -n 3 --json"),
+    "outbox discard": ("outbox discard app.py:outbox 42",),
+    "outbox failed": ("outbox failed app.py:outbox",),
+    "outbox relay": ("outbox relay app.py:outbox",),
+    "outbox retry": ("outbox retry app.py:outbox 42",),
+    "people budget": ("people budget ada --max-queries 1000", "people budget ada --clear --yes"),
+    "people delete": ("people delete ada --everything --yes",),
+    "people export": ("people export ada > ada.jsonl",),
+    "people inbox": ("people inbox ada --limit 5 --json",),
+    "people read": ("people read ada weekday-report.20270104T080000Z",),
+    "people set": ("people set ada --email ada@example.com --tz Europe/Paris --quiet-hours 22:00-07:00",),
+    "people show": ("people show ada --json",),
+    "people verify": ("people verify ada", "people verify ada 01234567"),
+    "people verify-webhook": ("people verify-webhook ada",),
+    "run": ('run greet --payload \'{"name": "Ada"}\'',),
+    "schema": ("schema report", "schema --typescript > payloads.ts"),
+    "scripts delete": ("scripts delete count --yes",),
+    "scripts list": ("scripts list --json",),
+    "scripts set": ("scripts set count - --tool search < count.js",),
+    "scripts show": ("scripts show count",),
+    "serve": ("serve --data data --handlers handlers.py",),
+    "shards grow": ("shards grow 8",),
+    "shards show": ("shards show --json",),
+    "tasks backfill": ("tasks backfill ID 2027-01-01T00:00:00Z 2027-01-31T23:59:59Z --dry-run",),
+    "tasks batch": ("tasks batch pause --handler report --dry-run", "tasks batch retry-failed --label team=x --yes"),
+    "tasks cancel": ("tasks cancel ID --json",),
+    "tasks create": (
+        "tasks create 'Weekday report' --handler report --schedule 'every weekday at 9' --tz Europe/Paris",
+        'tasks create --handler greet --payload \'{"name": "Ada"}\' --dry-run --json',
+    ),
+    "tasks delete": ("tasks delete ID --yes",),
+    "tasks executions": ("tasks executions --status failed --from 2027-01-01T00:00:00Z --json",),
+    "tasks get": ("tasks get ID --json",),
+    "tasks history": ("tasks history ID",),
+    "tasks list": ("tasks list --owner ada --status active", "tasks list --soonest --limit 5 --json"),
+    "tasks logs": ("tasks logs ID --follow", "tasks logs ID --execution 20270104T080000Z --json"),
+    "tasks occurrences": ("tasks occurrences 2027-01-08T00:00:00Z --owner ada",),
+    "tasks pause": ("tasks pause ID",),
+    "tasks resume": ("tasks resume ID --quiet",),
+    "tasks retry": ("tasks retry ID 20270104T080000Z", "tasks retry ID --from-step 3"),
+    "tasks send": ('tasks send ID approved --payload \'{"by": "grace"}\'',),
+    "tasks snooze": ("tasks snooze ID 2 hours",),
+    "tasks tree": ("tasks tree ID --execution 20270104T080000Z",),
+    "tasks trigger": ("tasks trigger ID --key nightly-2027-01-04", "tasks trigger ID --dry-run --json"),
+    "tasks upcoming": ("tasks upcoming ID -n 5 --tz UTC",),
+    "tasks update": ("tasks update ID --schedule 'make it 10 instead'", "tasks update ID --set labels='[\"a=b\"]'"),
+    "tasks watch": ("tasks watch --owner ada", "tasks watch ID --timeout 60 --json"),
+    "tasks why": ("tasks why ID", "tasks why ID --at 2027-01-04T09:00:00Z"),
+    "usage": ("usage --month 2027-01 --json",),
+    "worker": ("worker --queue gpu --handlers handlers.py --skill cuda",),
+    "zones diff": ("zones diff 2026a 2026b --json",),
+}
+
+
+def add_examples(command: click.Command, *path: str) -> None:
+    """Let a command and those below it show their examples at the end of their help."""
+    lines = EXAMPLES.get(" ".join(path), ())
+    if lines and command.epilog is None:
+        command.epilog = "\n".join(["\b", "Examples:", *(f"  cloudsched {line}" for line in lines)])
+    if isinstance(command, click.Group):
+        for name, each in command.commands.items():
+            add_examples(each, *path, name)

@@ -1,0 +1,206 @@
+"""The command line as a tool of scripts: exit codes, errors as JSON, quiet, dry runs, questions, examples."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import socket
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import click
+import pytest
+from tests.cli.conftest import serve_api_of
+
+from cloudsched.cli import api_group
+from cloudsched.cli.examples import EXAMPLES
+from cloudsched.cli.exit_codes import ExitCode
+from cloudsched.cli.main import cloudsched
+from cloudsched.config.access import Access
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.cli.conftest import CommandResult
+
+    from cloudsched.testing import Simulation
+
+    Tasks = Callable[..., CommandResult]
+
+
+@pytest.fixture
+def dead_url() -> str:
+    """An address at which nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+def create(tasks: Tasks, *words: str) -> dict[str, Any]:
+    """Create a task of each day, and return it."""
+    usual = ("create", "T", "--handler", "greet", "--payload", '{"name": "A"}', "--rrule", "FREQ=DAILY", "--json")
+    said = tasks(*usual, *words)
+    assert said.code == 0, said.err
+    made: dict[str, Any] = json.loads(said.out)
+    return made
+
+
+def test_each_kind_of_failure_has_its_exit_code(
+    tasks: Tasks, run_command: Callable[..., CommandResult], dead_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Usage, refused, not found, unauthorised, unreachable and timed out are told apart."""
+    task_id = create(tasks)["id"]
+    assert tasks("list", "--nothing").code == ExitCode.USAGE
+    assert tasks("create", "T", "--handler", "nobody").code == ExitCode.REFUSED
+    assert tasks("resume", "absent").code == ExitCode.NOT_FOUND
+    assert tasks("cancel", task_id).code == ExitCode.DONE
+    assert tasks("pause", task_id).code == ExitCode.REFUSED
+    assert run_command("tasks", "--url", dead_url, "list").code == ExitCode.UNREACHABLE
+    other = create(tasks)["id"]
+    assert tasks("watch", other, "--every", "0.01", "--timeout", "0").code == ExitCode.TIMED_OUT
+    monkeypatch.setenv("CLOUDSCHED_STORE", "firestore")
+    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
+    assert run_command("shards", "show").code == ExitCode.USAGE
+
+
+def test_a_closed_api_is_unauthorised(
+    run_command: Callable[..., CommandResult], simulate: Callable[..., Simulation]
+) -> None:
+    """Without a credential, with a wrong one, and with one that may not do it."""
+    key, kept = create_key("ada", Role.READER, "ada")
+    with serve_api_of(simulate(access=Access(api_keys=(str(kept),)))) as url:
+        for words in (("list",), ("--key", "wrong", "list"), ("--key", key, "create", "T", "--handler", "greet")):
+            said = run_command("tasks", "--url", url, *words)
+            assert said.code == ExitCode.UNAUTHORISED, said.err
+
+
+def test_errors_are_json_where_json_was_asked_for(tasks: Tasks) -> None:
+    """On standard error, with the kind, the exit code, and all faults of what was given; also of mistyped commands."""
+    said = tasks("create", "T", "--handler", "greet", "--payload", "{}", "--set", "maxRuns=0", "--json")
+    assert said.out == ""
+    error = json.loads(said.err)["error"]
+    assert (error["kind"], error["exitCode"], said.code) == ("refused", 3, 3)
+    assert error["faults"][0]["field"] == "maxRuns"
+    error = json.loads(tasks("get", "absent", "--json").err)["error"]
+    assert (error["kind"], error["exitCode"]) == ("not_found", 4)
+    error = json.loads(tasks("list", "--jsn", "--json").err)["error"]
+    assert (error["kind"], error["exitCode"]) == ("usage", 2)
+    assert tasks("get", "absent").err.startswith("cloudsched: ")
+
+
+def test_quiet_prints_nothing_but_errors(tasks: Tasks) -> None:
+    """The exit code tells."""
+    task_id = create(tasks)["id"]
+    for words in (("get", task_id), ("list",), ("pause", task_id), ("delete", task_id, "--yes")):
+        said = tasks(*words, "--quiet")
+        assert (said.code, said.out, said.err) == (0, "", ""), words
+    assert tasks("get", task_id, "--quiet").err != ""
+
+
+def test_a_dry_run_changes_nothing(tasks: Tasks, sim: Simulation) -> None:
+    """It shows what would be, and refuses what would be refused."""
+    assert tasks("create", "T", "--handler", "greet", "--payload", '{"name": "A"}', "--dry-run").code == 0
+    assert [*sim.app.tasks().items] == []
+    task_id = create(tasks)["id"]
+    shown = json.loads(tasks("update", task_id, "--title", "New", "--dry-run", "--json").out)
+    assert (shown["title"], shown["upcoming"] != []) == ("New", True)
+    for verb in ("pause", "cancel", "delete", "backfill"):
+        more = ("2027-01-01T00:00:00Z", "2027-01-02T00:00:00Z") if verb == "backfill" else ()
+        assert tasks(verb, task_id, *more, "--dry-run").code == 0
+    assert tasks("resume", task_id, "--dry-run").code == ExitCode.REFUSED
+    task = sim.app.get(task_id)
+    assert (task.title, task.status, task.revision) == ("T", "ACTIVE", 1)
+
+
+def test_what_cannot_be_undone_is_asked_for(
+    tasks: Tasks, people: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal is asked; a script has to say --yes, and is told so."""
+    task_id = create(tasks)["id"]
+    monkeypatch.setattr(api_group, "_is_terminal", lambda: False)
+    said = tasks("delete", task_id)
+    assert said.code == ExitCode.USAGE
+    assert "--yes" in said.err
+    assert people("delete", "ada", "--everything").code == ExitCode.USAGE
+    monkeypatch.setattr(api_group, "_is_terminal", lambda: True)
+    monkeypatch.setattr(click, "confirm", _answer(says=False))
+    assert tasks("delete", task_id).code == 1
+    assert sim.app.get(task_id).id == task_id
+    assert json.loads(tasks("delete", task_id, "--yes", "--json").out) == {"deleted": task_id}
+
+
+def _answer(*, says: bool) -> Callable[..., bool]:
+    def confirm(*_: object, abort: bool, **__: object) -> bool:
+        if abort and not says:
+            raise click.Abort
+        return says
+
+    return confirm
+
+
+def test_tasks_are_watched_until_they_end(tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is printed first, and again when it has changed; those that are named are watched until all have ended."""
+    task_id = create(tasks)["id"]
+    steps: Iterator[Callable[[], object]] = iter(
+        [lambda: sim.app.pause(task_id), lambda: None, lambda: sim.app.cancel(task_id)]
+    )
+    clock = SimpleNamespace(sleep=lambda _: next(steps)(), monotonic=lambda: 0.0)
+    monkeypatch.setattr("cloudsched.cli.tasks.time", clock)
+    said = tasks("watch", task_id, "--json")
+    assert [json.loads(line)["status"] for line in said.out.splitlines()] == ["ACTIVE", "PAUSED", "CANCELLED"]
+    assert said.code == 0
+
+
+def list_leaves(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield each command that does something, with what is typed for it."""
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from list_leaves(found, *path, name)
+
+
+LEAVES = dict(list_leaves(cloudsched))
+SILENT = {"completion", "dashboard", "demo", "dev", "emulator", "init", "mcp", "serve", "worker", "run", "backup"}
+"""What runs until it is stopped, prints a script, or prints what was run itself, has no ``--json``."""
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_the_help_of_each_command_has_examples(
+    path: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are typed for this command, with arguments and options that it takes."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("jobs.json", "handlers.py"):
+        (tmp_path / name).touch()
+    (tmp_path / "data").mkdir()
+    lines = EXAMPLES[" ".join(path)]
+    command = LEAVES[path]
+    assert f"cloudsched {lines[0]}" in " ".join(command.get_help(click.Context(command)).split())
+    for line in lines:
+        words = shlex.split(re.split(" [<>] ", line)[0])
+        assert tuple(words[: len(path)]) == path
+        with command.make_context(path[-1], words[len(path) :]):
+            pass
+
+
+def test_every_command_has_json_and_quiet() -> None:
+    """But those that run until they are stopped, and those whose output is not theirs."""
+    for path, command in LEAVES.items():
+        options = {name for parameter in command.params for name in parameter.opts}
+        if path[0] in SILENT | {"outbox", "schema"} or path == ("people", "export"):
+            continue
+        assert "--json" in options, path
+        assert "--quiet" in options or path == ("draft",), path
+
+
+def test_no_example_is_of_a_command_that_has_gone() -> None:
+    """The table has the commands that there are."""
+    assert set(EXAMPLES) == {" ".join(path) for path in LEAVES}

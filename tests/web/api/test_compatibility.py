@@ -117,3 +117,4 @@ def test_a_task_may_have_the_name_of_a_method(call: Call, greeting: Json) -> Non
     assert call("GET", "/v1/tasks/draft").get_json()["id"] == "draft"
     assert call("POST", "/v1/tasks/draft/pause").get_json()["status"] == "PAUSED"
     assert call("DELETE", "/v1/tasks/draft").status_code == 204
+    assert call("OPTIONS", "/v1/tasks/draft").headers["Allow"] == "POST"

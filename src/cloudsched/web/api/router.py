@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.exceptions import NotFound as HttpNotFound
 from werkzeug.routing import BaseConverter, Map, Rule
 from werkzeug.wrappers import Response
@@ -119,6 +120,12 @@ _ROUTES = Map(
 )
 
 
+_FIXED_PATHS: Final = {
+    path: [each.method for each in OPERATIONS if each.path == path]
+    for path in (each.path for each in OPERATIONS)
+    if "{" not in path
+}
+"""The methods of paths without parameters: ``Allow`` names these, though a task may be called ``draft``, too."""
 API_PATHS: Final = frozenset(each.path.split("/")[1] for each in OPERATIONS)
 """How the API's paths begin: below a mount, all others are for somebody else."""
 _LINKS = "/v1/links/"
@@ -150,7 +157,10 @@ class Api:
     def _handle_checked(self, request: Request, origins: tuple[str, ...]) -> Response:
         if not request.path.startswith(_LINKS):  # nothing but the link itself gives those any rights
             require_allowed_origin(request, origins)
-        endpoint, path = _ROUTES.bind_to_environ(request.environ).match()
+        try:
+            endpoint, path = _ROUTES.bind_to_environ(request.environ).match()
+        except MethodNotAllowed as error:
+            raise MethodNotAllowed(valid_methods=_FIXED_PATHS.get(request.path, error.valid_methods)) from error
         operation, since = cast("tuple[Operation, datetime | None]", endpoint)
         if self._only_links and not operation.is_link:
             raise HttpNotFound

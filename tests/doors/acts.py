@@ -43,6 +43,7 @@ FROM_SERVERS_ALONE: Final[dict[str, dict[str, Any]]] = {
         "children": [{"handler": "open", "lockKey": "press", "lockScope": "global"}],
     },
     "a script with a tool for servers": {"handler": None, "script": {"source": "return 1", "tools": ["closed"]}},
+    "a ping to anybody": {"ping": {"url": "https://elsewhere.example/ping"}},
     "a callback to anybody": {"onCompletion": {"webhook": "https://elsewhere.example/hook"}},
 }
 """What the fields of a task may ask for, and users may not, or only as their own."""

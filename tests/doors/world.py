@@ -307,7 +307,7 @@ _CHANGE_ID = re.compile(r'-[0-9a-f]{16}(?=")')
 _VOLATILE: Final = frozenset({"id", "createdAt", "updatedAt", "fetchedAt", "webhookSecrets", "verification", "sentAt"})
 _SHOWN: Final = (
     *("owner", "title", "handler", "payload", "status", "priority", "pull", "lockKey", "lockScope", "children"),
-    *("script", "labels", "deliveryChannels", "onCompletion", "definedBy", "pausedBy", "category"),
+    *("script", "labels", "deliveryChannels", "onCompletion", "ping", "definedBy", "pausedBy", "category"),
 )
 
 

@@ -85,6 +85,13 @@ class Access(SettingsSection):
         NETWORKS,
         default=(),
     )
+    ping_hosts: tuple[str, ...] = setting(
+        "CLOUDSCHED_PING_HOSTS",
+        "to which hosts users' tasks may send [pings](../how-to/webhooks.md#ping-a-dead-mans-switch), besides that of "
+        "their owner's webhook: `hc-ping.com cronitor.link`",
+        WORDS,
+        default=(),
+    )
     open: bool = setting(
         "CLOUDSCHED_OPEN",
         "`on`: while no credential is configured, requests from the same machine need none; `cloudsched "

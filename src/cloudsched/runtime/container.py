@@ -198,7 +198,8 @@ class Container:
         """Knows how people want to be reached."""
         from cloudsched.engine.delivery.people import PeopleRecipients  # noqa: PLC0415 - imported only when used
 
-        return PeopleRecipients(self.store.records, self.clock, self.mail_links)
+        hosts = self.settings.access.ping_hosts
+        return PeopleRecipients(self.store.records, self.clock, self.mail_links, hosts)
 
     @lazy_property
     def mail_links(self) -> MailLinks:
@@ -281,8 +282,17 @@ class Container:
         from cloudsched.engine.delivery.handler import DeliveryHandler  # noqa: PLC0415 - imported only when used
 
         return DeliveryHandler(
-            lambda: self.senders, lambda: self.recipients, lambda: self._batches, self._chance, self.clock
+            lambda: self.senders,
+            lambda: self.recipients,
+            lambda: self._batches,
+            self._chance,
+            self.clock,
+            self._has_ended,
         )
+
+    def _has_ended(self, task_id: str, execution_id: str) -> bool:
+        record = self.store.load_execution(task_id, execution_id)
+        return record is not None and record.status.is_final
 
     @lazy_property
     def _usage(self) -> UsageLedger:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
-from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
+from cloudsched.domain.documents.channel import COMPLETION, PING, DeliveryChannel
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Senders(Mapping[str, "Sender"]):
     def __init__(self, settings: Settings, template: Callable[[], Template | None] = lambda: None) -> None:
         makers = {str(each): _find_maker(each, settings, template) for each in DeliveryChannel}
         makers[COMPLETION] = makers[DeliveryChannel.WEBHOOK]
+        makers[PING] = partial(_open_pings, settings)
         self._makers = {name: maker for name, maker in makers.items() if maker is not None}
         self._open: dict[str, Sender] = {}
         self._lock = threading.Lock()
@@ -99,6 +100,14 @@ def _open_apprise(urls: tuple[str, ...]) -> Sender:
     from cloudsched.adapters.delivery.apprise import AppriseSender  # noqa: PLC0415 - see the module's docstring
 
     return AppriseSender(urls)
+
+
+def _open_pings(settings: Settings) -> Sender:
+    from cloudsched.adapters.delivery.switch import PingSender  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
+
+    make = partial(make_session, settings.access.reachable, max_bytes=_MAX_WEBHOOK_ANSWER)
+    return PingSender(make, allows_http=settings.allows_http)
 
 
 def open_webhooks(settings: Settings) -> WebhookSender:

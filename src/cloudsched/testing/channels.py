@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.channel import COMPLETION, SENDER_NAMES, DeliveryChannel
+from cloudsched.domain.documents.channel import COMPLETION, PING, SENDER_NAMES, DeliveryChannel
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.delivery.people import MailLinks, PeopleRecipients
 from cloudsched.engine.ports.sender import Recipient
@@ -112,9 +112,10 @@ class SimulatedRecipients:
         clock: Clock,
         channels: SimulatedChannels,
         links: MailLinks,
+        ping_hosts: Collection[str] = (),
     ) -> None:
         self._records = records
-        self._people = PeopleRecipients(records, clock, links)
+        self._people = PeopleRecipients(records, clock, links, ping_hosts)
         self._channels = channels
 
     def find(
@@ -132,6 +133,11 @@ class SimulatedRecipients:
         """Return the recipient of a completion callback."""
         self._channels[COMPLETION].owners[url] = owner
         return self._people.callback(owner, url, is_users=is_users)
+
+    def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
+        """Return the recipient of a ping."""
+        self._channels[PING].owners[url] = owner
+        return self._people.switch(owner, url, is_users=is_users)
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category."""

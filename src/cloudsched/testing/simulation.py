@@ -277,7 +277,13 @@ class Simulation:
                 language_model=self._language_model,
             )
         )
-        recipients = SimulatedRecipients(self._store.records, self.clock, self._channels, self.app.container.mail_links)
+        recipients = SimulatedRecipients(
+            self._store.records,
+            self.clock,
+            self._channels,
+            self.app.container.mail_links,
+            self._settings.access.ping_hosts,
+        )
         self.app.container.replace(senders=self._channels, recipients=recipients)
         self.app.apply_declarations()
         return self

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import QueueMessage
 
 
-_SHARED_QUEUES = {"COMPLETION": "WEBHOOK"}
+_SHARED_QUEUES = {"COMPLETION": "WEBHOOK", "PING": "WEBHOOK"}
 """The channels that have the queue of another one."""
 
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 COMPLETION: Final = "COMPLETION"
 """The channel of a task's own completion callback, beside those of `DeliveryChannel`."""
+PING: Final = "PING"
+"""The channel of the pings of a task's dead-man's switch, likewise."""
+CALLBACKS: Final = frozenset({COMPLETION, PING})
+"""The channels of what a task itself names the address of."""
 
 
 class DeliveryChannel(StoredEnum):
@@ -83,6 +87,6 @@ _TRAITS: Final[Mapping[str, ChannelTraits]] = complete_table(
 )
 SENT_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.is_sent)
 """The channels that have a sender, and a queue."""
-SENDER_NAMES: Final = (*(str(each) for each in SENT_CHANNELS), COMPLETION)
+SENDER_NAMES: Final = (*(str(each) for each in SENT_CHANNELS), COMPLETION, PING)
 """What senders are found by."""
 USERS_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.may_users_name)

@@ -52,11 +52,42 @@ class OnCompletion(WireModel):
     of their own webhook."""
 
 
+class PingEvent(StrEnum):
+    """What a dead-man's switch is told of an execution."""
+
+    START = "start"
+    SUCCESS = "success"
+    FAILURE = "fail"
+    """It failed, timed out or expired."""
+
+
+class Ping(WireModel):
+    """Which dead-man's switch is told that a task's executions begin and end, such as a check of healthchecks.io.
+
+    Users may name only addresses at the host of their own webhook, and at hosts that the operator allows.
+    """
+
+    url: CallbackUrl
+    """Posted to when an execution has succeeded. If it has no query, ``/start`` and ``/fail`` are added to it when one
+    begins, and when one has failed, timed out or expired, unless `startUrl` and `failureUrl` say otherwise."""
+    start_url: CallbackUrl | None = None
+    """Posted to when an execution begins."""
+    failure_url: CallbackUrl | None = None
+    """Posted to when an execution has failed, timed out or expired."""
+
+    def address(self, event: PingEvent) -> str | None:
+        """Return where an event is posted to; None for nowhere."""
+        own = {PingEvent.START: self.start_url, PingEvent.SUCCESS: self.url, PingEvent.FAILURE: self.failure_url}[event]
+        if own is not None:
+            return own
+        return None if "?" in self.url else f"{self.url.rstrip('/')}/{event}"
+
+
 class Delivery(WireModel):
     """Which execution's result a task carries, and how."""
 
     channel: str
-    """A `DeliveryChannel`, or `COMPLETION`."""
+    """A `DeliveryChannel`, `COMPLETION` or `PING`."""
     task_id: str
     """The task of the execution."""
     execution_id: str
@@ -71,7 +102,7 @@ class Delivery(WireModel):
     siblings: tuple[str, ...] = ()
     """The ids of the execution's other deliveries."""
     url: str | None = None
-    """Where a completion callback goes."""
+    """Where a completion callback or a ping goes."""
     is_users_url: bool = False
     """Whether a user may have named that URL, who may name only endpoints of their own."""
     provider_status: DeliveryStatus | None = None

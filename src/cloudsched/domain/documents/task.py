@@ -17,7 +17,7 @@ from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Re
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
-from cloudsched.domain.documents.delivery import Delivery, DeliveryStatus, OnCompletion
+from cloudsched.domain.documents.delivery import Delivery, DeliveryStatus, OnCompletion, Ping
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
@@ -235,6 +235,8 @@ class TaskSpec(WireModel):
     """The title of what is delivered; the task's title if None."""
     on_completion: OnCompletion | None = None
     """Who is told when an execution has ended, however it has."""
+    ping: Ping | None = None
+    """Which dead-man's switch is told that an execution begins and ends."""
     query_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in queries."""
     tokens_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
@@ -506,6 +508,11 @@ class Task(PublicTask):
     """With which time zone data it is planned; None where those cannot move it."""
     wake_at: Instant | None = None
     """When the sweep must process this task if nothing else has. None: never."""
+
+    @property
+    def tells_somebody(self) -> bool:
+        """Return whether an address that it names is told of its executions."""
+        return self.on_completion is not None or self.ping is not None
 
     @property
     def has_ended(self) -> bool:

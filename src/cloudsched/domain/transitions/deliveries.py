@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.channel import COMPLETION, SENDER_NAMES, DeliveryChannel
+from cloudsched.domain.documents.channel import COMPLETION, PING, SENDER_NAMES, DeliveryChannel
 from cloudsched.domain.documents.delivery import (
     DELIVERY_HANDLER,
     Delivery,
+    PingEvent,
     derive_delivery_id,
     name_message,
 )
-from cloudsched.domain.documents.execution import ExecutionError
+from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus
 from cloudsched.domain.documents.json_limits import json_size, truncate
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import Parent
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
+    from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport, InboxMessage
 
@@ -47,6 +48,11 @@ _RETRY: Final = RetryPolicy.build(
 """Ten attempts over three days, as the Standard Webhooks specification recommends."""
 _RETRY_MOBILE: Final = _RETRY.model_copy(update={"first_delay": timedelta(seconds=10)})
 """Firebase Cloud Messaging asks for ten seconds before the first retry."""
+_RETRY_PING: Final = RetryPolicy.build(
+    max_retries=6, first_delay=timedelta(seconds=5), base=timedelta(seconds=30), factor=2.0, cap=timedelta(minutes=15)
+)
+_PING_EXPIRATION: Final = timedelta(hours=1)
+_START_EXPIRATION: Final = timedelta(minutes=1)
 _EXPIRATION: Final = timedelta(days=3)
 """What did not even begin to be sent by then is not news any more."""
 _ATTEMPT: Final = timedelta(minutes=3)
@@ -115,6 +121,51 @@ def plan_callback(
     return _new_callback(task, record.id, payload, make_name, retention, now)
 
 
+def find_ping_event(status: ExecutionStatus) -> PingEvent | None:
+    """Return what a switch is told of an execution that has ended so; None for what neither ran nor was missed."""
+    match status:
+        case ExecutionStatus.SUCCEEDED:
+            return PingEvent.SUCCESS
+        case ExecutionStatus.FAILED | ExecutionStatus.TIMED_OUT | ExecutionStatus.EXPIRED:
+            return PingEvent.FAILURE
+        case ExecutionStatus.CANCELLED | ExecutionStatus.SKIPPED:
+            return None
+        case ExecutionStatus.RUNNING | ExecutionStatus.RETRYING | ExecutionStatus.SUSPENDED:
+            return None
+        case unknown:
+            assert_never(unknown)
+
+
+def plan_ping(
+    task: Task,
+    execution_id: str,
+    event: PingEvent,
+    now: datetime,
+    *,
+    make_name: Callable[[str], str],
+    retention: timedelta | None,
+) -> Task | None:
+    """Return the delivery that tells a task's switch of an event; None if it has no address for that.
+
+    A switch is told what is, not what was: a ping that cannot be sent for an hour is given up, a start after a minute.
+    """
+    url = None if task.ping is None else task.ping.address(event)
+    if url is None:
+        return None
+    delivery = _describe(task, execution_id, PING, make_name, now, ())
+    is_users = task.defined_by is Requesters.USERS
+    delivery_id = _derive_id(task, execution_id, f"{PING} {event}")
+    message_id = name_message(delivery_id, make_name(f"message {delivery_id}"))
+    delivery = delivery.model_copy(update={"url": url, "is_users_url": is_users, "message_id": message_id})
+    text = f"{event} task={task.id} execution={execution_id}"
+    payload = {"title": task.title, "body": text, "kind": f"ping.{event}", "data": _to_ids(task, execution_id)}
+    created = _new_delivery(task, delivery_id, delivery, payload, retention, now)
+    limits = {"retry": _RETRY_PING, "expiration": _PING_EXPIRATION}
+    if event is PingEvent.START:
+        limits = {"retry": RetryPolicy.build(max_retries=1), "expiration": _START_EXPIRATION}
+    return created.model_copy(update=limits)
+
+
 def _kind_of(status: ExecutionStatus) -> str:
     return f"execution.{status.lower()}"
 
@@ -157,7 +208,8 @@ def _new_callback(
 
 def delivery_ids(task: Task, execution_id: str) -> list[str]:
     """Return the ids of all deliveries that an execution of the task can have."""
-    return [derive_delivery_id(task.id, task.created_at, execution_id, each, task.owner) for each in SENDER_NAMES]
+    events = () if task.ping is None else tuple(f"{PING} {each}" for each in PingEvent)
+    return [_derive_id(task, execution_id, each) for each in (*SENDER_NAMES, *events) if each != PING]
 
 
 def _derive_id(task: Task, execution_id: str, channel: str) -> str:

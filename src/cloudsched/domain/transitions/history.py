@@ -30,7 +30,7 @@ _MAX_VALUE, _MAX_SCHEDULE = 200, 600
 _MAX_ENTRY_BYTES: Final = 2_000
 """The largest entry; a larger one names its fields only."""
 _NAMED_ONLY: Final = frozenset(
-    {"payload", "children", "script", "source", "description", "purpose", "on_completion", "delivery_title"}
+    {"payload", "children", "script", "source", "description", "purpose", "on_completion", "ping", "delivery_title"}
 )
 """The fields whose values are not copied: they may hold what is private, or secrets."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
+from cloudsched.domain.documents.channel import CALLBACKS, DeliveryChannel
 from cloudsched.domain.documents.delivery import name_message
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.person import MAX_ITEM_BYTES, MAX_ITEMS, HeldBatch, HeldItem, batch_id
@@ -199,7 +199,7 @@ class DeliveryBatches:
     def claim(self, task: Task) -> ToSend | Sent | Busy | None:
         """Return what a delivery that was held has to do; None if it is to be sent alone."""
         assert task.delivery is not None  # noqa: S101 - likewise
-        if task.delivery.channel == COMPLETION:
+        if task.delivery.channel in CALLBACKS:
             return None
         channel = DeliveryChannel(task.delivery.channel)
         return self._held.claim_waiting(task.owner, channel, task.id) if channel.traits.is_held else None

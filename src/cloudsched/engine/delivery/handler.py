@@ -11,7 +11,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
+from cloudsched.domain.documents.channel import CALLBACKS, COMPLETION, PING, DeliveryChannel
+from cloudsched.domain.documents.delivery import PingEvent
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.delivery.batches import Busy, Sent
 from cloudsched.engine.ports.sender import Hold, Message, Suppress
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_START: Final = f"ping.{PingEvent.START}"
 MAX_WAIT: Final = timedelta(days=1)
 """The longest wait that a receiver may ask for."""
 
@@ -45,6 +47,7 @@ class DeliveryHandler:
         batches: Returns what collects deliveries that are held.
         random: For the jitter of the waits between tries.
         clock: The current time.
+        has_ended: Returns whether an execution, of a task's id and its own, has ended.
     """
 
     def __init__(
@@ -54,7 +57,9 @@ class DeliveryHandler:
         batches: Callable[[], DeliveryBatches],
         random: Random,
         clock: Clock,
+        has_ended: Callable[[str, str], bool],
     ) -> None:
+        self._has_ended = has_ended
         self._random = random
         self._clock = clock
         self._batches = batches
@@ -71,20 +76,31 @@ class DeliveryHandler:
             return Fail(f"{delivery.channel} is not set up here; see docs/reference/delivery.md.")
         run = task.find_run(context.execution_id)
         was_planned_for = delivery.created_at if run is None else run.due_at
-        found = self._find(task, delivery, was_planned_for if was_planned_for > delivery.created_at else None)
+        held_until = was_planned_for if was_planned_for > delivery.created_at else None
+        found = self._find_switch(task, delivery, payload) or self._find(task, delivery, held_until)
         message = _to_message(delivery, payload)
         if isinstance(found, Hold):
             self._batches().add(task, message, found.until)
             return Snooze(found.until, found.reason)
         if isinstance(found, Suppress):
             return Cancel(found.reason)
-        if delivery.channel != COMPLETION and DeliveryChannel(delivery.channel).traits.has_unsubscribe:
+        if delivery.channel not in CALLBACKS and DeliveryChannel(delivery.channel).traits.has_unsubscribe:
             url = self._recipients().unsubscribe_url(task.owner, delivery.category)
             again = self._recipients().snooze_url(task.owner, delivery.task_id, delivery.execution_id)
             message = replace(message, unsubscribe_url=url, snooze_url=again)
         if was_planned_for <= delivery.created_at:
             return self._send(sender, message, task, delivery.channel, found)
         return self._send_batch(sender, message, task, delivery.channel, found)
+
+    def _find_switch(
+        self, task: Task, delivery: Delivery, payload: dict[str, Any]
+    ) -> tuple[Recipient, ...] | Suppress | None:
+        """Return whom a ping goes to; None if this is none."""
+        if delivery.channel != PING:
+            return None
+        if payload.get("kind") == _START and self._has_ended(delivery.task_id, delivery.execution_id):
+            return Suppress("The execution has ended: its end is told instead.")
+        return self._recipients().switch(task.owner, delivery.url or "", is_users=delivery.is_users_url)
 
     def _find(
         self, task: Task, delivery: Delivery, held_until: datetime | None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
+from cloudsched.domain.documents.channel import CALLBACKS, DeliveryChannel
 from cloudsched.domain.documents.person import AddressProblem, Person
 from cloudsched.domain.people import send_decision
 from cloudsched.domain.people.contacts import find_reach, without_address
@@ -16,7 +16,7 @@ from cloudsched.engine.people.record_changes import change_person
 from cloudsched.engine.ports.sender import Hold, Recipient, Suppress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
     from cloudsched.engine.ports.clock import Clock
@@ -40,11 +40,13 @@ class PeopleRecipients:
         records: Where people are stored.
         clock: The current time.
         links: Makes the links in mails.
+        ping_hosts: At which hosts users may have their tasks' pings sent, besides that of their own webhook.
     """
 
-    def __init__(self, records: RecordStore, clock: Clock, links: MailLinks) -> None:
+    def __init__(self, records: RecordStore, clock: Clock, links: MailLinks, ping_hosts: Collection[str] = ()) -> None:
         self._records = records
         self._links = links
+        self._ping_hosts = ping_hosts
         self._clock = clock
         self._secrets = WebhookSecrets(records, clock)
 
@@ -71,12 +73,23 @@ class PeopleRecipients:
 
     def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a task's own completion callback, signed like its owner's webhook."""
-        if is_users:
-            stored = self._records.load(Person, owner)
-            own = None if stored is None else stored.record.verified_webhook
-            if own is None or _read_origin(own) != _read_origin(url):
-                return Suppress("The URL of onCompletion is not at the host of the person's own, verified webhook.")
+        if is_users and not self._is_own(owner, url):
+            return Suppress("The URL of onCompletion is not at the host of the person's own, verified webhook.")
         return (Recipient(address=url, secrets=self._secrets.current(owner)),)
+
+    def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
+        """Return the recipient of a ping: a user's is at the host of their webhook, or at one that is allowed."""
+        is_allowed = _read_origin(url) in {("https", each, 443) for each in self._ping_hosts}
+        if is_users and not is_allowed and not self._is_own(owner, url):
+            where = "at the host of the person's own, verified webhook, nor at one of CLOUDSCHED_PING_HOSTS"
+            return Suppress(f"The URL of the ping is neither {where}.")
+        return (Recipient(address=url),)
+
+    def _is_own(self, owner: str, url: str) -> bool:
+        """Return whether a URL is at the host of the owner's own, verified webhook."""
+        stored = self._records.load(Person, owner)
+        own = None if stored is None else stored.record.verified_webhook
+        return own is not None and _read_origin(own) == _read_origin(url)
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category; the headers of mails take HTTPS only."""
@@ -88,7 +101,7 @@ class PeopleRecipients:
 
     def remove(self, owner: str, channel: str, address: str) -> None:
         """Forget a device or a webhook that takes nothing any more; an e-mail address has to be verified again."""
-        if channel != COMPLETION:
+        if channel not in CALLBACKS:
             bounced, way = AddressProblem.BOUNCED, DeliveryChannel(channel)
             change_person(
                 self._records, self._clock, owner, lambda person: without_address(person, way, address, bounced)

@@ -152,7 +152,7 @@ class GroupExecutor:
         task = claimed_run.task
         if not end.is_plain or task.parent is not None or task.delivery is not None or task.delivery_channels:
             return None
-        if task.on_completion is not None or task.deleted_at is not None or task.deferred:
+        if task.tells_somebody or task.deleted_at is not None or task.deferred:
             return None
         try:
             commit = claimed_run.decide(end.decide)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.channel import DeliveryChannel
     from cloudsched.domain.documents.children import Child, OnChildFailure
-    from cloudsched.domain.documents.delivery import OnCompletion
+    from cloudsched.domain.documents.delivery import OnCompletion, Ping
     from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script
@@ -53,6 +53,7 @@ class CallFields(TypedDict, total=False):
     delivery_channels: Sequence[DeliveryChannel | str]
     delivery_title: str | None
     on_completion: OnCompletion | Mapping[str, Any] | None
+    ping: Ping | Mapping[str, Any] | None
     query_per_execution: float
     tokens_per_execution: float
     source: Source | Mapping[str, Any] | None

@@ -136,6 +136,14 @@ class Recipients(Protocol):
         """
         ...
 
+    def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
+        """Return the recipient of a task's ping.
+
+        If a user may have named the URL (`is_users`), it has to be at the host of the owner's webhook, or at one that
+        the operator allows.
+        """
+        ...
+
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category without signing in; None if no address is known."""
         ...

@@ -132,6 +132,9 @@ class Committer:
         callbacks: tuple[TaskWrite, ...] = ()
         if deliveries is not None and commit.task.on_completion is not None and commit.task.deleted_at is None:
             callbacks = deliveries.plan_callbacks(whole.task, whole.executions, whole.others)
+        if deliveries is not None and commit.task.ping is not None and commit.task.deleted_at is None:
+            callbacks = (*callbacks, *deliveries.plan_pings(before, whole.task, whole.executions))
+        if callbacks:
             whole = whole.having(others=(*whole.others, *callbacks))
         for each in final:
             if each.status in FAILURE_STATUSES:  # an attempt that timed out has said nothing: its task is as it was
@@ -147,7 +150,7 @@ class Committer:
 
     def is_plain(self, commit: Commit) -> bool:
         """Return whether a commit needs nothing but the store, so that it can be made with `commit_many`."""
-        if commit.base is None or commit.task.on_completion is not None or commit.grants is not NO_GRANTS:
+        if commit.base is None or commit.task.tells_somebody or commit.grants is not NO_GRANTS:
             return False
         if commit.lock or commit.others or commit.delivered or commit.entries or commit.archived:
             return False

@@ -12,9 +12,10 @@ import hmac
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.channel import COMPLETION
+from cloudsched.domain.documents.channel import CALLBACKS, COMPLETION
+from cloudsched.domain.documents.delivery import PingEvent
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.deliveries import plan_callback, plan_deliveries
+from cloudsched.domain.transitions.deliveries import find_ping_event, plan_callback, plan_deliveries, plan_ping
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.engine.ports.store import DeliveryMark, TaskWrite
@@ -98,6 +99,26 @@ class DeliveryPlanner:
         existing = {each.task.id for each in self._store.load_many([each.id for each in planned])} if planned else ()
         return tuple(TaskWrite(each) for each in planned if each.id not in existing)
 
+    def plan_pings(self, before: Task, after: Task, executions: Sequence[Execution]) -> tuple[TaskWrite, ...]:
+        """Return the pings to create with a commit: of executions that begin with it, and of those that end.
+
+        Those that exist are left alone: each is told of once. Only a task with a ping costs reads, one for each.
+        """
+        now = self._clock.now()
+        events = [(each.id, find_ping_event(each.status)) for each in executions if each.status.is_final]
+        events += [(each.execution_id, PingEvent.START) for each in after.runs if _begins(before, each)]
+        planned = [
+            ping
+            for execution_id, event in events
+            if event is not None
+            for ping in [
+                plan_ping(after, execution_id, event, now, make_name=self._make_name, retention=self._retention)
+            ]
+            if ping is not None
+        ]
+        existing = {each.task.id for each in self._store.load_many([each.id for each in planned])} if planned else ()
+        return tuple(TaskWrite(each) for each in planned if each.id not in existing)
+
     def dispatch(self, callbacks: Sequence[TaskWrite]) -> None:
         """Send the dispatches of callbacks; what the queue does not take is left to the sweep."""
         now = self._clock.now()
@@ -116,7 +137,7 @@ class DeliveryPlanner:
             report: How its attempt ended.
             is_repeat: Whether a commit has conflicted: then the record may have been removed meanwhile.
         """
-        if delivery.channel == COMPLETION or not isinstance(report.outcome, Done):
+        if delivery.channel in CALLBACKS or not isinstance(report.outcome, Done):
             return None
         if is_repeat and self._store.load_execution(delivery.task_id, delivery.execution_id) is None:
             return None
@@ -133,6 +154,14 @@ class DeliveryPlanner:
     def _make_name(self, text: str) -> str:
         digest = hmac.new(self._secret, _PURPOSE + text.encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest[:24]).decode()
+
+
+def _begins(before: Task, run: Run) -> bool:
+    """Return whether a run has its first lease, which it had not before."""
+    if run.lease is None or run.attempt > 1 or run.suspension_count:
+        return False
+    known = before.find_run(run.execution_id)
+    return known is None or known.lease is None
 
 
 def _is_callback(task: Task) -> bool:

@@ -43,7 +43,7 @@ OWN: Final = {
     "adapters.google": "backoff channel cloud_tasks messages",
     "adapters.safe_http": "addresses",
     "config": "access features imports settings sweep_alarm variables",
-    "domain": "closed_sets first_error",
+    "domain": "brief_repr closed_sets first_error",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
         "authority batch_change builtin_handlers category channel children delivery document execution "
@@ -59,13 +59,13 @@ OWN: Final = {
     "engine.children": "child_tasks",
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
-        "archive arguments async_functions call_handle calls events journal_cursor no_journal procedure "
+        "archive arguments async_functions call_handle calls events journal_cursor no_journal not_a_value procedure "
         "race replay results step_attempt steps suspend timers"
     ),
     "engine.execution": "attempts claimed_run durable_services executor failure_hooks follow_ups invoke zone_replans",
     "engine.handlers": (
-        "async_context calendar_tasks called_scripts context declaration dependencies handler payload_fields quick "
-        "registry run_children signature typed_calls user_access validation"
+        "async_context calendar_tasks called_scripts context declaration dependencies handler operation payload_fields "
+        "quick registry run_children signature typed_calls user_access validation"
     ),
     "engine.ports": "authority clock known_tasks pages queue records search store task_query tracing",
     "engine.state": "attempt_log commits deliveries event_log lease_renewal locks log_context quotas",

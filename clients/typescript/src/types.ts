@@ -812,6 +812,8 @@ export interface FailedTask {
   deliveryTitle?: string;
   /** Who is told when an execution has ended, however it has. */
   onCompletion?: OnCompletion;
+  /** Which dead-man's switch is told that an execution begins and ends. */
+  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -1275,6 +1277,8 @@ export interface NewTask {
   deliveryTitle?: string | null;
   /** Who is told when an execution has ended, however it has. */
   onCompletion?: OnCompletion | null;
+  /** Which dead-man's switch is told that an execution begins and ends. */
+  ping?: PingInput | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number;
   /** The estimated cost of one execution, in tokens of a language model. Default: `0`. */
@@ -1421,6 +1425,26 @@ export interface Person {
   owner: string;
   createdAt: string;
   updatedAt: string;
+}
+
+/** Which dead-man's switch is told that a task's executions begin and end, such as a check of healthchecks.io. */
+export interface Ping {
+  /** Posted to when an execution has succeeded. If it has no query, `/start` and `/fail` are added to it when one begins, and when one has failed, timed out or expired, unless `startUrl` and `failureUrl` say otherwise. */
+  url: string;
+  /** Posted to when an execution begins. */
+  startUrl?: string;
+  /** Posted to when an execution has failed, timed out or expired. */
+  failureUrl?: string;
+}
+
+/** Which dead-man's switch is told that a task's executions begin and end, such as a check of healthchecks.io. */
+export interface PingInput {
+  /** Posted to when an execution has succeeded. If it has no query, `/start` and `/fail` are added to it when one begins, and when one has failed, timed out or expired, unless `startUrl` and `failureUrl` say otherwise. */
+  url: string;
+  /** Posted to when an execution begins. */
+  startUrl?: string | null;
+  /** Posted to when an execution has failed, timed out or expired. */
+  failureUrl?: string | null;
 }
 
 /** A schedule to preview. */
@@ -1674,6 +1698,8 @@ export interface ReportedTask {
   deliveryTitle?: string;
   /** Who is told when an execution has ended, however it has. */
   onCompletion?: OnCompletion;
+  /** Which dead-man's switch is told that an execution begins and ends. */
+  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -1989,7 +2015,7 @@ export interface SendEventRequest {
 export type SenderRole = "owner" | "admin" | "worker";
 
 /** A channel that is sent to, or the callback when an execution has ended. */
-export type SentChannel = "EMAIL" | "MOBILE" | "WEBHOOK" | "OPERATOR" | "COMPLETION";
+export type SentChannel = "EMAIL" | "MOBILE" | "WEBHOOK" | "OPERATOR" | "COMPLETION" | "PING";
 
 /** For how long to snooze. */
 export interface SnoozeRequest {
@@ -2142,6 +2168,8 @@ export interface Task {
   deliveryTitle?: string;
   /** Who is told when an execution has ended, however it has. */
   onCompletion?: OnCompletion;
+  /** Which dead-man's switch is told that an execution begins and ends. */
+  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -2286,6 +2314,8 @@ export interface TaskPatch {
   deliveryTitle?: string | null;
   /** Who is told when an execution has ended, however it has. */
   onCompletion?: OnCompletion | null;
+  /** Which dead-man's switch is told that an execution begins and ends. */
+  ping?: PingInput | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number | null;
   /** The estimated cost of one execution, in tokens of a language model. Default: `0`. */

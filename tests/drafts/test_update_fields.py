@@ -54,7 +54,7 @@ def test_a_field_may_change(
     drafted = draft(text)
     assert (drafted.decision, drafted.task_id, drafted.changes) == ("update", tasks[task], changes)
     after = sim.app.confirm(drafted, owner="ada").to_wire()
-    marks = {"revision", "updatedAt", "history", "usage", "recentRequests"}
+    marks = {"revision", "updatedAt", "history", "message", "usage", "recentRequests"}
     kept = before.keys() - marks - changes.keys()
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
     assert {name: after[name] for name in changes} == changes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from cloudsched.cli.exit_codes import ExitCode
 from cloudsched.cli.main import cloudsched
 
 if TYPE_CHECKING:
@@ -55,6 +56,6 @@ def test_a_life_a_run_and_a_week_are_pictures(
         assert root.tag.endswith("}svg")
     assert all("Greet Ada" in text for text in texts[:2])
     assert "3 January 2027" in texts[2]
-    assert tasks("draw", "none").code == 2
+    assert tasks("draw", "none").code == ExitCode.NOT_FOUND
     assert "no time zone 'Mars/Base'" in tasks("draw", "t", "--tz", "Mars/Base").err
     assert "Europe/Paris" in texts[2]

@@ -20,6 +20,7 @@ from tests.harness import WAIT_SECONDS, Process, free_port, process, wait_until
 from tests.stories.worker_stack import HANDLERS, HASTY, WorkerStack, open_worker_stack
 from werkzeug.wrappers import Request, Response
 
+from cloudsched.cli.exit_codes import ExitCode
 from cloudsched.config.access import Access
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.api_keys import create_key
@@ -155,7 +156,7 @@ def worker_lines(worker: Process, words: str) -> int:
 
 
 def test_a_worker_requires_a_valid_key_for_its_queue(tmp_path: Path) -> None:
-    """A wrong key, one for another queue and none at all end the worker with one line and exit code 2."""
+    """A wrong key, one for another queue and none at all end the worker with one line and the exit code of a wrong credential."""
     keys = {
         queue: create_key(f"key-{number}", Role.WORKER, None, [queue]) for number, queue in enumerate(["gpu", "cpu"], 1)
     }
@@ -165,7 +166,7 @@ def test_a_worker_requires_a_valid_key_for_its_queue(tmp_path: Path) -> None:
         task = worker_stack.offer("note")
         for key, says in ((wrong, "not known"), (keys["cpu"][0], "works on cpu"), ("", "")):
             with worker_stack.worker(CLOUDSCHED_KEY=key) as worker:
-                assert worker.wait() == 2
+                assert worker.wait() == ExitCode.UNAUTHORISED
                 complaint = worker.output.splitlines()[-1]
                 assert complaint.startswith("cloudsched: ")
                 assert says in complaint
@@ -216,7 +217,7 @@ def test_a_url_with_a_wrong_path_is_reported(tmp_path: Path) -> None:
         open_worker_stack(tmp_path, "api") as worker_stack,
         worker_stack.worker(url=f"{worker_stack.stack.url}/api") as worker,
     ):
-        assert worker.wait() == 2
+        assert worker.wait() == ExitCode.NOT_FOUND
         complaint = worker.output.splitlines()[-1]
         assert f"the API at {worker_stack.stack.url}/api has no worker endpoints" in complaint
         assert "without a path" in complaint

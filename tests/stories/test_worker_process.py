@@ -156,7 +156,7 @@ def worker_lines(worker: Process, words: str) -> int:
 
 
 def test_a_worker_requires_a_valid_key_for_its_queue(tmp_path: Path) -> None:
-    """A wrong key, one for another queue and none at all end the worker with one line and the exit code of a wrong credential."""
+    """A wrong key, one for another queue and none at all end the worker with one line, as unauthorised."""
     keys = {
         queue: create_key(f"key-{number}", Role.WORKER, None, [queue]) for number, queue in enumerate(["gpu", "cpu"], 1)
     }

@@ -91,7 +91,7 @@ def _stream(steps: Steps, allowance: Allowance) -> Iterator[str]:
     except StopIteration as stop:
         yield _event("draft", stop.value.to_wire())
     except CloudschedError as error:
-        yield _event("problem", json.loads(render_problem(error).get_data(as_text=True)))
+        yield _event("problem", json.loads(render_problem(error, "#").get_data(as_text=True)))
 
 
 def _event(name: str, content: object) -> str:

@@ -13,12 +13,20 @@ from typing import Any
 
 import pytest
 from tests.clients.typescript_types import FOLDER
+from tests.doc_blocks import read_blocks
 from tests.web.api.node_tools import install_locked_tools
 
 from cloudsched.cli.typescript import declare_payloads
 
 ROOT = Path(__file__).parents[2]
 MAX_GZIPPED = 12 * 1024
+PAGE_STANDINS = """
+declare function getAuth(): { readonly currentUser: null };
+declare const signal: AbortSignal;
+declare function render(tasks: unknown): void;
+"""
+"""What the pages' TypeScript has from its app."""
+OPTIONS = ("--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--skipDefaultLibCheck")
 SOURCES = ("src", "tests", "build.mjs", "package.json", "tsconfig.json")
 
 
@@ -57,9 +65,26 @@ def test_it_is_small_and_compiles_for_its_users(package: Path) -> None:
         (folder / "package.json").write_text(json.dumps({"type": kind}))
         (folder / "payloads.ts").write_text(payloads)
         shutil.copy(package / "tests/types.ts", folder)
-    options = ("--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--skipDefaultLibCheck")
     files = ("module/types.ts", "commonjs/types.ts")
-    _node(user, tsc, *options, "--lib", "es2022,dom", *files)
+    _node(user, tsc, *OPTIONS, "--lib", "es2022,dom", *files)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_pages_typescript_compiles(package: Path, tmp_path: Path) -> None:
+    """Each block of the pages is a module that is type-checked against the built package."""
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules/cloudsched").symlink_to(package)
+    files = []
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        for block in read_blocks(page):
+            if block.language == "ts":
+                files.append(f"{page.stem}-{block.line}.ts")
+                (tmp_path / files[-1]).write_text(PAGE_STANDINS + block.text, "utf-8")
+    assert files
+    tsc = str(package / "node_modules/typescript/bin/tsc")
+    _node(tmp_path, tsc, *OPTIONS, "--lib", "es2022,dom", *files)
 
 
 @pytest.mark.slow

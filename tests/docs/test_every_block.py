@@ -24,6 +24,7 @@ READERS = {
     "python": "architecture/test_code_blocks.py",  # says for each page who runs it
     "mermaid": "architecture/test_site.py",  # each diagram has the picture that Mermaid has drawn of it
     "js": "docs/test_scripts.py",
+    "ts": "clients/test_typescript.py",
     **dict.fromkeys(("json", "yaml", "ini", "dockerfile"), "docs/test_data_blocks.py"),
     **dict.fromkeys(("sh", "bash", "console"), "docs/test_shell_blocks.py"),
 }

@@ -16,8 +16,8 @@ STARTS = ("resume", "trigger", "trigger with a payload", "retry", "backfill")
 REPLACED = {"edit the handler"}
 """What makes another task of it, which the user could have created."""
 CLAIMS = [each.name for each in WORK]
-JUDGED_LATER = {"a callback to anybody"}
-"""What is checked when it is used: a user's callback goes to endpoints of their own alone."""
+JUDGED_LATER = {"a callback to anybody", "a ping to anybody"}
+"""What is checked when it is used: a user's callback goes to endpoints of their own alone, a ping to allowed hosts."""
 
 
 @pytest.mark.parametrize("act", [each for each in (*CREATIONS, *EDITS) if each.asks_for in FROM_SERVERS_ALONE], ids=str)

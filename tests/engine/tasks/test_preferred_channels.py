@@ -100,10 +100,10 @@ def test_a_task_that_is_run_now_gets_them_too(sim: Simulation) -> None:
     ("settings", "expected"),
     [
         (Settings(), False),
-        (Settings(smtp_url="smtps://mail.example.com"), True),
+        (Settings(smtp_url="smtps://mail.example.com", mail_from="ada@example.com"), True),
         (Settings(fcm_project="plants"), True),
         (Settings(preferred_channels=True), True),
-        (Settings(preferred_channels=False, smtp_url="smtps://mail.example.com"), False),
+        (Settings(preferred_channels=False, smtp_url="smtps://mail.example.com", mail_from="ada@example.com"), False),
     ],
 )
 def test_preferences_are_read_where_people_are_reached(settings: Settings, *, expected: bool) -> None:

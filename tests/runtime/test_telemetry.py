@@ -287,9 +287,10 @@ def test_a_deployed_function_writes_no_line_below_its_level(
     level: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """INFO is the default. Lines that are not written are still logged, so that metrics see each change of state."""
-    root = logging.getLogger()
+    root, own = logging.getLogger(), logging.getLogger("cloudsched")
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(root, "level", root.level)
+    monkeypatch.setattr(own, "level", logging.NOTSET)  # a command of another test may have set it
     variables = {"K_SERVICE": "execute", **({} if level == "INFO" else {"CLOUDSCHED_LOG_LEVEL": level})}
     settings = Settings.from_environment(variables)
     assert Settings.from_environment(settings.to_environment()).log_level == level

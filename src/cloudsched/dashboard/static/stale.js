@@ -10,15 +10,14 @@ export function showStale(seen, wait, what = "") {
   clearInterval(ticking);
   if (!note) {
     const shown = document.querySelector("#clock time")?.textContent ?? "";
-    note = document.createElement("aside");
+    note = document.createElement("div");
     note.className = "gone";
-    note.setAttribute("aria-label", "No answer");
     note.innerHTML = '<p role="alert"></p><p></p><button class="btn small">Ask now</button>';
     const since = wait === null ? "" : ` since ${new Date(seen).toLocaleTimeString()}`;
     note.firstChild.textContent = `No answer${since}. You see what was at ${shown}: it may be wrong by now.`;
     note.lastChild.hidden = wait === null;
     note.lastChild.addEventListener("click", refresh);
-    document.getElementById("main").before(note);
+    document.querySelector(".top").append(note); // sticks with the bar, however high that is
     document.body.classList.add("stale");
   }
   const [said] = note.children;

@@ -74,7 +74,7 @@ def list_bodies(path: Path) -> dict[str, list[dict[str, Any]]]:
         }
 
 
-ADDED = {"tasks": {"hasBudget": False, "recentRequests": []}, "steps": {"tries": []}}
+ADDED: dict[str, dict[str, Any]] = {"tasks": {"hasBudget": False, "recentRequests": []}, "steps": {"tries": []}}
 """The fields that have been added since, with what they mean where they are left out."""
 ADDED_TO_SCHEDULES = {"followsOwner": False}
 """The same, of a task's schedule."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 ROLES = (Role.ADMIN, Role.VIEWER, Role.USER, Role.READER)
 ZONE = "Europe/Paris"
 ASK_NOTHING = "() => { window.fetch = () => new Promise(() => {}); window.stop() }"
+REFILL = timedelta(milliseconds=200)
+"""In how long a queue may send a whole burst again."""
 SIZE: ViewportSize = {"width": 1280, "height": 900}
 
 
@@ -109,11 +111,15 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture(autouse=True)
 def delete_new_tasks(site: Site) -> Iterator[None]:
-    """Delete what a test has created, once its pages are closed: the next one finds the story, and nothing else."""
+    """Delete what a test has created, once its pages are closed: the next one finds the story, and nothing else.
+
+    It finds a queue that dispatches, too: while the clock stands still, a queue sends its burst of 100 and no more.
+    """
     yield
     for task in site.list_tasks():
         if task["id"] not in site.story:
             site.call("DELETE", f"/v1/tasks/{task['id']}")
+    site.stack.clock.freeze(site.stack.clock.now() + REFILL)
 
 
 @pytest.fixture(scope="session")

@@ -118,7 +118,8 @@ docs/how-to/callers.md."
   done
 }
 
-# Reject variables that the scripts mount themselves, and secrets without a version.
+# Reject variables that the scripts mount themselves, secrets without a version, and a mail server without a sender, with
+# which no function would start.
 validate_secrets() {
   local entry
   for entry in "${SECRETS[@]}"; do
@@ -126,6 +127,8 @@ validate_secrets() {
       die "SECRETS contains '$entry'; each entry must be CLOUDSCHED_SMTP_URL=NAME:VERSION or \
 the same for CLOUDSCHED_APPRISE_URLS, CLOUDSCHED_MAIL_EVENTS_SECRET or CLOUDSCHED_SWEEP_PING, with the name of a secret and one of its versions."
   done
+  [[ " ${SECRETS[*]}" != *" CLOUDSCHED_SMTP_URL="* || " ${SETTINGS[*]}" == *" CLOUDSCHED_MAIL_FROM="* ]] ||
+    die "SECRETS names a mail server, and SETTINGS no sender: add CLOUDSCHED_MAIL_FROM=ada@example.com."
 }
 
 # Reject limits that Cloud Tasks refuses, or that the executor could not keep up with.

@@ -29,6 +29,7 @@ EVENTS = "x" * 16
 CONFIG = {
     "PUBLIC_LINKS": "yes",
     "SECRETS": "(CLOUDSCHED_SMTP_URL=mail-server:1 CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1)",
+    "SETTINGS": "(CLOUDSCHED_MAIL_FROM=ada@example.com)",
 }
 
 
@@ -112,7 +113,8 @@ def test_it_is_upgraded_and_rolled_back_with_the_others(cloud: Cloud) -> None:
     assert cloud.ok("deploy.sh", "--check").out == ""
     cloud.ok("rollback.sh")
     assert cloud.serving("links") == first
-    cloud.configure(SECRETS=CONFIG["SECRETS"])  # a teardown removes it even if it is not wanted any more
+    without_links = {name: CONFIG[name] for name in ("SECRETS", "SETTINGS")}
+    cloud.configure(**without_links)  # a teardown removes it even if it is not wanted any more
     cloud.ok("teardown.sh", "--yes", "--with-data")
     assert not [key for key in cloud.state if "cloudsched-links" in key and not key.startswith("iam/")]
     assert not [row for row in cloud.bindings() if row[1] == ACCOUNT]
@@ -150,7 +152,7 @@ def copy_deployment(tmp_path_factory: pytest.TempPathFactory, deployed: Cloud) -
 def test_an_upgrade_whose_links_are_broken_is_reverted(cloud: Cloud) -> None:
     """The function for links is asked before it gets requests, too; what Cloud Run refuses is not its fault."""
     before = cloud.serving("links")
-    cloud.configure(**CONFIG, SETTINGS="(MUTE=yes)")
+    cloud.configure(**(CONFIG | {"SETTINGS": "(MUTE=yes CLOUDSCHED_MAIL_FROM=ada@example.com)"}))
     ran = cloud.run("upgrade.sh")
     assert ran.code == 1
     assert "The function for links answered 500" in ran.err

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 API = f"https://cloudsched-api-{NUMBER}.us-central1.run.app"
 URL = "smtps://mailer:s3cret@mail.example:465"
+SENDER = "(CLOUDSCHED_MAIL_FROM=ada@example.com)"
 
 
 def test_passwords_are_mounted_where_they_are_used(tmp_path: Path) -> None:
@@ -21,7 +22,7 @@ def test_passwords_are_mounted_where_they_are_used(tmp_path: Path) -> None:
     A teardown takes that back.
     """
     secrets = "(CLOUDSCHED_SMTP_URL=mail-server:{} CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1)"
-    cloud = Cloud(tmp_path, None, SECRETS=secrets.format(2))
+    cloud = Cloud(tmp_path, None, SECRETS=secrets.format(2), SETTINGS=SENDER)
     for name, versions in (("mail-server", {"1": "old", "2": URL}), ("mail-events", {"1": "x" * 16})):
         cloud.state[f"secret/{name}"] = {"name": name, "annotations": {}, "versions": versions}
     cloud.ok("deploy.sh")
@@ -36,9 +37,9 @@ def test_passwords_are_mounted_where_they_are_used(tmp_path: Path) -> None:
             f"serviceAccount:cloudsched-{account}@{PROJECT}.iam.gserviceaccount.com" for account in ("api", "executor")
         }
     cloud.ok("deploy.sh", "--check")
-    cloud.configure(SECRETS=secrets.format(1))
+    cloud.configure(SECRETS=secrets.format(1), SETTINGS=SENDER)
     assert "infra/upgrade.sh" in cloud.run("deploy.sh", "--check", "--step=functions").out
-    cloud.configure(SECRETS=secrets.format(2))
+    cloud.configure(SECRETS=secrets.format(2), SETTINGS=SENDER)
     cloud.ok("teardown.sh", "--yes")
     assert not cloud.state.get("iam/secret/mail-server")
     assert not cloud.state.get("iam/secret/mail-events")
@@ -46,7 +47,8 @@ def test_passwords_are_mounted_where_they_are_used(tmp_path: Path) -> None:
 
 def test_only_the_sweep_knows_the_address_of_its_switch(tmp_path: Path) -> None:
     """Whoever knows it can silence the alarm: the api and handlers get it neither as a variable nor by a role."""
-    cloud = Cloud(tmp_path, None, SECRETS="(CLOUDSCHED_SMTP_URL=mail-server:1 CLOUDSCHED_SWEEP_PING=sweep-ping:1)")
+    secrets = "(CLOUDSCHED_SMTP_URL=mail-server:1 CLOUDSCHED_SWEEP_PING=sweep-ping:1)"
+    cloud = Cloud(tmp_path, None, SECRETS=secrets, SETTINGS=SENDER)
     for name in ("mail-server", "sweep-ping"):
         cloud.state[f"secret/{name}"] = {"name": name, "annotations": {}, "versions": {"1": URL}}
     cloud.ok("deploy.sh")
@@ -100,6 +102,7 @@ def test_links_in_mails_begin_with_an_address_that_everybody_reaches(
         ("SECRETS", f"(CLOUDSCHED_SMTP_URL={URL})"),
         ("SECRETS", "(CLOUDSCHED_SECRET=mine:1)"),
         ("SECRETS", "(CLOUDSCHED_SMTP_URL=mail-server:0)"),
+        ("SECRETS", "(CLOUDSCHED_SMTP_URL=mail-server:1)"),  # without a sender, no function would start
     ],
 )
 def test_a_password_in_the_configuration_is_refused(tmp_path: Path, setting: str, value: str) -> None:

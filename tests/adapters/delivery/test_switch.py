@@ -101,5 +101,5 @@ def test_an_address_that_users_may_not_reach_gets_nothing(url: str) -> None:
 def test_a_server_that_is_not_there_is_tried_again() -> None:
     """It may come back."""
     sender = PingSender(LOCAL_SESSION, allows_http=True)
-    with pytest.raises(DeliveryDelayed, match="was not answered"):
+    with pytest.raises(DeliveryDelayed, match="did not answer"):
         sender.send(make_message(), Recipient(address="http://127.0.0.1:9/id"))

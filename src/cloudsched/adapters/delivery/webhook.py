@@ -7,9 +7,8 @@ Source: github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-w
 * with several secrets there are several signatures, so that a receiver can change its secret without losing a message;
 * only 2xx is success. A redirect is not followed; 410 ends all sending to that URL; everything else is tried again.
 
-The URL is a user's: it has to be HTTPS without a password in it, the session that is given decides which addresses may
-be reached, and nothing of the answer is read but its status and ``Retry-After``. Only an endpoint that is asked whether
-it wants messages has some bytes of its answer read, which are compared and shown to nobody.
+The URL is a user's (`UserPosts`). Only an endpoint that is asked whether it wants messages has some bytes of its answer
+read, which are compared and shown to nobody.
 """
 
 from __future__ import annotations
@@ -19,57 +18,23 @@ import hashlib
 import hmac
 import json
 import time
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final, Protocol
-from urllib.parse import urlsplit
+from datetime import UTC
+from typing import TYPE_CHECKING, Final
 
-from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, InvalidInput
+from cloudsched.adapters.delivery.user_posts import TIMEOUT_SECONDS, UserPosts
+from cloudsched.errors import AddressGone, DeliveryRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import requests
-
+    from cloudsched.adapters.delivery.user_posts import MakeSession
     from cloudsched.engine.ports.sender import Message, Recipient
 
 
-_LONGEST_WAIT: Final = timedelta(days=1)
-
-
-def parse_retry_after(text: str | None, now: float) -> timedelta | None:
-    """Return how long to wait, at most a day; None for what is neither seconds nor a date.
-
-    Args:
-        text: The header, if there is one.
-        now: The system's clock, in seconds since 1970: dates are the other side's.
-    """
-    if text is None:
-        return None
-    if text.isascii() and text.isdigit():
-        return min(timedelta(seconds=min(int(text[:9]), 86_400)), _LONGEST_WAIT)
-    try:
-        wait = parsedate_to_datetime(text).astimezone(UTC) - datetime.fromtimestamp(now, UTC)
-    except (ValueError, OverflowError):
-        return None
-    return min(max(wait, timedelta(0)), _LONGEST_WAIT)
-
-
-TIMEOUT_SECONDS: Final = 15.0
-"""How long a whole request may take, from the lookup of the host's name to the headers of the answer."""
 MAX_ANSWER: Final = 1_000
 """How many bytes of an answer are read."""
-_SERVICE: Final = "The webhook"
 _GONE: Final = 410
 _SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - says what follows
-
-
-class MakeSession(Protocol):
-    """Makes a session."""
-
-    def __call__(self, *, max_seconds: float) -> requests.Session:
-        """Return a session whose connections last no longer."""
-        ...
 
 
 class WebhookSender:
@@ -91,9 +56,8 @@ class WebhookSender:
         timeout: float = TIMEOUT_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._make_session = make_session
-        self._schemes = {"https", "http"} if allows_http else {"https"}
-        self._timeout = timeout
+        example = "https://example.com/hook"
+        self._posts = UserPosts("The webhook", example, make_session, allows_http=allows_http, timeout=timeout, now=now)
         self._now = now
 
     def send(self, message: Message, recipient: Recipient) -> str:
@@ -107,52 +71,19 @@ class WebhookSender:
 
     def _post(self, message: Message, recipient: Recipient, *, reads: int = 0) -> bytes:
         """Post a message, and return so many bytes of the answer."""
-        from requests import RequestException  # noqa: PLC0415 - imported when the first webhook is sent
-
-        self._require_url(recipient.address)
+        self._posts.require_url(recipient.address)
         body = write_body(message)
         timestamp = int(self._now())
         headers = {
             "Content-Type": "application/json",
-            "User-Agent": "cloudsched",
             "webhook-id": message.id,
             "webhook-timestamp": str(timestamp),
             "webhook-signature": sign(message.id, timestamp, body, recipient.secrets),
         }
-        try:
-            with (
-                self._make_session(max_seconds=self._timeout) as session,
-                session.post(
-                    recipient.address,
-                    data=body,
-                    headers=headers,
-                    timeout=self._timeout,
-                    allow_redirects=False,
-                    stream=True,  # the body of the answer is not read to its end: it can have none
-                ) as response,
-            ):
-                status, retry_after = response.status_code, response.headers.get("Retry-After")
-                answer = next(response.iter_content(reads), b"") if reads else b""
-        except InvalidInput as error:
-            raise DeliveryRefused(f"The webhook's address {error.problem}. {error.hint}") from error
-        except (RequestException, OSError, ValueError) as error:
-            raise DeliveryDelayed(_SERVICE, f"it did not answer ({type(error).__name__})") from error
+        status, answer = self._posts.post(recipient.address, body, headers, reads=reads, refusals=(_GONE,))
         if status == _GONE:
             raise AddressGone("The webhook answers 410 Gone: it wants no more messages.")
-        if not 200 <= status <= 299:  # noqa: PLR2004 - success, RFC 9110
-            raise DeliveryDelayed(_SERVICE, f"it answers {status}", parse_retry_after(retry_after, self._now()))
         return answer
-
-    def _require_url(self, url: str) -> None:
-        hint = "Give one as https://example.com/hook."
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            raise DeliveryRefused(f"The webhook's address is not a URL. {hint}") from None
-        if parts.scheme not in self._schemes or not parts.hostname:
-            raise DeliveryRefused(f"The webhook's address is not an https URL. {hint}")
-        if parts.username is not None or parts.password is not None:
-            raise DeliveryRefused(f"The webhook's address contains a user or a password. {hint}")
 
 
 def write_body(message: Message) -> bytes:

@@ -139,7 +139,7 @@ def _print_paint(url: str) -> bool:
         for _ in range(5):
             page = browser.new_page()
             page.goto(url)
-            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+            page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
             paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
             page.close()
         browser.close()

@@ -39,16 +39,18 @@ class LocalClient(Client):
         return super().open(*arguments, **options)
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = WAIT_SECONDS) -> None:
-    """Wait until something is so, at most that long.
+def wait_until(
+    condition: Callable[[], object], what: str | Callable[[], str] = "it is so", seconds: float = WAIT_SECONDS
+) -> None:
+    """Wait until something is so, a minute at most: for all tests that wait for a real process, thread or page.
 
     What has taken longer is asked less often: the processes that are waited for need the processor.
     """
     began = time.monotonic()
     while not condition():
         waited = time.monotonic() - began
-        assert waited < seconds, f"{what}: not so after {seconds} s"
-        time.sleep(max(0.01, min(0.1, waited / 10)))
+        assert waited < seconds, f"{what if isinstance(what, str) else what()}: not so after {seconds} s"
+        time.sleep(max(0.002, min(0.1, waited / 10)))
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.adapters.test_in_process_queue import PATIENCE, envelope
+from tests.adapters.test_in_process_queue import envelope
+from tests.harness import WAIT_SECONDS
 
 from cloudsched.adapters import in_process_queue
 from cloudsched.adapters.clocks import SystemClock
@@ -50,7 +51,7 @@ class Commits:
 
     def wait_for(self, count: int) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.done) >= count, PATIENCE)
+            assert self._changed.wait_for(lambda: len(self.done) >= count, WAIT_SECONDS)
 
 
 def open_queue(commits: Commits, workers: int = 4) -> GroupDispatcher[str]:
@@ -63,12 +64,12 @@ def test_what_comes_due_and_ends_during_a_commit_is_the_next_group() -> None:
 
     def hold(_claims: list[str], _ends: list[str]) -> None:
         is_committing.set()
-        assert may_commit.wait(PATIENCE)
+        assert may_commit.wait(WAIT_SECONDS)
 
     commits.before = hold
     with open_queue(commits, workers=8) as queue:
         queue.create(envelope("first"))
-        assert is_committing.wait(PATIENCE)
+        assert is_committing.wait(WAIT_SECONDS)
         for number in range(5):
             queue.create(envelope(str(number)))
         may_commit.set()
@@ -84,14 +85,14 @@ def test_no_more_is_claimed_than_threads_are_free() -> None:
 
     def handle(_: str) -> None:
         calling.release()
-        assert may_end.wait(PATIENCE)
+        assert may_end.wait(WAIT_SECONDS)
 
     commits = Commits(handle)
     with open_queue(commits, workers=3) as queue:
         for number in range(10):
             queue.create(envelope(str(number)))
         for _ in range(3):
-            assert calling.acquire(timeout=PATIENCE)
+            assert calling.acquire(timeout=WAIT_SECONDS)
         assert queue.inspect().due == 7
         assert sum(len(claims) for claims, _ in commits.groups) == 3
         may_end.set()
@@ -101,7 +102,7 @@ def test_no_more_is_claimed_than_threads_are_free() -> None:
 def test_a_group_has_a_limited_size() -> None:
     """So that none waits long for the others, however many are due."""
     commits, may_commit = Commits(), threading.Event()
-    commits.before = lambda *_: may_commit.wait(PATIENCE)
+    commits.before = lambda *_: may_commit.wait(WAIT_SECONDS)
     with open_queue(commits, workers=3 * MAX_GROUP) as queue:
         for number in range(3 * MAX_GROUP):
             queue.create(envelope(str(number)))
@@ -162,20 +163,20 @@ def test_closing_commits_how_what_runs_ends() -> None:
 
     def handle(_: str) -> None:
         is_running.set()
-        assert may_end.wait(PATIENCE)
+        assert may_end.wait(WAIT_SECONDS)
 
     commits = Commits(handle)
     queue = open_queue(commits, workers=1)
     queue.start()
     queue.create(envelope("running"))
-    assert is_running.wait(PATIENCE)
+    assert is_running.wait(WAIT_SECONDS)
     queue.create(envelope("due"))
     closer = threading.Thread(target=queue.close)
     closer.start()
     while _takes(queue):
         threading.Event().wait(0.001)
     may_end.set()
-    closer.join(PATIENCE)
+    closer.join(WAIT_SECONDS)
     assert not closer.is_alive()
     assert commits.groups == [(["running"], []), ([], ["running"])]
 
@@ -187,12 +188,12 @@ def test_a_slow_handler_holds_up_no_commit() -> None:
     def handle(name: str) -> None:
         if name == "slow":
             is_running.set()
-            assert may_end.wait(PATIENCE)
+            assert may_end.wait(WAIT_SECONDS)
 
     commits = Commits(handle)
     with open_queue(commits, workers=2) as queue:
         queue.create(envelope("slow"))
-        assert is_running.wait(PATIENCE)
+        assert is_running.wait(WAIT_SECONDS)
         for number in range(5):
             queue.create(envelope(str(number)))
         commits.wait_for(5)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.group_commits import deliver_each
+from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.adapters import in_process_queue
 from cloudsched.adapters.clocks import ManualClock, SystemClock
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 NOW = datetime(2026, 1, 1, 9, tzinfo=UTC)
 """In the past by the real clock, so due at once."""
-PATIENCE = 60.0
 """How many seconds a test waits for an expected event."""
 
 
@@ -63,13 +63,13 @@ def collector(count: int) -> tuple[list[tuple[datetime, bytes]], threading.Event
 
 def test_each_comes_at_its_instant_on_the_real_clock(open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """None too early, and none only when the clock is read again; the benchmark says how punctual they are."""
-    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * WAIT_SECONDS)
     received, done, deliver = collector(50)
     with open_queue(SystemClock(), deliver) as dispatcher:
         begin = datetime.now(UTC) + timedelta(milliseconds=50)
         for number in reversed(range(50)):
             dispatcher.create(envelope(str(number), begin + timedelta(milliseconds=5 * number)))
-        assert done.wait(PATIENCE)
+        assert done.wait(WAIT_SECONDS)
     assert all(at >= begin + timedelta(milliseconds=5 * int(body)) for at, body in received)
 
 
@@ -80,7 +80,7 @@ def test_a_clock_that_is_set_forward_is_noticed(open_queue: OpenQueue, monkeypat
     with open_queue(clock, deliver) as dispatcher:
         dispatcher.create(envelope("one", NOW + timedelta(days=30)))
         clock.advance(timedelta(days=31))
-        assert done.wait(PATIENCE)
+        assert done.wait(WAIT_SECONDS)
     assert len(received) == 1
 
 
@@ -97,7 +97,7 @@ def test_a_handler_cannot_end_a_worker_thread(open_queue: OpenQueue) -> None:
     with open_queue(SystemClock(), deliver, workers=1) as dispatcher:
         for number in range(3):
             dispatcher.create(envelope(str(number)))
-        assert done.wait(PATIENCE)
+        assert done.wait(WAIT_SECONDS)
 
 
 def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest(open_queue: OpenQueue) -> None:
@@ -105,7 +105,7 @@ def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest(open_queue:
 
     def deliver(body: bytes, _: str) -> None:
         began.set()
-        release.wait(PATIENCE)
+        release.wait(WAIT_SECONDS)
         finished.append(body)
 
     def takes(name: str) -> bool:
@@ -118,7 +118,7 @@ def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest(open_queue:
     dispatcher = open_queue(SystemClock(), deliver, workers=1)
     dispatcher.create(envelope("before the start"))
     dispatcher.start()
-    assert began.wait(PATIENCE)
+    assert began.wait(WAIT_SECONDS)
     assert takes("behind it")
     while not dispatcher.inspect().due:  # the worker has to drop it, not the timer
         threading.Event().wait(0.001)
@@ -127,7 +127,7 @@ def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest(open_queue:
     while takes("behind it"):  # the delivery in progress must not end before the queue is closed
         threading.Event().wait(0.001)
     release.set()
-    closer.join(PATIENCE)
+    closer.join(WAIT_SECONDS)
     assert finished == [b"before the start"]
     assert not closer.is_alive()
 
@@ -142,7 +142,7 @@ def test_the_executor_may_close_its_own_queue(open_queue: OpenQueue) -> None:
     dispatcher = open_queue(SystemClock(), deliver, workers=2)
     dispatcher.start()
     dispatcher.create(envelope("one"))
-    assert done.wait(PATIENCE)
+    assert done.wait(WAIT_SECONDS)
 
 
 def test_a_limited_number_of_names_is_remembered(open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def test_a_limited_number_of_names_is_remembered(open_queue: OpenQueue, monkeypa
     with open_queue(SystemClock(), deliver, workers=1) as dispatcher:
         for number in range(30):
             dispatcher.create(envelope(str(number)))
-        assert done.wait(PATIENCE)
+        assert done.wait(WAIT_SECONDS)
     assert len(received) == 30
     assert dispatcher.inspect() == (0, 0, 10)
 
@@ -160,12 +160,12 @@ def test_an_earlier_dispatch_wakes_the_thread_that_waits_for_a_later_one(
     open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing waits until the clock is read again, however far away the dispatch is that was the next one."""
-    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * WAIT_SECONDS)
     received, done, deliver = collector(1)
     with open_queue(SystemClock(), deliver) as dispatcher:
         dispatcher.create(envelope("later", datetime.now(UTC) + timedelta(days=1)))
         dispatcher.create(envelope("now"))
-        assert done.wait(PATIENCE)
+        assert done.wait(WAIT_SECONDS)
     assert [body for _, body in received] == [b"now"]
 
 
@@ -177,7 +177,7 @@ def test_urgent_dispatches_come_first_and_then_those_due_earlier(open_queue: Ope
     def deliver(body: bytes, _: str) -> None:
         if body == b"in progress":
             began.set()
-            go_on.wait(PATIENCE)
+            go_on.wait(WAIT_SECONDS)
             return
         order.append(body.decode())
         if len(order) == 6:
@@ -185,20 +185,20 @@ def test_urgent_dispatches_come_first_and_then_those_due_earlier(open_queue: Ope
 
     with open_queue(SystemClock(), deliver, workers=1) as dispatcher:
         dispatcher.create(envelope("in progress"))
-        assert began.wait(PATIENCE)
+        assert began.wait(WAIT_SECONDS)
         for seconds, name in enumerate(("LOW", "NORMAL", "HIGH", "CRITICAL"), 1):
             at = NOW + timedelta(seconds=seconds)
             dispatcher.create(QueueMessage(name, at, name.encode(), "token", Priority(name)))
         dispatcher.create(envelope("NORMAL, earlier", NOW + timedelta(seconds=1)))
         dispatcher.create(envelope("NORMAL, created later", NOW + timedelta(seconds=2)))
         go_on.set()
-        assert done.wait(PATIENCE)
+        assert done.wait(WAIT_SECONDS)
     assert order == ["CRITICAL", "HIGH", "NORMAL, earlier", "NORMAL", "NORMAL, created later", "LOW"]
 
 
 def test_by_default_32_deliveries_wait_at_the_same_time(open_queue: OpenQueue) -> None:
     """As many as that share a wait for the disk; `cloudsched serve` says the same number."""
-    meeting = threading.Barrier(33, timeout=PATIENCE)
+    meeting = threading.Barrier(33, timeout=WAIT_SECONDS)
     with open_queue(SystemClock(), lambda _body, _token: meeting.wait()) as dispatcher:
         for number in range(32):
             dispatcher.create(envelope(str(number)))
@@ -211,8 +211,8 @@ def test_while_threads_deliver_another_one_watches_the_time(
     open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What comes due during deliveries is delivered beside them, as long as a thread is idle."""
-    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * PATIENCE)
-    meeting = threading.Barrier(4, timeout=PATIENCE)
+    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * WAIT_SECONDS)
+    meeting = threading.Barrier(4, timeout=WAIT_SECONDS)
     failures: list[BaseException] = []
 
     def deliver(_body: bytes, _token: str) -> None:
@@ -227,9 +227,5 @@ def test_while_threads_deliver_another_one_watches_the_time(
         begin = datetime.now(UTC)
         dispatcher.create(envelope("3", begin + timedelta(milliseconds=20)))
         dispatcher.create(envelope("4", begin + timedelta(milliseconds=40)))
-        for _ in range(int(PATIENCE * 1000)):
-            if dispatcher.inspect().pending == 0:
-                break
-            threading.Event().wait(0.001)
-        assert dispatcher.inspect().pending == 0
+        wait_until(lambda: dispatcher.inspect().pending == 0, "all are delivered")
     assert not failures

@@ -16,7 +16,7 @@ heard_of, codes = [], []
 
 def stay(running):
     running.set()
-    time.sleep(60)
+    time.sleep(600)
 
 def fork():
     context = multiprocessing.get_context("fork")
@@ -25,9 +25,9 @@ def fork():
         child = context.Process(target=stay, args=(running,))
         child.start()
         if waits:
-            running.wait(20)
+            running.wait(60)
         child.terminate()
-        child.join(20)
+        child.join(60)
         codes.append(child.exitcode)
         if child.exitcode is None:
             child.kill()

@@ -93,7 +93,7 @@ def serve_slowly(head: bytes) -> Iterator[str]:
         finally:
             ended.set()
             server.shutdown(socket.SHUT_RDWR)
-            thread.join(10)
+            thread.join(60)
 
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -9,13 +9,13 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
+from tests.harness import WAIT_SECONDS
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cloudsched.engine.ports.listener import Listener
 
-WAIT_SECONDS = 60.0
-"""How many seconds a test waits for what must happen."""
 LATE = timedelta(hours=1)
 """How long the waits are that it need not wait for: longer than any test may take."""
 
@@ -48,16 +48,6 @@ def open_listener(listener: Listener, lanes: Sequence[str], owner: str | None = 
     with listener.listen(lanes, owner, bell.notify):
         bell.wait()
         yield bell
-
-
-def wait_until(holds: Callable[[], object], what: str) -> None:
-    """Wait until something holds."""
-    ticks = threading.Event()
-    for _ in range(int(WAIT_SECONDS / 0.01)):
-        if holds():
-            return
-        ticks.wait(0.01)
-    raise AssertionError(what)
 
 
 class Proxy:

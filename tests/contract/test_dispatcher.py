@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.group_commits import deliver_each
+from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.adapters import in_process_queue as inprocess
 from cloudsched.adapters.clocks import ManualClock
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
-PATIENCE = 60.0
 """How many seconds a test waits for what must happen."""
 
 
@@ -54,10 +53,7 @@ class Executor:
             self.accepted.append(body)
 
     def wait_for(self, count: int) -> None:
-        give_up_at = time.monotonic() + PATIENCE
-        while len(self.accepted) < count:
-            assert time.monotonic() < give_up_at, f"{len(self.accepted)} of {count} were delivered"
-            threading.Event().wait(0.002)
+        wait_until(lambda: len(self.accepted) >= count, lambda: f"{len(self.accepted)} of {count} were delivered")
 
 
 @dataclass
@@ -74,11 +70,12 @@ class DispatcherUnderTest:
 
     def advance_until_accepted(self) -> None:
         """Move the clock in small steps until a dispatch is accepted: the time of the redelivery is not known."""
-        give_up_at = time.monotonic() + PATIENCE
-        while not self.executor.accepted:
-            assert time.monotonic() < give_up_at, f"{len(self.executor.received)} were received, none accepted"
+
+        def advance() -> list[bytes]:
             self.advance(timedelta(milliseconds=100))
-            threading.Event().wait(0.002)
+            return self.executor.accepted
+
+        wait_until(advance, lambda: f"{len(self.executor.received)} were received, none accepted")
 
 
 OpenLine = Callable[[], "AbstractContextManager[DispatcherUnderTest]"]
@@ -135,7 +132,7 @@ def cloud_tasks() -> Iterator[DispatcherUnderTest]:
                 queue="cloudsched",
                 url=f"http://127.0.0.1:{server.server_port}/execute",
                 emulator=emulator.address,
-                deadline=timedelta(seconds=PATIENCE),
+                deadline=timedelta(seconds=WAIT_SECONDS),
             )
             yield DispatcherUnderTest(dispatcher, executor, emulator.advance)
             dispatcher.close()

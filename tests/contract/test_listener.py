@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.listener_harness import LATE, Proxy, open_listener, wait_until
+from tests.contract.listener_harness import LATE, Proxy, open_listener
+from tests.harness import wait_until
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.firestore import listener as firestore_listener

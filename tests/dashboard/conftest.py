@@ -134,7 +134,7 @@ def stack() -> Iterator[Stack]:
     """A stack whose clock stands still at `NOW`, a week after the tasks were created."""
     with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as running:
         for task in TASKS:
-            response = requests.post(f"{running.url}/v1/tasks", json={"owner": "ada", **task}, timeout=30)
+            response = requests.post(f"{running.url}/v1/tasks", json={"owner": "ada", **task}, timeout=60)
             assert response.status_code == 201, response.text
         move = {"advanceTo": NOW.isoformat()}
         assert requests.post(f"{running.url}/dev/clock", json=move, timeout=120).status_code == 200
@@ -148,7 +148,7 @@ def ui(stack: Stack) -> str:
 
 
 def get(url: str, **query: str) -> requests.Response:
-    return requests.get(url, params=query, timeout=30)
+    return requests.get(url, params=query, timeout=60)
 
 
 def post(url: str, form: dict[str, str], **headers: str) -> requests.Response:

@@ -36,7 +36,7 @@ def add_task(stack: Stack, label: str, number: int) -> None:
         "labels": [label],
         "schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"},
     }
-    response = requests.post(f"{stack.url}/v1/tasks", json=task, timeout=30)
+    response = requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60)
     assert response.status_code == 201, response.text
 
 
@@ -49,7 +49,7 @@ def test_other_sites_change_nothing(stack: Stack, ui: str, label: str) -> None:
     form = {"action": "delete", "label": label, "count": "3", "typed": "3"}
     assert post(f"{ui}/bulk", form, Origin="https://evil.example").status_code == 403
     assert post(f"{ui}/bulk", form, Sec_Fetch_Site="cross-site").status_code == 403
-    assert requests.post(f"{ui}/bulk", data=form, timeout=30).status_code == 403
+    assert requests.post(f"{ui}/bulk", data=form, timeout=60).status_code == 403
     assert statuses(stack, label) == ["ACTIVE"] * 3
 
 
@@ -106,7 +106,7 @@ def test_deleting_asks_for_the_number(stack: Stack, ui: str, label: str, typed: 
 def test_ticked_tasks_are_changed_and_no_others(stack: Stack, ui: str, label: str) -> None:
     """Whatever the list was filtered by."""
     ids = [f"{label[4:]}-{number}" for number in (0, 2)]
-    response = requests.get(f"{ui}/bulk", params={"action": "pause", "label": label, "ids": ids}, timeout=30)
+    response = requests.get(f"{ui}/bulk", params={"action": "pause", "label": label, "ids": ids}, timeout=60)
     assert "<h1>Pause 2 tasks?</h1>" in response.text
     assert post(f"{ui}/bulk", read_hidden(response.text)).status_code == 200
     requests.post(f"{stack.url}/dev/clock", json={"advance": "PT10S"}, timeout=60)

@@ -298,13 +298,13 @@ def test_a_look_asks_for_a_bounded_number_of_pages() -> None:
 def test_the_week_shows_past_and_future(ui: str) -> None:
     """Of the demo's week: what failed and ran, and on Sunday what is due, an hour later by the clock change."""
     week = {"week": "2027-03-22", "tz": "Europe/Paris"}
-    text = requests.get(f"{ui}/calendar", params=week, timeout=30).text
+    text = requests.get(f"{ui}/calendar", params=week, timeout=60).text
     assert "Weekday report, Fri\N{NO-BREAK SPACE}26" in text
     assert "23 hours" in text
     assert "03:30 Sync catalogue" in text
-    only = requests.get(f"{ui}/calendar", params={"week": "2027-03-22", "owner": "shop"}, timeout=30).text
+    only = requests.get(f"{ui}/calendar", params={"week": "2027-03-22", "owner": "shop"}, timeout=60).text
     assert "Weekday report" not in only
-    failed = requests.get(f"{ui}/calendar", params={**week, "status": "FAILED"}, timeout=30).text
+    failed = requests.get(f"{ui}/calendar", params={**week, "status": "FAILED"}, timeout=60).text
     assert "only what has the status failed is shown" in failed
     assert "Weekday report, Fri" not in failed  # which ran
     assert "Weekday report, Mon" not in failed  # likewise
@@ -315,29 +315,29 @@ def test_a_category_hides_other_tasks(ui: str) -> None:
     """In the past and the future; with a label as well, both must match; one that there is not is a bad request."""
     for week in ("2027-03-29", "2027-03-22"):
         asked = {"week": week, "tz": "Europe/Paris"}
-        others = requests.get(f"{ui}/calendar", params={**asked, "category": "others"}, timeout=30).text
+        others = requests.get(f"{ui}/calendar", params={**asked, "category": "others"}, timeout=60).text
         assert "Weekday report" in others
         assert '<option value="OTHERS" selected>' in others
         for more in ({}, {"label": "team=sales"}, {"handler": "report"}):
-            hidden = requests.get(f"{ui}/calendar", params={**asked, **more, "category": "REPORT"}, timeout=30)
+            hidden = requests.get(f"{ui}/calendar", params={**asked, **more, "category": "REPORT"}, timeout=60)
             assert hidden.status_code == 200
             assert "Weekday report" not in hidden.text
         both = {**asked, "label": "team=sales", "handler": "report", "category": "OTHERS"}
-        assert "Weekday report" in requests.get(f"{ui}/calendar", params=both, timeout=30).text
-    assert requests.get(f"{ui}/calendar", params={"category": "news"}, timeout=30).status_code == 400
+        assert "Weekday report" in requests.get(f"{ui}/calendar", params=both, timeout=60).text
+    assert requests.get(f"{ui}/calendar", params={"category": "news"}, timeout=60).status_code == 400
 
 
 def test_a_label_hides_only_the_future_of_other_tasks(ui: str) -> None:
     """What tasks with this label did, and what they are going to do; with a handler as well, both must match."""
     week = {"week": "2027-03-29", "tz": "Europe/Paris", "label": "team=sales"}
-    sales = requests.get(f"{ui}/calendar", params=week, timeout=30).text
+    sales = requests.get(f"{ui}/calendar", params=week, timeout=60).text
     assert "09:00 Weekday report" in sales
     assert "Sync catalogue" not in sales
     past = {**week, "week": "2027-03-22"}
-    assert "Weekday report, Fri" in requests.get(f"{ui}/calendar", params=past, timeout=30).text
+    assert "Weekday report, Fri" in requests.get(f"{ui}/calendar", params=past, timeout=60).text
     assert (
-        "Weekday report, Fri" in requests.get(f"{ui}/calendar", params={**past, "handler": "report"}, timeout=30).text
+        "Weekday report, Fri" in requests.get(f"{ui}/calendar", params={**past, "handler": "report"}, timeout=60).text
     )
-    other = requests.get(f"{ui}/calendar", params={**past, "handler": "broken"}, timeout=30)
+    other = requests.get(f"{ui}/calendar", params={**past, "handler": "broken"}, timeout=60)
     assert other.status_code == 200
     assert "Weekday report" not in other.text

@@ -68,7 +68,7 @@ def task(stack: Stack) -> str:
         "labels": ["team=shop"],
         "schedule": {"rrule": "FREQ=DAILY", "dtstart": "2027-03-21T02:30:00", "timezone": "Europe/Paris"},
     }
-    response = requests.post(f"{stack.url}/v1/tasks", json=made, timeout=30)
+    response = requests.post(f"{stack.url}/v1/tasks", json=made, timeout=60)
     assert response.status_code == 201, response.text
     return str(made["id"])
 
@@ -98,8 +98,8 @@ def test_other_sites_create_and_edit_nothing(stack: Stack, ui: str, task: str) -
         form = {**FORM, "title": "Evil", "verb": "create" if url.endswith("new") else "save"}
         assert post(url, form, Origin="https://evil.example").status_code == 403
         assert post(url, form, Sec_Fetch_Site="cross-site").status_code == 403
-        assert requests.post(url, data=form, timeout=30).status_code == 403
-        assert requests.get(url, headers={"Host": "evil.example"}, timeout=30).status_code == 403
+        assert requests.post(url, data=form, timeout=60).status_code == 403
+        assert requests.get(url, headers={"Host": "evil.example"}, timeout=60).status_code == 403
     assert list_tasks(stack, "Evil") == []
 
 
@@ -284,7 +284,7 @@ def test_what_somebody_else_has_changed_is_shown_beside_yours(stack: Stack, ui: 
     url, api = f"{ui}/tasks/{task}/edit", f"{stack.url}/v1/tasks/{task}"
     form = {**read_form(get(url).text), "title": "My title", "verb": "save"}
     theirs = {"title": "Their title", "priority": "HIGH"}
-    assert requests.patch(api, json=theirs, timeout=30).status_code == 200
+    assert requests.patch(api, json=theirs, timeout=60).status_code == 200
     page = post(url, form)
     assert page.status_code == 412
     assert "Somebody has changed this task" in page.text
@@ -301,7 +301,7 @@ def test_runs_are_no_conflict(stack: Stack, ui: str, task: str) -> None:
     """The ETag changes with every run; an edit is refused only if somebody has edited."""
     url = f"{ui}/tasks/{task}/edit"
     form = {**read_form(get(url).text), "title": "Ran meanwhile", "verb": "save"}
-    assert requests.post(f"{stack.url}/v1/tasks/{task}/trigger", timeout=30).status_code == 200
+    assert requests.post(f"{stack.url}/v1/tasks/{task}/trigger", timeout=60).status_code == 200
     assert post(url, form).status_code == 200
     assert get(f"{stack.url}/v1/tasks/{task}").json()["title"] == "Ran meanwhile"
 
@@ -318,7 +318,7 @@ def test_a_tampered_form_is_no_traceback(ui: str, task: str, base: str) -> None:
 def test_a_task_deleted_meanwhile_is_said(stack: Stack, ui: str, task: str) -> None:
     """As a 404 of this page's own."""
     form = {**read_form(get(f"{ui}/tasks/{task}/edit").text), "title": "Too late", "verb": "save"}
-    requests.delete(f"{stack.url}/v1/tasks/{task}", timeout=30)
+    requests.delete(f"{stack.url}/v1/tasks/{task}", timeout=60)
     assert get(f"{ui}/tasks/{task}/edit").status_code == 404
     page = post(f"{ui}/tasks/{task}/edit", form)
     assert page.status_code == 404

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
     with run_stack(make_app(), store="sqlite", clock=MovableClock(NOW, frozen=True)) as running:
-        known = requests.put(f"{running.url}/v1/people/ada", json={"timezone": "Asia/Tokyo"}, timeout=30)
+        known = requests.put(f"{running.url}/v1/people/ada", json={"timezone": "Asia/Tokyo"}, timeout=60)
         assert known.status_code == 201
         yield running
 
@@ -28,7 +28,7 @@ def stack() -> Iterator[Stack]:
 def make(stack: Stack, task_id: str) -> dict[str, Any]:
     schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "owner"}
     made = {"id": task_id, "owner": "ada", "title": "Tea", "handler": "report", "schedule": schedule}
-    answer = requests.post(f"{stack.url}/v1/tasks", json=made, timeout=30)
+    answer = requests.post(f"{stack.url}/v1/tasks", json=made, timeout=60)
     assert answer.status_code == 201, answer.text
     task: dict[str, Any] = answer.json()
     return task

@@ -47,7 +47,7 @@ def api() -> Iterator[Client]:
             "handler": "report",
             "schedule": {"at": "2100-01-01T00:00:00Z"},
         }
-        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=30).status_code == 201
+        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
         yield client
 
 

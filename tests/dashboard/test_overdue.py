@@ -17,11 +17,11 @@ def test_home_and_time_name_what_is_to_come() -> None:
     hourly = {"rrule": "FREQ=HOURLY", "dtstart": START.replace(tzinfo=None).isoformat(), "timezone": "UTC"}
     task = {"id": "t", "owner": "ada", "title": "T", "handler": "report", "pull": {"queue": "gpu"}, "schedule": hourly}
     with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
-        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=30).status_code == 201
+        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
         stack.mover.move({"advanceTo": (START + timedelta(hours=5, minutes=30)).isoformat()})
-        found = requests.get(f"{stack.url}/v1/tasks/t", timeout=30).json()
+        found = requests.get(f"{stack.url}/v1/tasks/t", timeout=60).json()
         assert found["nextExecutionTime"] < "2027-03-20T13:00:00Z", "it is overdue"
-        pages = [requests.get(f"{stack.url}/ui/{path}", timeout=30).text for path in ("", "time")]
+        pages = [requests.get(f"{stack.url}/ui/{path}", timeout=60).text for path in ("", "time")]
     home, time = (page.replace("\N{NO-BREAK SPACE}", " ") for page in pages)
     assert "Next: T, in 30 min" in home
     assert "To the next occurrence: T, Sat 20 Mar 2027 13:30 +0000" in time

@@ -134,12 +134,12 @@ def test_a_task_may_be_called_new(stack: Stack, ui: str) -> None:
     schedule = {"at": "2099-01-01T00:00:00Z"}
     body = {"id": "new", "owner": "nobody-else", "title": "Called new", "handler": "report", "schedule": schedule}
     try:
-        assert requests.post(f"{stack.url}/v1/tasks", json=body, timeout=30).status_code == 201
+        assert requests.post(f"{stack.url}/v1/tasks", json=body, timeout=60).status_code == 201
         assert "<h1>Called new</h1>" in get(f"{ui}/tasks/new").text
         assert "<h1>Edit Called new</h1>" in get(f"{ui}/tasks/new/edit").text
         assert "<h1>New task</h1>" in get(f"{ui}/new").text
     finally:
-        requests.delete(f"{stack.url}/v1/tasks/new", timeout=30)
+        requests.delete(f"{stack.url}/v1/tasks/new", timeout=60)
 
 
 def test_tasks_are_filtered_by_category(ui: str) -> None:
@@ -230,14 +230,14 @@ def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:
     assert post(url, {}, Origin="https://evil.example").status_code == 403
     for site in ("cross-site", "same-site", "none"):  # another port of this machine is the same site
         assert post(url, {}, Sec_Fetch_Site=site).status_code == 403
-    assert requests.post(url, timeout=30).status_code == 403
-    assert requests.get(f"{ui}/tasks", headers={"Host": "evil.example"}, timeout=30).status_code == 403
+    assert requests.post(url, timeout=60).status_code == 403
+    assert requests.get(f"{ui}/tasks", headers={"Host": "evil.example"}, timeout=60).status_code == 403
     clock = f"{stack.url}/dev/clock"
     evil = {"Origin": "https://evil.example"}
-    assert requests.post(clock, json={"advance": "PT1H"}, headers=evil, timeout=30).status_code == 403
-    assert requests.get(clock, headers={"Host": "evil.example"}, timeout=30).status_code == 403
+    assert requests.post(clock, json={"advance": "PT1H"}, headers=evil, timeout=60).status_code == 403
+    assert requests.get(clock, headers={"Host": "evil.example"}, timeout=60).status_code == 403
     assert (
-        requests.post(clock, json={"advance": "PT1H"}, headers={"Host": "evil.example"}, timeout=30).status_code == 403
+        requests.post(clock, json={"advance": "PT1H"}, headers={"Host": "evil.example"}, timeout=60).status_code == 403
     )
     assert get(f"{stack.url}/v1/tasks/sync").json()["status"] == "ACTIVE"
 
@@ -245,9 +245,9 @@ def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:
 @pytest.mark.parametrize("path", ["/ui/tasks", "/dev/clock", "/dev/outbox", "/v1/tasks"])
 def test_what_a_proxy_forwards_is_not_of_this_machine(stack: Stack, path: str) -> None:
     """A proxy that calls it as localhost, for whoever asks, says so in a header: whatever is open here stays closed."""
-    assert requests.get(stack.url + path, timeout=30).status_code == 200
+    assert requests.get(stack.url + path, timeout=60).status_code == 200
     for header in ("X-Forwarded-For", "CF-Connecting-IP", "Via"):
-        assert requests.get(stack.url + path, headers={header: "10.0.0.7"}, timeout=30).status_code in {401, 403}
+        assert requests.get(stack.url + path, headers={header: "10.0.0.7"}, timeout=60).status_code in {401, 403}
 
 
 def test_all_that_a_page_loads_is_small() -> None:
@@ -280,7 +280,7 @@ def test_a_task_s_page_offers_the_zone_of_the_browser(ui: str) -> None:
     """It begins in the task's own zone; the switch has both and UTC, whichever the address names."""
     for query, chosen in (({}, "Europe/Paris"), ({"tz": "UTC"}, "UTC"), ({"tz": "Asia/Tokyo"}, "Asia/Tokyo")):
         cookies = {"cloudsched-zone": "Asia/Tokyo"}
-        text = requests.get(f"{ui}/tasks/sync", params=query, cookies=cookies, timeout=30).text
+        text = requests.get(f"{ui}/tasks/sync", params=query, cookies=cookies, timeout=60).text
         switch = text.partition('aria-label="Show times in"')[2].partition("</div>")[0]
         assert set(re.findall(r">([^<>]+)</a>", switch)) == {"Europe/Paris", "Asia/Tokyo", "UTC"}
         assert f'aria-current="true">{chosen}<' in switch

@@ -39,7 +39,7 @@ def stack_with_keys() -> Iterator[Stack]:
             "schedule": {"at": "2100-01-01T00:00:00Z"},
         }
         headers = {"X-Api-Key": ADMIN[0]}
-        assert requests.post(f"{stack.url}/v1/tasks", json=task, headers=headers, timeout=30).status_code == 201
+        assert requests.post(f"{stack.url}/v1/tasks", json=task, headers=headers, timeout=60).status_code == 201
         yield stack
 
 
@@ -53,19 +53,19 @@ def sign_in(url: str, key: str, *, then: str = "", **headers: str) -> tuple[requ
     session = requests.Session()
     origin = {"Origin": "/".join(url.split("/")[:3]), **headers}
     form = {"key": key, "then": then}
-    return session, session.post(f"{url}sign-in", data=form, headers=origin, timeout=30, allow_redirects=False)
+    return session, session.post(f"{url}sign-in", data=form, headers=origin, timeout=60, allow_redirects=False)
 
 
 @pytest.mark.parametrize("path", ["", "tasks", "tasks/t", "calendar", "time", "changes", "nothing"])
 def test_without_a_key_nothing_is_shown(keyed: str, path: str) -> None:
     """Every address is a 401 with a form; no task, no time and no script of the page."""
-    response = requests.get(keyed + path, timeout=30)
+    response = requests.get(keyed + path, timeout=60)
     assert response.status_code == 401
     assert "<h1>Sign in</h1>" in response.text
     assert "ada" not in response.text
     assert "unsafe" not in response.headers["Content-Security-Policy"]
     stylesheet = re.findall(r'href="([^"]+\.css)"', response.text)[0]
-    assert requests.get(requests.compat.urljoin(response.url, stylesheet), timeout=30).status_code == 200
+    assert requests.get(requests.compat.urljoin(response.url, stylesheet), timeout=60).status_code == 200
 
 
 def test_a_key_opens_the_page_that_was_asked_for(keyed: str) -> None:
@@ -78,7 +78,7 @@ def test_a_key_opens_the_page_that_was_asked_for(keyed: str) -> None:
         assert part in cookie
     assert ADMIN[0] not in cookie
     assert re.search(r"csk_", cookie) is None
-    page = session.get(f"{keyed}tasks/t", timeout=30)
+    page = session.get(f"{keyed}tasks/t", timeout=60)
     assert page.status_code == 200
     assert ADMIN[0] not in page.text
 
@@ -88,46 +88,46 @@ def test_each_session_has_the_role_of_its_key(keyed: str) -> None:
     origin = {"Origin": "/".join(keyed.split("/")[:3])}
     guest, _ = sign_in(keyed, VIEWER[0])
     user, _ = sign_in(keyed, USER[0])
-    assert user.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=30).status_code == 403
-    assert "+1 h" not in user.get(f"{keyed}time", timeout=30).text
+    assert user.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=60).status_code == 403
+    assert "+1 h" not in user.get(f"{keyed}time", timeout=60).text
     boss, _ = sign_in(keyed, ADMIN[0])
-    assert guest.post(f"{keyed}tasks/t/verbs/pause", headers=origin, timeout=30).status_code == 403
-    assert guest.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=30).status_code == 403
-    assert "+1 h" not in guest.get(f"{keyed}time", timeout=30).text
-    assert boss.post(f"{keyed}tasks/t/verbs/pause", headers=origin, timeout=30).status_code == 200
-    assert boss.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=30).status_code == 200
+    assert guest.post(f"{keyed}tasks/t/verbs/pause", headers=origin, timeout=60).status_code == 403
+    assert guest.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=60).status_code == 403
+    assert "+1 h" not in guest.get(f"{keyed}time", timeout=60).text
+    assert boss.post(f"{keyed}tasks/t/verbs/pause", headers=origin, timeout=60).status_code == 200
+    assert boss.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=60).status_code == 200
     cookies = dict(boss.cookies)
-    assert boss.post(f"{keyed}sign-out", headers=origin, timeout=30).status_code == 200
-    assert requests.get(f"{keyed}tasks", cookies=cookies, timeout=30).status_code == 401
+    assert boss.post(f"{keyed}sign-out", headers=origin, timeout=60).status_code == 200
+    assert requests.get(f"{keyed}tasks", cookies=cookies, timeout=60).status_code == 401
 
 
 def test_who_has_signed_in_can_sign_out_on_every_page(keyed: str) -> None:
     """A button in the foot, which says the role; it is a form of this page, and works without script."""
     session, _ = sign_in(keyed, VIEWER[0])
     for path in ("", "tasks/t", "tasks/nope", "calendar"):
-        page = session.get(keyed + path, timeout=30)
+        page = session.get(keyed + path, timeout=60)
         [form] = re.findall(r'<form[^>]* action="([^"]*sign-out)"', page.text)
         assert requests.compat.urljoin(page.url, form) == f"{keyed}sign-out"
-    assert "with the role viewer" in session.get(f"{keyed}tasks/t", timeout=30).text
+    assert "with the role viewer" in session.get(f"{keyed}tasks/t", timeout=60).text
     origin = {"Origin": "/".join(keyed.split("/")[:3])}
-    assert "signed out" in session.post(f"{keyed}sign-out", headers=origin, timeout=30).text
-    assert session.get(f"{keyed}tasks", timeout=30).status_code == 401
+    assert "signed out" in session.post(f"{keyed}sign-out", headers=origin, timeout=60).text
+    assert session.get(f"{keyed}tasks", timeout=60).status_code == 401
 
 
 def test_the_clock_of_a_stack_with_keys_needs_an_admins(keyed: str) -> None:
     """Whoever has no key neither sees nor moves it, a viewer and a user only see it, an admin moves it."""
     url = keyed.replace("/ui/", "/dev/clock")
-    before = requests.get(url, headers={"X-Api-Key": ADMIN[0]}, timeout=30).json()["now"]
+    before = requests.get(url, headers={"X-Api-Key": ADMIN[0]}, timeout=60).json()["now"]
     move = {"advance": "PT1H"}
     nobodies: list[dict[str, str]] = [{}, {"X-Api-Key": ""}, {"X-Api-Key": "csk_x"}, {"Authorization": "Bearer a.b.c"}]
     nobodies += [{"X-Api-Key": ADMIN[0][:-1] + ("A" if ADMIN[0][-1] != "A" else "B")}, {"Authorization": "Basic eDp5"}]
     for headers in nobodies:
-        assert requests.get(url, headers=headers, timeout=30).status_code == 401, headers
-        assert requests.post(url, json=move, headers=headers, timeout=30).status_code == 401, headers
+        assert requests.get(url, headers=headers, timeout=60).status_code == 401, headers
+        assert requests.post(url, json=move, headers=headers, timeout=60).status_code == 401, headers
     for key in (VIEWER[0], USER[0]):
-        assert requests.get(url, headers={"X-Api-Key": key}, timeout=30).status_code == 200
-        assert requests.post(url, json=move, headers={"X-Api-Key": key}, timeout=30).status_code == 403
-    assert requests.get(url, headers={"X-Api-Key": ADMIN[0]}, timeout=30).json()["now"] < before[:-10] + "59:59Z"
+        assert requests.get(url, headers={"X-Api-Key": key}, timeout=60).status_code == 200
+        assert requests.post(url, json=move, headers={"X-Api-Key": key}, timeout=60).status_code == 403
+    assert requests.get(url, headers={"X-Api-Key": ADMIN[0]}, timeout=60).json()["now"] < before[:-10] + "59:59Z"
     for headers in ({"X-Api-Key": ADMIN[0]}, {"Authorization": f"Bearer {ADMIN[0]}"}):
         assert requests.post(url, json=move, headers=headers, timeout=60).status_code == 200
 
@@ -136,8 +136,8 @@ def test_the_other_port_moves_no_clock_either(stack_with_keys: Stack) -> None:
     """`/clock` of the local Cloud Tasks takes none of the stack's keys: `/dev/clock` does, and checks the role."""
     url, before = f"http://{stack_with_keys.emulator.address}/clock", stack_with_keys.emulator.clock.mode
     for headers in ({}, {"X-Api-Key": USER[0]}, {"X-Api-Key": ADMIN[0]}):
-        assert requests.post(url, json={"freeze": True}, headers=headers, timeout=30).status_code == 401
-        assert requests.get(url, headers=headers, timeout=30).status_code == 401
+        assert requests.post(url, json={"freeze": True}, headers=headers, timeout=60).status_code == 401
+        assert requests.get(url, headers=headers, timeout=60).status_code == 401
     assert stack_with_keys.emulator.clock.mode == before
 
 
@@ -156,7 +156,7 @@ def test_a_made_up_session_opens_nothing(keyed: str) -> None:
     """Neither an empty cookie nor a guess, nor the key itself as the cookie."""
     name = sign_in(keyed, ADMIN[0])[1].headers["Set-Cookie"].partition("=")[0]
     for value in ("", "x", ADMIN[0]):
-        assert requests.get(f"{keyed}tasks", cookies={name: value}, timeout=30).status_code == 401
+        assert requests.get(f"{keyed}tasks", cookies={name: value}, timeout=60).status_code == 401
 
 
 def test_other_sites_neither_sign_in_nor_look(keyed: str) -> None:
@@ -169,8 +169,8 @@ def test_other_sites_neither_sign_in_nor_look(keyed: str) -> None:
     ):
         _, refused = sign_in(keyed, ADMIN[0], **headers)
         assert refused.status_code == 403
-        assert session.post(f"{keyed}tasks/t/verbs/pause", headers=headers, timeout=30).status_code == 403
-    assert session.get(f"{keyed}tasks", headers={"Host": "evil.example"}, timeout=30).status_code == 403
+        assert session.post(f"{keyed}tasks/t/verbs/pause", headers=headers, timeout=60).status_code == 403
+    assert session.get(f"{keyed}tasks", headers={"Host": "evil.example"}, timeout=60).status_code == 403
     _, rebound = sign_in(keyed, ADMIN[0], Host="evil.example", Origin="http://evil.example")
     assert rebound.status_code == 403
 
@@ -197,7 +197,7 @@ def test_the_way_back_leads_nowhere_else(keyed: str, then: str) -> None:
 
 def test_the_address_is_only_text_in_the_form(keyed: str) -> None:
     """What stands in the address cannot end the form's attribute."""
-    text = requests.get(f'{keyed}tasks?q="><script>alert(1)</script>', timeout=30).text
+    text = requests.get(f'{keyed}tasks?q="><script>alert(1)</script>', timeout=60).text
     assert "<script>" not in text
 
 

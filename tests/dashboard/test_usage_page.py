@@ -162,10 +162,10 @@ def pages() -> Iterator[dict[str, str]]:
         for owner in ("ada", "bob"):
             plan = schedule("FREQ=HOURLY", "2027-03-20T09:00:00")
             body = {"owner": owner, "title": "Spend", "handler": "spend", "schedule": plan}
-            assert requests.post(f"{stack.url}/v1/tasks", json=body, headers=admin, timeout=30).status_code == 201
+            assert requests.post(f"{stack.url}/v1/tasks", json=body, headers=admin, timeout=60).status_code == 201
         stack.mover.move({"advance": "PT6H"})
         path, limit = f"{stack.url}/v1/people/ada/budget", {"maxQueriesPerMonth": 40}
-        assert requests.put(path, json=limit, headers=admin, timeout=30).status_code == 201
+        assert requests.put(path, json=limit, headers=admin, timeout=60).status_code == 201
         addresses = {}
         for name, (key, _) in made.items():
             client = parts.enter_context(Client(stack.url, key=key))

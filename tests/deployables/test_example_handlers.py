@@ -33,7 +33,7 @@ def site(status: int, silent: threading.Event | None = None) -> Iterator[str]:
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if silent:
-                silent.wait(30)
+                silent.wait(60)
             self.send_response(status)
             self.send_header("Location", "http://127.0.0.1:1/")
             self.send_header("Content-Length", "0")

@@ -92,7 +92,7 @@ class Client:
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Send a request for a document or a collection; return the status and the body."""
-        connection = http.client.HTTPConnection(self._address, timeout=30)
+        connection = http.client.HTTPConnection(self._address, timeout=60)
         try:
             target = f"/v1/projects/{PROJECT}/databases/(default)/documents{path}"
             connection.request(method, target, None if body is None else json.dumps(body), self._headers)

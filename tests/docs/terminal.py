@@ -111,7 +111,7 @@ class Terminal:
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=60,
         )
 
     def answer(self, request: Request) -> Response:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 from tests.cases import try_each
-from tests.emulator.conftest import PATIENCE
+from tests.harness import WAIT_SECONDS
 
 from cloudsched.emulator import BadQueue, CloudTasksEmulator
 from cloudsched.emulator.cli import emulator as command
@@ -126,7 +126,7 @@ def test_the_program_prints_when_it_is_ready_and_stops_cleanly(signum: signal.Si
         queue = connect(ready.split()[-1]).get_queue(name=f"{LOCATION}/queues/q")
         assert queue.state == 1
         process.send_signal(signum)
-        output, errors = process.communicate(timeout=PATIENCE)
+        output, errors = process.communicate(timeout=WAIT_SECONDS)
         assert (process.returncode, output, errors) == (0, "", "")
     finally:
         process.kill()

@@ -46,12 +46,12 @@ def test_a_task_reaches_the_outbox_of_the_local_stack(app: App) -> None:
     app.handler("say")(lambda: "Water the plants")
     with run_stack(app, base=Settings(default_lead=timedelta(0)), store="sqlite") as stack:
         ada = {"email": {"address": "ada@example.com", "verified": True}}
-        requests.put(f"{stack.url}/v1/people/ada", json=ada, timeout=10).raise_for_status()
+        requests.put(f"{stack.url}/v1/people/ada", json=ada, timeout=60).raise_for_status()
         task = {"owner": "ada", "title": "Plänts", "handler": "say", "deliveryChannels": ["EMAIL"]}
-        requests.post(f"{stack.url}/v1/tasks", json=task, timeout=10).raise_for_status()
+        requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).raise_for_status()
 
         def read() -> list[dict[str, Any]]:
-            found: list[dict[str, Any]] = requests.get(f"{stack.url}/dev/outbox.json", timeout=10).json()["messages"]
+            found: list[dict[str, Any]] = requests.get(f"{stack.url}/dev/outbox.json", timeout=60).json()["messages"]
             return found
 
         wait_until(read, "the mail is there")

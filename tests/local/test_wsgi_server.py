@@ -23,9 +23,6 @@ from cloudsched.local.wsgi_server import WebServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ANSWER_SECONDS = 5
-"""The longest that a request may take beside the others: less than the server's own timeout of 10 seconds."""
-
 
 @Request.application
 def echo(request: Request) -> Response:
@@ -35,6 +32,7 @@ def echo(request: Request) -> Response:
 @contextmanager
 def serve_echo() -> Iterator[tuple[str, int]]:
     with WebServer(echo) as server:
+        server._server.timeout = 10 * WAIT_SECONDS  # noqa: SLF001 - it closes no connection before a test gives up
         server.serve()
         host, _, port = server.address.rpartition(":")
         yield host, int(port)
@@ -48,7 +46,7 @@ def address() -> Iterator[tuple[str, int]]:
 
 def ask(address: tuple[str, int]) -> bytes:
     """Send a request on a connection of its own, and return the response's body."""
-    connection = HTTPConnection(*address, timeout=ANSWER_SECONDS)
+    connection = HTTPConnection(*address, timeout=WAIT_SECONDS)
     try:
         connection.request("POST", "/", b"hello")
         return connection.getresponse().read()
@@ -75,7 +73,7 @@ def test_more_idle_connections_than_file_descriptors_do_not_block_others(
     with ExitStack() as connections:
         idle = [connections.enter_context(socket.create_connection(address, WAIT_SECONDS)) for _ in range(60)]
         assert ask(address) == b"hello"
-        idle[0].settimeout(ANSWER_SECONDS)
+        idle[0].settimeout(WAIT_SECONDS)
         assert idle[0].recv(1) == b""
         idle[-1].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert idle[-1].recv(1) == b"H"
@@ -97,7 +95,7 @@ def test_half_sent_requests_do_not_block_others(address: tuple[str, int], part: 
 @pytest.mark.parametrize("length", ["-1", "+5", "1_0", "5, 5", "x"])
 def test_a_malformed_content_length_is_refused(address: tuple[str, int], length: str) -> None:
     """The answer is 400, at once, and the connection is closed."""
-    with socket.create_connection(address, ANSWER_SECONDS) as connection:
+    with socket.create_connection(address, WAIT_SECONDS) as connection:
         connection.sendall(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\nhello".encode())
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 400 ")

@@ -63,7 +63,7 @@ def wait_for_handler(name: str, port: str) -> None:
 
     def is_there() -> bool:
         try:
-            answer = httpx.get(f"http://127.0.0.1:{port}/v1/handlers", timeout=5)
+            answer = httpx.get(f"http://127.0.0.1:{port}/v1/handlers", timeout=60)
         except httpx.TransportError:
             return False
         return f'"{name}"' in answer.text

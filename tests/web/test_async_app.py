@@ -52,7 +52,7 @@ def test_the_loop_goes_on_while_a_method_works(name: str, monkeypatch: pytest.Mo
     gate, seen = threading.Event(), []
 
     def work(_app: App, *arguments: object, **named: object) -> str:
-        assert gate.wait(10), "the loop has stood still"
+        assert gate.wait(60), "the loop has stood still"
         seen.append((arguments, named, NAME.get()))
         return "done"
 

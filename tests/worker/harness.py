@@ -60,7 +60,7 @@ class WorkerHarness:
         wanted = WorkerFilter(queue, skills, names, owner, "box-1")
         if self.kind == "store":
             return StoreSource(self.app, wanted, "here")
-        return ApiSource(lambda: Client(self.url, timeout=10), self.app.container.registry, wanted, "there")
+        return ApiSource(lambda: Client(self.url, timeout=60), self.app.container.registry, wanted, "there")
 
     def worker(self, desk: WorkSource | None = None, **options: Any) -> Worker:
         """Return a worker that polls only when it is notified, unless given other options."""
@@ -123,7 +123,7 @@ class Gate:
     def wait(self) -> None:
         """Say that a handler is here, and wait until the gate is open."""
         self._enter()
-        assert self._is_open.wait(30), "nobody opens the gate"
+        assert self._is_open.wait(60), "nobody opens the gate"
         self._leave()
 
     async def wait_on_loop(self) -> None:

@@ -68,7 +68,7 @@ def test_the_worker_calls_the_hook_if_the_api_did_not(
 
     task = harness.offer("act", retry=RetryPolicy(max_retries=0), payload={})
     wanted = WorkerFilter("gpu", (), {"act"}, None, "box-1")
-    harness.work(desk=ApiSource(lambda: Client(harness.url, timeout=10), mine.container.registry, wanted, "there"))
+    harness.work(desk=ApiSource(lambda: Client(harness.url, timeout=60), mine.container.registry, wanted, "there"))
     expected = (
         ["api", "api"] if (known, when) == ("with a hook", "before") else ["api" if "hook" in known else "worker"]
     )

@@ -121,7 +121,7 @@ def test_fifty_async_hooks_cost_no_thread_each(harness: WorkerHarness, app: App,
         mine = App(Settings())
         mine.handler("fail", on_failure=meet)(fail)
         wanted = WorkerFilter("gpu", (), {"fail"}, None, "box-1")
-        source = ApiSource(lambda: Client(harness.url, timeout=10), mine.container.registry, wanted, "there")
+        source = ApiSource(lambda: Client(harness.url, timeout=60), mine.container.registry, wanted, "there")
     for _ in range(MANY):
         harness.offer("fail", retry=RetryPolicy(max_retries=0), payload={})
     harness.work(desk=source, concurrency=MANY)
@@ -150,6 +150,6 @@ def test_a_plain_handler_has_a_thread_while_it_runs(
         harness.wait_for_outcomes(*["succeeded"] * 3)
     for thread in count.threads():
         if thread.name.startswith(("worker-handler", "worker-source", "worker-supervisor", "worker-heartbeat")):
-            thread.join(30)
+            thread.join(60)
     left = [name for name in count.names() if name.startswith("worker-") and name != "worker-calls"]
     assert left == []

@@ -163,4 +163,4 @@ def test_a_server_that_sends_a_line_now_and_then_is_cut_off() -> None:
                 make_message(), Recipient(address=url, secrets=(NEW,))
             )
         was_stopped.set()
-        server.join(10)
+        server.join(60)

@@ -9,16 +9,15 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.harness import wait_until
 
 from cloudsched.adapters.firestore.emulator import INSTALL_HINT, EmulatorNotFound, FirestoreEmulator, find_emulator
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 _STAND_IN = """
@@ -67,15 +66,6 @@ def runs(pid: int) -> bool:
             return stat.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 60) -> bool:
-    give_up_at = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > give_up_at:
-            return False
-        threading.Event().wait(0.01)
-    return True
 
 
 @pytest.fixture
@@ -181,7 +171,7 @@ def test_it_is_stopped_with_everything_that_it_started() -> None:
     child = child_of(emulator.start())
     assert runs(child)
     emulator.stop()
-    assert eventually(lambda: not runs(child))
+    wait_until(lambda: not runs(child))
     emulator.stop()
     with emulator:  # and may be started again
         assert child_of(emulator.address) != child
@@ -242,5 +232,5 @@ def test_googles_emulator_ends_when_its_parent_is_killed(firestore_address: str)
             return True
         return False
 
-    assert eventually(group_is_gone)
+    wait_until(group_is_gone)
     assert isinstance(find_emulator(address), EmulatorNotFound)

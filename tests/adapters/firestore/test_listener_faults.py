@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 from google.cloud.firestore_v1.types import firestore as messages
-from tests.contract.listener_harness import LATE, NotificationCounter, open_listener, wait_until
+from tests.contract.listener_harness import LATE, NotificationCounter, open_listener
+from tests.harness import wait_until
 
 from cloudsched.adapters.firestore import listener as firestore_listener
 from cloudsched.adapters.firestore.listener import DEADLINE, INITIAL_BACKOFF, FirestoreListener, reconnect_delay

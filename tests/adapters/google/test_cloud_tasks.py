@@ -14,6 +14,7 @@ import pytest
 from google.cloud.tasks_v2.types import HttpMethod, cloudtasks, target
 from google.cloud.tasks_v2.types import queue as queue_types
 from google.cloud.tasks_v2.types import task as task_types
+from tests.harness import WAIT_SECONDS
 
 from cloudsched.adapters.google import backoff
 from cloudsched.adapters.google import cloud_tasks as cloudtasks_adapter
@@ -30,7 +31,6 @@ ENVELOPE = QueueMessage("abc-task", AT, b'{"a":1}', "the token")
 QUEUES = "projects/p/locations/l/queues"
 C = grpc.StatusCode
 OVERLOAD = (C.ABORTED, C.RESOURCE_EXHAUSTED, C.UNAVAILABLE, C.DEADLINE_EXCEEDED, C.INTERNAL)
-PATIENCE = 60.0
 """How many seconds a call may wait for the fake on a busy machine."""
 
 
@@ -53,7 +53,7 @@ class Fake(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no typ
             self.metadata.append(dict(context.invocation_metadata()))
             if self.silent:
                 self.silent -= 1
-                self.end_of_silence.wait(PATIENCE)
+                self.end_of_silence.wait(WAIT_SECONDS)
             if self.failures:
                 context.abort(*self.failures.pop(0))
             return bytes(reply.serialize(reply()))
@@ -74,13 +74,13 @@ def fake() -> Iterator[tuple[Fake, str]]:
 @pytest.fixture
 def dispatcher(fake: tuple[Fake, str]) -> Iterator[CloudTasksDispatcher]:
     """A dispatcher whose attempts do not time out, and so are not retried, when the machine is busy."""
-    opened = connect(fake[1], timedelta(seconds=PATIENCE))
+    opened = connect(fake[1], timedelta(seconds=WAIT_SECONDS))
     yield opened
     opened.close()
 
 
 def connect(
-    emulator: str, attempt_timeout: timedelta, deadline: timedelta = timedelta(seconds=2 * PATIENCE)
+    emulator: str, attempt_timeout: timedelta, deadline: timedelta = timedelta(seconds=2 * WAIT_SECONDS)
 ) -> CloudTasksDispatcher:
     return CloudTasksDispatcher(
         project="p",
@@ -121,8 +121,8 @@ def test_the_queue_authenticates_with_an_oidc_token_if_an_invoker_is_set(fake: t
         invoker="me@p.iam.gserviceaccount.com",
         audience="https://run.app",
         dispatch_deadline=timedelta(minutes=1),
-        deadline=timedelta(seconds=2 * PATIENCE),
-        attempt_timeout=timedelta(seconds=PATIENCE),
+        deadline=timedelta(seconds=2 * WAIT_SECONDS),
+        attempt_timeout=timedelta(seconds=WAIT_SECONDS),
     )
     opened.create(ENVELOPE)
     task = fake[0].requests[0].task
@@ -182,8 +182,8 @@ def test_a_priority_is_spread_over_its_queues(fake: tuple[Fake, str], code: grpc
         url="https://run.app/x",
         queues_per_priority=3,
         emulator=fake[1],
-        deadline=timedelta(seconds=2 * PATIENCE),
-        attempt_timeout=timedelta(seconds=PATIENCE),
+        deadline=timedelta(seconds=2 * WAIT_SECONDS),
+        attempt_timeout=timedelta(seconds=WAIT_SECONDS),
     )
     messages = [QueueMessage(f"n{number}", AT, b"", "t", Priority.LOW) for number in range(30)]
     for message in messages:
@@ -237,7 +237,7 @@ def test_lasting_overload_ends_with_the_deadline(fake: tuple[Fake, str], code: g
     No try is made that has too little time left to be answered: it would end with another code.
     """
     fake[0].failures = [(code, "for a test")] * 100
-    opened = connect(fake[1], timedelta(seconds=PATIENCE), deadline=timedelta(seconds=10))
+    opened = connect(fake[1], timedelta(seconds=WAIT_SECONDS), deadline=timedelta(seconds=10))
     with pytest.raises(QueueUnavailable, match=code.name):
         opened.create(ENVELOPE)
     opened.close()
@@ -269,13 +269,13 @@ def test_the_normal_queue_takes_over_within_the_same_deadline(
     now = [0.0]
     stepped = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
     monkeypatch.setattr(backoff, "time", stepped)
-    opened = connect(fake[1], timedelta(seconds=PATIENCE), deadline=timedelta(seconds=PATIENCE))
+    opened = connect(fake[1], timedelta(seconds=WAIT_SECONDS), deadline=timedelta(seconds=WAIT_SECONDS))
     missing = (C.NOT_FOUND, "Queue does not exist.")
     fake[0].failures = [*[(C.ABORTED, "for a test")] * 3, missing, *[(C.ABORTED, "for a test")] * 100]
     with pytest.raises(QueueUnavailable, match="ABORTED"):
         opened.create(QueueMessage("n", AT, b"", "t", Priority.HIGH))
     opened.close()
-    assert now[0] < PATIENCE
+    assert now[0] < WAIT_SECONDS
 
 
 def test_an_attempt_without_a_response_is_retried_before_the_deadline(fake: tuple[Fake, str]) -> None:

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.adapters.sqlite import database
 from cloudsched.adapters.sqlite.database import GroupCommit
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-PATIENCE = 60.0
 """How many seconds a test waits for an expected event."""
 
 
@@ -67,23 +67,15 @@ class Blocked:
         self._is_writing, self._may_end = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=group.run, args=(self._block,))
         self._thread.start()
-        assert self._is_writing.wait(PATIENCE)
+        assert self._is_writing.wait(WAIT_SECONDS)
 
     def _block(self, _: object) -> None:
         self._is_writing.set()
-        assert self._may_end.wait(PATIENCE)
+        assert self._may_end.wait(WAIT_SECONDS)
 
     def release(self) -> None:
         self._may_end.set()
-        self._thread.join(PATIENCE)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    for _ in range(int(PATIENCE * 1000)):
-        if condition():
-            return
-        threading.Event().wait(0.001)
-    raise AssertionError("it did not happen")
+        self._thread.join(WAIT_SECONDS)
 
 
 def run(group: GroupCommit, work: Callable[[sqlite3.Connection], int]) -> int:
@@ -104,7 +96,7 @@ def start_writers(group: GroupCommit, *works: Callable[[sqlite3.Connection], int
 
     for place in range(len(works)):
         threading.Thread(target=write, args=(place,), daemon=True).start()
-        wait_for(lambda expected=place + 1: group.waiting == expected)  # type: ignore[misc]  # its default
+        wait_until(lambda expected=place + 1: group.waiting == expected)  # type: ignore[misc]  # its default
     return answers
 
 
@@ -115,18 +107,18 @@ def test_nobody_is_answered_before_the_commit() -> None:
     def before(statement: str) -> None:
         if statement == "COMMIT" and next(commits) == 2:
             is_committing.set()
-            assert may_commit.wait(PATIENCE)
+            assert may_commit.wait(WAIT_SECONDS)
 
     connection = Connection(before)
     group = open_group(connection)
     blocked = Blocked(group)
     answers = start_writers(group, insert(1), insert(2), insert(3))
     blocked.release()
-    assert is_committing.wait(PATIENCE)
+    assert is_committing.wait(WAIT_SECONDS)
     threading.Event().wait(0.05)  # so that an answer that came too early would have arrived
     assert answers == [None, None, None]
     may_commit.set()
-    wait_for(lambda: None not in answers)
+    wait_until(lambda: None not in answers)
     assert answers == [1, 2, 3]
     assert connection.statements.count("COMMIT") == 2, "the three share one transaction"
 
@@ -138,7 +130,7 @@ def test_what_fails_undoes_only_itself() -> None:
     blocked = Blocked(group)
     answers = start_writers(group, insert(1), insert(2, 3, 1), insert(4))
     blocked.release()
-    wait_for(lambda: None not in answers)
+    wait_until(lambda: None not in answers)
     assert answers == [1, sqlite3.IntegrityError, 4]
     assert connection.numbers() == {1, 4}
 
@@ -150,7 +142,7 @@ def test_parts_that_succeed_are_done_once() -> None:
     blocked = Blocked(group)
     answers = start_writers(group, insert(1), insert(2))
     blocked.release()
-    wait_for(lambda: None not in answers)
+    wait_until(lambda: None not in answers)
     own = [each for each in connection.statements if each not in {"BEGIN IMMEDIATE", "COMMIT"}]
     assert own == ["INSERT INTO numbers VALUES (?)"] * 2
 
@@ -170,7 +162,7 @@ def test_what_is_done_again_is_answered_for_the_last_time() -> None:
     blocked = Blocked(group)
     answers = start_writers(group, insert(1), fail_first)
     blocked.release()
-    wait_for(lambda: None not in answers)
+    wait_until(lambda: None not in answers)
     assert answers == [1, 5]
     assert connection.numbers() == {1, 5}
 
@@ -185,7 +177,7 @@ def test_while_parts_fail_nothing_is_done_twice() -> None:
         answers = start_writers(group, *works)
         connection.statements.clear()
         blocked.release()
-        wait_for(lambda answers=answers: None not in answers)  # type: ignore[misc]  # its default
+        wait_until(lambda answers=answers: None not in answers)  # type: ignore[misc]  # its default
         repeated.append(connection.statements.count("ROLLBACK"))
         has_savepoints = "SAVEPOINT unit" in connection.statements
         assert has_savepoints is (len(repeated) < 4), "the fourth comes after one without a failure"
@@ -217,7 +209,7 @@ def test_a_commit_that_fails_fails_for_all_of_it() -> None:
     answers = start_writers(group, insert(1), insert(2))
     is_full = True
     blocked.release()
-    wait_for(lambda: None not in answers)
+    wait_until(lambda: None not in answers)
     assert answers == ["disk full", "disk full"]
     is_full = False
     assert connection.numbers() == set()
@@ -237,7 +229,7 @@ def test_all_of_many_writers_are_answered() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(WAIT_SECONDS)
     assert len(answers) == 800
     assert connection.numbers() == set(answers)
 
@@ -250,8 +242,8 @@ def test_no_transaction_has_more_than_the_most_writers(monkeypatch: pytest.Monke
     blocked = Blocked(group)
     answers = start_writers(group, *map(insert, range(7)))
     blocked.release()
-    wait_for(lambda: None not in answers)
-    wait_for(lambda: connection.statements.count("COMMIT") == 4)
+    wait_until(lambda: None not in answers)
+    wait_until(lambda: connection.statements.count("COMMIT") == 4)
     assert answers == list(range(7))
     parts = " ".join(connection.statements).split("COMMIT")
     assert [part.count("INSERT") for part in parts] == [0, 3, 3, 1, 0]
@@ -273,14 +265,14 @@ def test_one_that_is_interrupted_while_it_commits_for_others_tells_them() -> Non
         interrupted.set()
 
     threading.Thread(target=write, daemon=True).start()
-    wait_for(lambda: group.waiting == 1)
+    wait_until(lambda: group.waiting == 1)
     answers: list[str | None] = []
     for number in (1, 2):
         threading.Thread(target=lambda n=number: answers.append(group.run(insert(n))[0].failure), daemon=True).start()
-        wait_for(lambda expected=number + 1: group.waiting == expected)  # type: ignore[misc]  # its default
+        wait_until(lambda expected=number + 1: group.waiting == expected)  # type: ignore[misc]  # its default
     blocked.release()
-    assert interrupted.wait(PATIENCE)
-    wait_for(lambda: len(answers) == 2)
+    assert interrupted.wait(WAIT_SECONDS)
+    wait_until(lambda: len(answers) == 2)
     assert answers == ["the thread that was committing was interrupted"] * 2
     assert connection.numbers() == set()
     assert run(group, insert(3)) == 3
@@ -301,7 +293,7 @@ def test_an_interrupted_writer_holds_up_nobody() -> None:
             raise KeyboardInterrupt
 
     def interrupt() -> None:
-        wait_for(lambda: group.waiting == 1)
+        wait_until(lambda: group.waiting == 1)
         while not heard:  # Python overlooks a signal that comes just before a thread begins to wait
             threading.Event().wait(0.05)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -312,12 +304,12 @@ def test_an_interrupted_writer_holds_up_nobody() -> None:
         interrupter.start()
         with pytest.raises(KeyboardInterrupt):
             group.run(insert(1))
-        interrupter.join(PATIENCE)
+        interrupter.join(WAIT_SECONDS)
     finally:
         signal.signal(signal.SIGINT, usual)
     answers = start_writers(group, insert(2))
     blocked.release()
-    wait_for(lambda: None not in answers)
+    wait_until(lambda: None not in answers)
     assert run(group, insert(3)) == 3
     assert connection.numbers() == {2, 3}
 
@@ -336,10 +328,10 @@ def test_a_full_disk_fails_all_of_a_group_and_is_named() -> None:
     threads = [threading.Thread(target=write, args=numbers) for numbers in ((1,), tuple(range(2, 5_000)))]
     for thread in threads:
         thread.start()
-    wait_for(lambda: group.waiting == len(threads))
+    wait_until(lambda: group.waiting == len(threads))
     blocked.release()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(WAIT_SECONDS)
     assert failures == ["database or disk is full"] * 2
     assert connection.numbers() == set()
     connection.execute("PRAGMA max_page_count = 100000").fetchall()
@@ -379,7 +371,7 @@ def test_parts_of_one_writer_are_answered_with_those_of_others(most: int, monkey
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(WAIT_SECONDS)
     assert len(results) == 480
     assert connection.numbers() == set(results)
     assert run(group, insert(9999)) == 9999
@@ -402,13 +394,13 @@ def test_a_writer_of_many_parts_that_is_interrupted_holds_up_nobody(monkeypatch:
 
     is_over = threading.Event()
     threading.Thread(target=write, daemon=True).start()
-    wait_for(lambda: group.waiting == 4)
+    wait_until(lambda: group.waiting == 4)
     answers = list[int | None]()
     threading.Thread(target=lambda: answers.append(group.run(insert(4))[0].result), daemon=True).start()
-    wait_for(lambda: group.waiting == 5)
+    wait_until(lambda: group.waiting == 5)
     blocked.release()
-    assert is_over.wait(PATIENCE)
-    wait_for(lambda: answers == [4])
+    assert is_over.wait(WAIT_SECONDS)
+    wait_until(lambda: answers == [4])
     assert connection.numbers() == {4}
 
 

@@ -85,7 +85,7 @@ def serve_http(url: str, bearer: str | None, owner: str | None = None, oauth: OA
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         running.should_exit = True
-        thread.join(30)
+        thread.join(60)
 
 
 def http_agent(address: str, token: str | None) -> Agent:

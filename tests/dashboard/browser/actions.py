@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import requests
 from tests.dashboard.conftest import FIRST_STEPS
+from tests.harness import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +125,7 @@ def run_first(site: Site, subject: Subject, _: Role) -> Subject:
     """Run the task once, and wait until that has ended, or waits for an event."""
     site.call("POST", f"/v1/tasks/{subject.task}/trigger")
     path = f"/v1/tasks/{subject.task}/executions"
-    site.wait_until(
+    wait_until(
         lambda: {"FAILED", "SUCCEEDED", "SUSPENDED"} & {each["status"] for each in site.call("GET", path)["executions"]}
     )
     return Subject(subject.task, site.call("GET", path)["executions"][0]["id"])
@@ -138,7 +139,7 @@ def deliver_first(site: Site, subject: Subject, role: Role) -> Subject:
         return [each["id"] for each in messages if each["taskId"] == subject.task]
 
     ran = run_first(site, subject, role)
-    site.wait_until(find)
+    wait_until(find)
     return Subject(subject.task, ran.execution, find()[0])
 
 

@@ -28,7 +28,7 @@ from cloudsched.web.auth.roles import Role
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, JSHandle, Page, ViewportSize
 
     from cloudsched.local.stack import Stack
 
@@ -68,13 +68,6 @@ class Site:
     def list_tasks(self) -> list[dict[str, Any]]:
         """Return all tasks there are."""
         return list(self.call("GET", "/v1/tasks?pageSize=500")["tasks"])
-
-    def wait_until(self, is_so: Callable[[], object]) -> None:
-        """Wait until something is so, half a minute at most: much is done only after a request was answered."""
-        deadline = time.monotonic() + 30
-        while not is_so():
-            assert time.monotonic() < deadline, "it has not become so in half a minute"
-            time.sleep(0.02)
 
     def create(self, task_id: str, **fields: object) -> str:
         """Create a task that only one test knows; return its id."""
@@ -122,6 +115,17 @@ def delete_new_tasks(site: Site) -> Iterator[None]:
     site.stack.clock.freeze(site.stack.clock.now() + REFILL)
 
 
+def refuse_strings(wait_for_function: Callable[..., JSHandle]) -> Callable[..., JSHandle]:
+    """Refuse to wait for a string, which the pages' policy forbids to evaluate at any look but the first one."""
+
+    def wait(page: Page, expression: str, **options: Any) -> JSHandle:
+        if "=>" not in expression:
+            raise ValueError(f"{expression!r} is no function. Write: () => {expression}")
+        return wait_for_function(page, expression, **options)
+
+    return wait
+
+
 @pytest.fixture(scope="session")
 def started() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
     """One browser for all modules, and Playwright's loop, which rests unless `chromium` gives it the thread."""
@@ -130,9 +134,11 @@ def started() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(
             "There is no Chromium, which tests of the dashboard need. On Debian: apt install chromium."
         )
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only where there is a browser
+    from playwright.sync_api import Page, expect, sync_playwright  # noqa: PLC0415 - only where there is a browser
 
-    with sync_playwright() as playwright:
+    expect.set_options(timeout=30_000)
+    with sync_playwright() as playwright, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Page, "wait_for_function", refuse_strings(Page.wait_for_function))
         args = ["--no-sandbox", "--disable-dev-shm-usage", "--renderer-process-limit=1"]
         browser = playwright.chromium.launch(executable_path=path, args=args)
         loop = asyncio.get_running_loop()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import requests
 from tests.dashboard.browser.actions import ACTIONS, Action, Subject
+from tests.harness import wait_until
 
 from cloudsched.web.auth.roles import Role
 
@@ -70,7 +71,7 @@ def test_who_may_act_does(tour: Visitor, site: Site, action: Action, role: Role)
             page.get_by_label("Type the number").fill("1")
         page.get_by_role("button", name=re.compile("1 task")).click()
     page.locator("main .note[role=status]").wait_for()
-    site.wait_until(lambda: action.find(site, subject) == action.after)
+    wait_until(lambda: action.find(site, subject) == action.after)
 
 
 @pytest.mark.parametrize("action", [each for each in ACTIONS if each not in PLAIN], ids=lambda action: action.name)
@@ -106,7 +107,7 @@ def test_what_is_forced_on_others_would_do_its_work(site: Site, action: Action) 
     subject = prepare(site, action, "forced", Role.ADMIN)
     answer = send(site, action, subject, Role.ADMIN)
     assert answer.status_code == 200, answer.text
-    site.wait_until(lambda: action.find(site, subject) == action.after)
+    wait_until(lambda: action.find(site, subject) == action.after)
 
 
 def test_home_asks_before_it_retries(tour: Visitor, site: Site) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.harness import wait_until
+
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
     from tests.dashboard.browser.conftest import Site, Visitor
@@ -39,7 +41,7 @@ def test_what_did_a_run_get_as_input(tour: Visitor, site: Site) -> None:
     """From the task's page in one click, also if an edit has given the task another payload since."""
     task = site.create("priced", handler="echo", payload={"limit": "1"})
     site.call("POST", f"/v1/tasks/{task}/trigger", {"payload": {"limit": "17"}})
-    site.wait_until(lambda: site.call("GET", f"/v1/tasks/{task}/executions")["executions"])
+    wait_until(lambda: site.call("GET", f"/v1/tasks/{task}/executions")["executions"])
     site.call("PATCH", f"/v1/tasks/{task}", {"payload": {"limit": "2"}})
     page, click = tour.go(f"tasks/{task}"), Clicks()
     click(page.get_by_role("table", name="Executions").locator("tbody a").first)

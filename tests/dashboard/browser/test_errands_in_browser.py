@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 from tests.dashboard.conftest import NOW
+from tests.harness import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -29,10 +29,7 @@ class Clicks:
 def wait_for_failures(site: Site, count: int) -> None:
     """Wait until so many runs of the handler have failed."""
     path = f"/v1/executions/failures?handler=fragile&from={(NOW - timedelta(hours=1)).isoformat().replace('+', '%2B')}"
-    until = time.monotonic() + 60
-    while site.call("GET", path)["count"] < count:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: site.call("GET", path)["count"] >= count, f"{count} runs have failed")
 
 
 def test_what_failed_in_the_last_hour_is_retried_in_three_clicks(visitor: Visitor, site: Site) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlsplit
 
+import pytest
 from playwright.sync_api import expect
+from tests.harness import wait_until
 
 from cloudsched.web.auth.roles import Role
 
@@ -141,7 +143,7 @@ def test_what_was_paused_in_the_list_is_undone_there(tour: Visitor, site: Site) 
     page.get_by_role("row").filter(has_text="listed").get_by_role("button", name="Pause").click()
     page.get_by_text("Paused.", exact=True).wait_for()
     page.get_by_role("button", name="Undo").click()
-    site.wait_until(lambda: site.call("GET", "/v1/tasks/listed")["status"] == "ACTIVE")
+    wait_until(lambda: site.call("GET", "/v1/tasks/listed")["status"] == "ACTIVE")
     assert "label=case" in page.url
 
 
@@ -167,7 +169,7 @@ def test_keys_zoom_and_move_a_time_axis(tour: Visitor) -> None:
     assert moved[0] < inside[0]
     page.locator("main:not([aria-busy]) #life [aria-label='Later'][href]").wait_for()
     page.keyboard.press("0")
-    page.wait_for_function("!location.search.includes('from=')")
+    page.wait_for_function("() => !location.search.includes('from=')")
     expect(page.locator("#life [aria-label='Zoom out']")).to_have_attribute("aria-disabled", "true")
     page.go_back()
     page.wait_for_url("**from=*")
@@ -207,7 +209,7 @@ def test_keys_zoom_the_calendar(tour: Visitor) -> None:
     page.keyboard.press("-")
     page.wait_for_url("**week=*")
     page.keyboard.press("t")
-    page.wait_for_function("!location.search.includes('week=')")
+    page.wait_for_function("() => !location.search.includes('week=')")
 
 
 def test_the_list_of_keys_names_those_of_time(tour: Visitor) -> None:
@@ -229,7 +231,7 @@ def test_a_task_is_run_by_keys_after_a_question(tour: Visitor, site: Site) -> No
     assert site.call("GET", "/v1/tasks/asked/executions")["executions"] == []
     page.keyboard.press("Enter")
     page.get_by_text("It runs now.", exact=True).wait_for()
-    site.wait_until(lambda: len(site.call("GET", "/v1/tasks/asked/executions")["executions"]) == 1)
+    wait_until(lambda: len(site.call("GET", "/v1/tasks/asked/executions")["executions"]) == 1)
     expect(question).to_have_count(0)
 
 
@@ -256,3 +258,12 @@ def test_bulk_buttons_follow_the_ticked_rows(tour: Visitor, site: Site) -> None:
     page.goto(f"{site.pages[Role.ADMIN]}tasks?label=case%3Dbulked")
     expect(resume).not_to_have_attribute("aria-disabled", "true")
     expect(page.locator("#bulk-why")).to_have_text("Not possible now for any task here: retry failed.")
+
+
+def test_no_test_waits_for_a_string(tour: Visitor) -> None:
+    """The pages' policy forbids to evaluate one, so it would pass only if it were true at the first look."""
+    page = tour.go("time")
+    page.evaluate("setTimeout(() => { window.isLate = true }, 200)")
+    with pytest.raises(ValueError, match=r"Write: \(\) => window.isLate"):
+        page.wait_for_function("window.isLate")
+    page.wait_for_function("() => window.isLate")

@@ -44,7 +44,7 @@ def emulator() -> Iterator[CloudTasksEmulator]:
 def ask(
     emulator: CloudTasksEmulator, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
 ) -> int:
-    connection = HTTPConnection(emulator.address, timeout=30)
+    connection = HTTPConnection(emulator.address, timeout=60)
     try:
         connection.request(method, path, None if body is None else json.dumps(body), headers or {})
         response = connection.getresponse()

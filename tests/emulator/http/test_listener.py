@@ -20,7 +20,7 @@ from h2.events import DataReceived, PingAckReceived, ResponseReceived, StreamEnd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
-from tests.emulator.conftest import PATIENCE
+from tests.harness import WAIT_SECONDS
 
 from cloudsched.emulator.api import messages
 from cloudsched.emulator.http.grpc import PREFACE, GrpcConnection
@@ -83,7 +83,7 @@ class Reference:
 
     def __init__(self, address: str) -> None:
         host, port = address.split(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        self.socket = socket.create_connection((host, int(port)), timeout=WAIT_SECONDS)
         self.http = H2Connection()
         self.http.initiate_connection()
         self.flush()
@@ -257,7 +257,7 @@ def test_a_reply_over_the_clients_limit_does_not_affect_the_next(emulator: Cloud
 )
 def test_garbage_ends_only_its_own_connection(emulator: CloudTasksEmulator, http: Http, garbage: bytes) -> None:
     host, port = emulator.address.split(":")
-    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+    with socket.create_connection((host, int(port)), timeout=WAIT_SECONDS) as connection:
         connection.sendall(garbage)
         while connection.recv(65536):
             pass
@@ -277,7 +277,7 @@ def test_mutated_calls_never_break_the_server(shared_emulator: CloudTasksEmulato
     for _ in range(draw.randint(1, 6)):
         data[draw.randrange(len(data))] = draw.randrange(256)
     host, port = shared_emulator.address.split(":")
-    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+    with socket.create_connection((host, int(port)), timeout=WAIT_SECONDS) as connection:
         cut = draw.randrange(len(data))
         connection.sendall(data[:cut])
         connection.sendall(data[cut:])

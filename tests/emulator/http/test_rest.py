@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cases import try_each
-from tests.emulator.conftest import PATIENCE
+from tests.harness import WAIT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -152,7 +152,7 @@ def test_a_buffered_task_requires_only_a_body(http: Http, target: Target, emulat
     assert http("POST", f"/v2beta3/{QUEUE}/tasks:buffer", {"any": "json"})[0] == 200
     named = http("POST", f"/v2/{QUEUE}/tasks/my-id:buffer", {"body": {"contentType": "text/plain", "data": "aGk="}})[1]
     assert named["task"]["name"] == f"{QUEUE}/tasks/my-id"
-    emulator.wait(named["task"]["name"], PATIENCE)
+    emulator.wait(named["task"]["name"], WAIT_SECONDS)
     emulator.run_until_idle()
     assert sorted((hit.path, hit.body) for hit in target.hits) == [("/in", b"hi"), ("/in", b'{"any": "json"}')]
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.cases import try_each
-from tests.emulator.conftest import PATIENCE
+from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.emulator import ClockBusy, CloudTasksEmulator, MovableClock, NotIdle
 
 if TYPE_CHECKING:
-    from tests.emulator.conftest import Client, Connect, Eventually, Hit, Http, Target
+    from tests.emulator.conftest import Client, Connect, Hit, Http, Target
 
 QUEUE = "projects/demo/locations/us-central1/queues/default"
 START = datetime(2027, 1, 1, tzinfo=UTC)
@@ -27,11 +27,11 @@ def add(client: Client, url: str, after: timedelta = timedelta(0), body: bytes =
 
 
 def test_a_frozen_clock_delivers_only_what_is_due(
-    emulator: CloudTasksEmulator, grpc_client: Client, target: Target, eventually: Eventually
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
     add(grpc_client, f"{target.url}/later", timedelta(milliseconds=1))
     add(grpc_client, f"{target.url}/now")
-    eventually(lambda: len(emulator.attempts()) == 1)
+    wait_until(lambda: len(emulator.attempts()) == 1)
     assert target.paths == ["/now"]
     assert emulator.clock.now() == START
 
@@ -144,9 +144,7 @@ def test_a_handler_cannot_move_the_clock_that_waits_for_it(
     assert answers == [409, 409, 409]
 
 
-def test_a_running_clock_can_be_advanced_and_keeps_running(
-    target: Target, connect: Connect, eventually: Eventually
-) -> None:
+def test_a_running_clock_can_be_advanced_and_keeps_running(target: Target, connect: Connect) -> None:
     with CloudTasksEmulator(queues=[QUEUE]) as emulator:
         client = connect(emulator.address)
         began = emulator.clock.now()
@@ -157,7 +155,7 @@ def test_a_running_clock_can_be_advanced_and_keeps_running(
         soon = emulator.clock.now() + timedelta(milliseconds=100)
         assert soon - began > 30 * DAY
         client.create_task(parent=QUEUE, task={"http_request": {"url": target.url}, "schedule_time": soon})
-        eventually(lambda: len(emulator.attempts()) == 2)
+        wait_until(lambda: len(emulator.attempts()) == 2)
         assert emulator.attempts()[1].dispatch_at >= soon
 
 
@@ -178,10 +176,10 @@ def test_the_clock_stops_waiting_for_a_silent_target(clock: MovableClock, target
         """Short for the silent target, long for all later ones."""
 
         def total_seconds(self) -> float:
-            return 0.5 if clock.now() == START else PATIENCE
+            return 0.5 if clock.now() == START else WAIT_SECONDS
 
     released = threading.Event()
-    target.answer = lambda hit: 200 if hit.path == "/quick" or released.wait(5 * PATIENCE) else 500
+    target.answer = lambda hit: 200 if hit.path == "/quick" or released.wait(5 * WAIT_SECONDS) else 500
     with CloudTasksEmulator(clock=clock, queues=[QUEUE], patience=Patience()) as emulator:
         client = connect(emulator.address)
         name = add(client, f"{target.url}/silent")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cases import try_each
-from tests.emulator.conftest import PATIENCE
+from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
 from cloudsched.emulator.api.messages import message_class
@@ -22,7 +22,7 @@ from cloudsched.emulator.runtime.http_sender import parse_retry_after
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.emulator.conftest import Client, Connect, Eventually, Target
+    from tests.emulator.conftest import Client, Connect, Target
 
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"
@@ -139,19 +139,19 @@ def test_a_503_slows_the_whole_queue(emulator: CloudTasksEmulator, grpc_client: 
     assert [(b - a).total_seconds() for a, b in pairwise(late)] == pytest.approx([0.2] * 4)
 
 
-def test_an_attempt_ends_as_504_at_its_deadline(connect: Connect, target: Target, eventually: Eventually) -> None:
+def test_an_attempt_ends_as_504_at_its_deadline(connect: Connect, target: Target) -> None:
     """The clock is running, and is moved past the deadline while the target does not respond."""
     released = threading.Event()
-    target.answer = lambda _hit: 200 if len(target.hits) > 1 or released.wait(PATIENCE) else 500
+    target.answer = lambda _hit: 200 if len(target.hits) > 1 or released.wait(WAIT_SECONDS) else 500
     with CloudTasksEmulator(queues=[QUEUE]) as emulator:
         client = connect(emulator.address)
         client.create_task(
             parent=QUEUE, task={"http_request": {"url": target.url}, "dispatch_deadline": {"seconds": 15}}
         )
-        eventually(lambda: len(target.hits) == 1)
+        wait_until(lambda: len(target.hits) == 1)
         emulator.clock.freeze(emulator.clock.now() + timedelta(seconds=16))
         emulator.clock.resume()
-        eventually(lambda: len(emulator.attempts()) == 2)
+        wait_until(lambda: len(emulator.attempts()) == 2)
     released.set()
     assert emulator.attempts()[0].answer.timed_out
     assert target.hits[1].headers["X-CloudTasks-TaskPreviousResponse"] == "504"
@@ -272,7 +272,7 @@ def raw_target(behave: Callable[[socket.socket], None]) -> Iterator[str]:
             except OSError:
                 return
             with connection:
-                connection.settimeout(PATIENCE)
+                connection.settimeout(WAIT_SECONDS)
                 try:
                     connection.recv(65536)
                     behave(connection)
@@ -287,7 +287,7 @@ def raw_target(behave: Callable[[socket.socket], None]) -> Iterator[str]:
         stopped.set()
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(PATIENCE)
+        thread.join(WAIT_SECONDS)
 
 
 def reset(connection: socket.socket) -> None:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
-from tests.emulator.conftest import PATIENCE
+from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, StillWaiting, UnknownTask
 from cloudsched.emulator.runtime.history import History
 from cloudsched.emulator.runtime.operations import CompletionWaiters
 
 if TYPE_CHECKING:
-    from tests.emulator.conftest import Client, Eventually, Hit, Http, Target
+    from tests.emulator.conftest import Client, Hit, Http, Target
 
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"
@@ -70,13 +70,13 @@ def test_the_oldest_attempts_are_dropped_first(
 
 
 def test_a_waiting_task_has_a_reason_and_a_next_instant(
-    emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http, eventually: Eventually
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http
 ) -> None:
     released = threading.Event()
 
     def answer(hit: Hit) -> int:
         if hit.path == "/slow":
-            released.wait(PATIENCE)
+            released.wait(WAIT_SECONDS)
         return 404
 
     target.answer = answer
@@ -91,7 +91,7 @@ def test_a_waiting_task_has_a_reason_and_a_next_instant(
     emulator.advance(DAY)
     assert why(later) == ("BACKOFF", START + DAY + timedelta(seconds=0.1))
     slow = add(grpc_client, f"{target.url}/slow", START + DAY)
-    eventually(lambda: len(target.hits) == 2)
+    wait_until(lambda: len(target.hits) == 2)
     assert why(slow) == ("RUNNING", None)
     grpc_client.update_queue(queue={"name": QUEUE, "rate_limits": {"max_concurrent_dispatches": 1}})
     third = add(grpc_client, target.url, START + DAY)
@@ -111,7 +111,7 @@ def test_a_task_delayed_by_rate_or_fault_says_so(
     grpc_client.update_queue(queue={"name": QUEUE, "rate_limits": {"max_dispatches_per_second": 0.5}})
     names = [add(grpc_client, target.url) for _ in range(11)]
     for name in names[:10]:
-        emulator.wait(name, PATIENCE)
+        emulator.wait(name, WAIT_SECONDS)
     explanation = emulator.explain(names[10])
     assert explanation is not None
     assert (explanation.reason, explanation.next_at) == ("RATE", START + timedelta(seconds=2))
@@ -125,7 +125,7 @@ def test_wait_returns_when_the_task_is_done(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http
 ) -> None:
     now = add(grpc_client, target.url)
-    assert [attempt.answer.status for attempt in emulator.wait(now, PATIENCE)] == [200]
+    assert [attempt.answer.status for attempt in emulator.wait(now, WAIT_SECONDS)] == [200]
     assert http("POST", "/wait", {"task": now})[1]["attempts"][0]["ok"] is True
     later = add(grpc_client, target.url, START + DAY)
     with pytest.raises(StillWaiting, match="It is scheduled for 2027-01-02"):
@@ -133,20 +133,20 @@ def test_wait_returns_when_the_task_is_done(
     reply = http("POST", "/wait", {"task": later, "timeout": 0.01})[1]
     assert (reply["done"], reply["why"]["nextTime"]) == (False, "2027-01-02T00:00:00.000000Z")
     done: list[int] = []
-    waiter = threading.Thread(target=lambda: done.append(len(emulator.wait(later, PATIENCE))))
+    waiter = threading.Thread(target=lambda: done.append(len(emulator.wait(later, WAIT_SECONDS))))
     waiter.start()
     emulator.advance(DAY)
-    waiter.join(PATIENCE)
+    waiter.join(WAIT_SECONDS)
     assert done == [1]
 
 
 def test_deleting_ends_the_wait(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
     name = add(grpc_client, target.url, START + DAY)
     done: list[int] = []
-    waiter = threading.Thread(target=lambda: done.append(len(emulator.wait(name, PATIENCE))))
+    waiter = threading.Thread(target=lambda: done.append(len(emulator.wait(name, WAIT_SECONDS))))
     waiter.start()
     grpc_client.delete_task(name=name)
-    waiter.join(PATIENCE)
+    waiter.join(WAIT_SECONDS)
     assert done == [0]
     assert emulator.explain(name) is None
 
@@ -172,12 +172,12 @@ def test_waiting_for_a_task_that_never_existed_is_an_error(emulator: CloudTasksE
 
 
 def test_reset_keeps_only_the_declared_queues(
-    emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http, eventually: Eventually
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http
 ) -> None:
     released = threading.Event()
-    target.answer = lambda _hit: 200 if released.wait(PATIENCE) else 500
+    target.answer = lambda _hit: 200 if released.wait(WAIT_SECONDS) else 500
     name = add(grpc_client, target.url, name=f"{QUEUE}/tasks/again")
-    eventually(lambda: len(target.hits) == 1)
+    wait_until(lambda: len(target.hits) == 1)
     grpc_client.create_queue(parent=LOCATION, queue={"name": f"{LOCATION}/queues/extra"})
     grpc_client.delete_queue(name=f"{LOCATION}/queues/extra")
     assert http("POST", "/reset", {})[0] == 200

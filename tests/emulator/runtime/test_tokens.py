@@ -9,7 +9,7 @@ import pytest
 from google.auth import exceptions, jwt
 from google.auth.transport import requests
 from google.oauth2 import id_token
-from tests.emulator.conftest import PATIENCE
+from tests.harness import WAIT_SECONDS
 
 from cloudsched.emulator.runtime.tokens import CLOUD_SCOPE, WRONG_AUDIENCE
 
@@ -49,7 +49,7 @@ def receive(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -
     def send(**auth: dict[str, str]) -> str | None:
         task = {"http_request": {"url": f"{target.url}/x", **auth}, "schedule_time": emulator.clock.now()}
         name = grpc_client.create_task(parent=QUEUE, task=task).name
-        emulator.wait(name, PATIENCE)
+        emulator.wait(name, WAIT_SECONDS)
         return target.hits[-1].headers.get("Authorization")
 
     return send

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.api_core import exceptions
-from tests.emulator.conftest import PATIENCE
+from tests.harness import WAIT_SECONDS
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock, UnreadableData
 
@@ -211,7 +211,7 @@ def test_acknowledged_tasks_survive_kill_9(tmp_path: Path, connect: Connect, run
         pass
     finally:
         process.kill()
-        process.wait(PATIENCE)
+        process.wait(WAIT_SECONDS)
         process.stdout.close()
     assert len(acknowledged) > 20
     with CloudTasksEmulator(clock=MovableClock(frozen=True), data=data) as emulator:
@@ -251,7 +251,7 @@ def test_a_full_disk_refuses_calls_until_there_is_room(tmp_path: Path, connect: 
         resource.setrlimit(resource.RLIMIT_FSIZE, (data.stat().st_size + 50, limits[1]))
         try:
             with pytest.raises(exceptions.ServiceUnavailable, match="cannot write"):
-                client.create_task(parent=QUEUE, task=task, timeout=PATIENCE, retry=None)
+                client.create_task(parent=QUEUE, task=task, timeout=WAIT_SECONDS, retry=None)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         acknowledged.add(client.create_task(parent=QUEUE, task=task).name)
@@ -312,7 +312,7 @@ def test_calls_succeed_while_the_file_cannot_be_compacted(
         client = connect(emulator.address)
         client.create_queue(parent=LOCATION, queue={"name": QUEUE})
         task = {"http_request": {"url": URL, "body": b"x" * 500}, "schedule_time": START + DAY}
-        names = {client.create_task(parent=QUEUE, task=task, timeout=PATIENCE).name for _ in range(20)}
+        names = {client.create_task(parent=QUEUE, task=task, timeout=WAIT_SECONDS).name for _ in range(20)}
     assert not list(tmp_path.glob("*.new"))
     monkeypatch.undo()
     with open_emulator(data) as emulator:

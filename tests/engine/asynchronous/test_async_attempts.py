@@ -134,7 +134,7 @@ def test_blocking_steps_do_not_hold_up_the_loop(app: App) -> None:
             released.set()
 
         other = asyncio.create_task(release())
-        waited = await ctx.step("wait", lambda: released.wait(30))
+        waited = await ctx.step("wait", lambda: released.wait(60))
         await other
         return waited
 

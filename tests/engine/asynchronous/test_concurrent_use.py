@@ -126,7 +126,7 @@ def test_a_step_cancelled_from_outside_is_still_in_progress(app: App) -> None:
     async def work(ctx: AsyncContext) -> str:
         release = threading.Event()
         with suppress(TimeoutError):
-            await asyncio.wait_for(ctx.step("slow", lambda: release.wait(30)), 0.01)
+            await asyncio.wait_for(ctx.step("slow", lambda: release.wait(60)), 0.01)
         try:
             await ctx.step("next", nothing)
         finally:
@@ -206,7 +206,7 @@ def test_a_context_is_of_no_use_after_its_attempt(app: App) -> None:
         create(app)
         sim.run_until_idle(DAY)
         has_ended.set()
-        assert over.wait(30)
+        assert over.wait(60)
     assert told == ["The attempt has ended: its context can no longer be used. Await all that uses it in the handler."]
 
 

@@ -70,7 +70,7 @@ def test_the_shards_dispatches_are_created_side_by_side() -> None:
     together = threading.Barrier(FAN_OUT_THREADS)
 
     def wait(_: int) -> None:
-        together.wait(timeout=20)
+        together.wait(timeout=60)
 
     queue = ListeningQueue(wait)
     with closing(make_app(queue)) as app:

@@ -61,7 +61,7 @@ def make_app(store: SqliteStore, queue: Queue, clock: ManualClock | None = None)
 def test_lost_dispatches_are_created_side_by_side(store: SqliteStore) -> None:
     """So many calls wait for the queue at once, each for the others: one after the other, none would ever return."""
     together = threading.Barrier(SHARD_THREADS)
-    queue = Queue(lambda: together.wait(timeout=20))
+    queue = Queue(lambda: together.wait(timeout=60))
     with closing(make_app(store, queue)) as app:
         swept = app.sweep()
     assert (swept.examined, swept.dispatched, len(queue.names)) == (TASKS, TASKS, TASKS)

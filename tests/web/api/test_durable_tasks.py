@@ -86,7 +86,7 @@ def test_waiting_ends_with_the_task(client: Client, sim: Simulation) -> None:
     )
     waiter.start()
     sim.advance(timedelta(minutes=1))
-    waiter.join(30)
+    waiter.join(60)
     assert found[0].content == 7
 
 

@@ -117,7 +117,7 @@ def test_concurrent_claims_never_return_the_same_run(call: Call, sim: Simulation
     together = threading.Barrier(4)
 
     def work() -> None:
-        together.wait(30)
+        together.wait(60)
         while found := claim_from_queue(call, limit=3):
             had.extend(claim["task"]["id"] for claim in found)
 

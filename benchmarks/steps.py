@@ -2,6 +2,8 @@
 
     python -m benchmarks.steps [--json] [--list 'a creation']
 
+It exits with 1 if a count is more than a tenth above the one of docs/explanation/benchmarks.md.
+
 A step is one call of a named function of ours; comprehensions, lambdas and the bodies of classes do not count. The
 count says how much you must read to follow a task through the code. It says little about time: the other benchmarks do.
 
@@ -16,6 +18,7 @@ import argparse
 import inspect
 import json
 import logging
+import re
 import sys
 import tempfile
 from collections import Counter, deque
@@ -46,6 +49,9 @@ _STARTS = (datetime(2027, 1, 1, tzinfo=UTC) + number * timedelta(days=100) for n
 """Each count has its own dates: a process keeps names of those that it has met, and a real run meets new ones."""
 _WARM_UP = 5
 CREATE, RUN, RUN_WITH_CONTEXT = "a creation", "a dispatch", "a dispatch, with the context"
+PAGE = Path(__file__).parents[1] / "docs/explanation/benchmarks.md"
+_ROOM = 1.1
+"""How many times as many as on the page there may be."""
 
 
 @dataclass
@@ -181,8 +187,24 @@ def _deliver_next(app: App, clock: ManualClock, queue: Queue) -> None:
         raise RuntimeError(f"the dispatch did not run: {result}")
 
 
+def read_recorded(page: str) -> dict[str, tuple[int, int]]:
+    """Return the calls and the files that the page has, by what takes them."""
+    rows = re.findall(r"^\| (a [^|]*) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    return {name: (int(calls), int(files)) for name, calls, files in rows}
+
+
+def find_excess(found: dict[str, Steps], recorded: dict[str, tuple[int, int]]) -> list[str]:
+    """Return what has grown by more than a tenth since it was recorded."""
+    return [
+        f"{name}: {count} {unit}, recorded {known}"
+        for name, steps in found.items()
+        for unit, count, known in zip(("calls", "files"), (steps.count, steps.files), recorded[name], strict=True)
+        if count > known * _ROOM
+    ]
+
+
 def main() -> None:
-    """Count and print."""
+    """Count and print; exit with 1 if there are many more than were recorded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print the counts as JSON")
     parser.add_argument("--list", choices=(CREATE, RUN, RUN_WITH_CONTEXT), help="print each function of one of them")
@@ -193,16 +215,19 @@ def main() -> None:
         for (file, name), count in sorted(found[arguments.list].calls.items()):
             print(f"{count:4} {file}  {name}")
         return
+    recorded = read_recorded(PAGE.read_text("utf-8"))
     if arguments.json:
         print(json.dumps({name: {"calls": each.count, "files": each.files} for name, each in found.items()}))
-        return
-    table = Table(title="Steps, warm, SQLite in a file")
-    table.add_column("what")
-    table.add_column("calls", justify="right")
-    table.add_column("files", justify="right")
-    for name, each in found.items():
-        table.add_row(name, str(each.count), str(each.files))
-    Console().print(table)
+    else:
+        table = Table("what", title="Steps, warm, SQLite in a file")
+        for column in ("calls", "recorded", "files", "recorded"):
+            table.add_column(column, justify="right")
+        for name, each in found.items():
+            calls, files = recorded[name]
+            table.add_row(name, *map(str, (each.count, calls, each.files, files)))
+        Console().print(table)
+    if excess := find_excess(found, recorded):
+        sys.exit("\n".join([*excess, "Say why on the page and record it there, or see what --list names."]))
 
 
 if __name__ == "__main__":

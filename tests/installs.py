@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import tomllib
 from functools import cache
-from importlib.metadata import distribution
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,15 +61,33 @@ def packages(requirements: Iterable[Requirement]) -> frozenset[str]:
     return frozenset(seen)
 
 
+list_providers = cache(packages_distributions)
+"""Which packages bring which names; it reads the files of all, so it is asked only once a test needs it."""
+GOOGLE = {
+    "google.auth": "google-auth",
+    "google.oauth2": "google-auth",
+    "google.cloud.firestore": "google-cloud-firestore",
+    "google.cloud.tasks": "google-cloud-tasks",
+    "google.protobuf": "protobuf",
+}
+"""The packages that share the name ``google``."""
+
+
 @cache
-def size(package: str) -> int:
-    """Return a package's size in bytes, without the bytecode that pip or Python writes."""
-    return sum(file.size or 0 for file in distribution(package).files or [])
+def providers(name: str) -> set[str]:
+    """Return the packages that a dotted name may come from."""
+    if name.partition(".")[0] == "google":
+        return {package for start, package in GOOGLE.items() if name.startswith(start)}
+    return {package.lower().replace("_", "-") for package in list_providers().get(name.partition(".")[0], [])}
 
 
-def own_size() -> int:
-    """Return the size of cloudsched itself."""
-    return sum(file.stat().st_size for file in SOURCE.rglob("*") if file.is_file() and file.suffix != ".pyc")
+def find_declared(modules: Iterable[str]) -> set[str]:
+    """Return which packages, of all that some install of cloudsched declares, these modules are of.
+
+    What such a package imports on its own account is its own affair, and differs between its releases.
+    """
+    ours = {str(canonicalize_name(each.name)) for each in declared(*PROJECT["optional-dependencies"])}
+    return ours & {package for name in modules for package in providers(name)}
 
 
 def hide_all_but(names: Iterable[str]) -> None:

@@ -7,10 +7,9 @@ import re
 import subprocess
 import sys
 from functools import cache
-from importlib.metadata import packages_distributions
 
 import pytest
-from tests.installs import ROOT, SOURCE, declared, declared_alone, hide_all_but, own_size, packages, size
+from tests.installs import ROOT, SOURCE, declared, declared_alone, hide_all_but, packages, providers
 
 MODULES = sorted(path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*.py"))
 LOCAL_TOOLS = {"aiohttp", "cheroot", "pygments", "pyyaml", "quickjs-ng", "rich", "yarl"}
@@ -72,26 +71,6 @@ def imported_names(module: str) -> frozenset[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         found |= {name for name in names if name.partition(".")[0] not in {*sys.stdlib_module_names, "cloudsched"}}
     return frozenset(found)
-
-
-list_providers = cache(packages_distributions)
-"""Which packages bring which names; it reads the files of all, so it is asked only once a test needs it."""
-GOOGLE = {
-    "google.auth": "google-auth",
-    "google.oauth2": "google-auth",
-    "google.cloud.firestore": "google-cloud-firestore",
-    "google.cloud.tasks": "google-cloud-tasks",
-    "google.protobuf": "protobuf",
-}
-"""The packages that share the name ``google``."""
-
-
-@cache
-def providers(name: str) -> set[str]:
-    """Return the packages that a dotted name may come from."""
-    if name.startswith("google."):
-        return {package for start, package in GOOGLE.items() if name.startswith(start)}
-    return {package.lower().replace("_", "-") for package in list_providers().get(name.partition(".")[0], [])}
 
 
 @cache
@@ -221,23 +200,3 @@ def test_a_plain_install_has_none_of_the_local_tools() -> None:
     assert not LOCAL_TOOLS & packages(declared())
     assert not LOCAL_TOOLS & packages(declared("worker"))
     assert not {"quickjs-ng", "opentelemetry-sdk"} & packages(declared("dev"))
-
-
-ROWS = [
-    [cell.strip() for cell in line.strip("|").split("|")]
-    for line in (ROOT / "docs" / "reference" / "install.md").read_text("utf-8").splitlines()
-    if line.startswith("| `cloudsched")
-]
-HELD_BACK = {"six"}
-"""What packages bring here only because tools of the tests keep them from their newest versions (python-dateutil)."""
-TABLE = {row[0].strip("`"): (int(row[2]), float(row[3])) for row in ROWS}
-
-
-@pytest.mark.parametrize("extras", [(), *((extra,) for extra in EXTRAS)], ids=str)
-def test_the_stated_size_of_an_install_is_true(extras: tuple[str, ...]) -> None:
-    """Those of docs/reference/install.md, up to what new releases change; `./emulator.sh wheel` counts exactly."""
-    count, megabytes = TABLE["cloudsched" + (f"[{','.join(extras)}]" if extras else "")]
-    found = packages(declared(*extras)) - HELD_BACK
-    total = (sum(map(size, found)) + own_size()) / 1e6
-    assert abs(len(found) + 1 - count) <= 2, f"{len(found) + 1} packages"
-    assert megabytes == pytest.approx(total, rel=0.1), f"{total:.0f} MB"

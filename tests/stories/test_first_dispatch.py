@@ -5,7 +5,6 @@ What is imported here is what a cold start waits for; ``python -m benchmarks.col
 
 from __future__ import annotations
 
-import sys
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,7 +15,7 @@ import pytest
 from benchmarks.coldstart import ColdExecutor
 from benchmarks.local_services import Services
 from tests.harness import SECRET, START
-from tests.stories.first_dispatch_modules import FRAMEWORK, OWN
+from tests.installs import SOURCE, find_declared
 
 from cloudsched import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
@@ -24,6 +23,26 @@ from cloudsched.emulator import CloudTasksEmulator, MovableClock
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+LIBRARIES = {
+    "circuitbreaker",
+    "functions-framework",
+    "grpcio",
+    "protobuf",
+    "pydantic",
+    "typing-extensions",
+    "tzdata",
+    "werkzeug",
+}
+"""The libraries that a dispatch needs, of those that some install declares."""
+OF_FLASK = {"click", "flask", "jinja2", "markupsafe"}
+"""What functions-framework brings along."""
+CLIENTS = ("google.cloud.firestore", "google.cloud.tasks", "google.api_core", "google.auth", "proto", "requests")
+OF_OTHER_PROCESSES = {
+    *("cli", "client", "dashboard", "drafts", "emulator", "local", "outbox", "testing", "worker"),
+    *("adapters.delivery", "adapters.language_model", "adapters.quickjs", "adapters.sqlite"),
+    *("engine.assistant", "engine.delivery", "engine.pull", "web.auth"),
+}
+"""Rooms of ours that serve callers, workers, deliveries or the local stack."""
 UNBUILT = {
     "assistant",
     "batch_change",
@@ -67,37 +86,22 @@ def report(firestore_address: str) -> Iterator[dict[str, Any]]:
             executor.close()
 
 
-def list_allowed() -> set[str]:
-    """Return the modules of cloudsched that the list names, and the packages that they are in."""
-    modules = {f"{room}.{name}".strip(".") for room, names in OWN.items() for name in names.split()}
-    packages = {module[:end] for module in modules for end, letter in enumerate(module) if letter == "."}
-    return {"cloudsched"} | {f"cloudsched.{name}" for name in modules | packages}
-
-
-def test_only_the_listed_libraries_are_imported(report: dict[str, Any]) -> None:
-    """Google's generated clients, and what serves callers, deliveries or fetching, cost the first dispatch nothing."""
-    passing = {"__main__", "main", "handlers", "cloudsched", "google", "google.cloud", *sys.stdlib_module_names}
-    more = {
-        name
-        for name in report["modules"]
-        if name not in passing
-        and name.partition(".")[0] not in passing - {"google"}
-        and not any(name == each or name.startswith(f"{each}.") for each in FRAMEWORK)
-    }
-    assert more == set(), "import these where they are needed, or list them with what needs them"
-
-
-def test_only_the_listed_modules_of_ours_are_imported(report: dict[str, Any]) -> None:
-    """A module that the executor does not need for a plain handler is imported when something else asks for it."""
-    imported = {name for name in report["modules"] if name.partition(".")[0] == "cloudsched"}
-    assert imported - list_allowed() == set(), "import these where they are needed, or list them"
-    assert list_allowed() - imported == set(), "nothing imports these any more: take them off the list"
+def test_no_library_is_imported_that_a_dispatch_does_not_need(report: dict[str, Any]) -> None:
+    """What serves callers, deliveries or fetching costs the first dispatch nothing."""
+    more = find_declared(report["modules"]) - LIBRARIES - OF_FLASK
+    assert more == set(), "import these where they are needed, or list them with what a dispatch needs"
 
 
 def test_the_executor_needs_no_generated_client(report: dict[str, Any]) -> None:
-    """The list itself stays strict: whatever is added to it, these are never on the way."""
-    clients = ("google.cloud.firestore", "google.cloud.tasks", "google.api_core", "google.auth", "proto", "requests")
-    assert not [name for name in report["modules"] if name.startswith(clients)]
+    """Whatever is added above, these are never on the way."""
+    assert not [name for name in report["modules"] if name.startswith(CLIENTS)]
+
+
+def test_nothing_that_other_processes_run_is_imported(report: dict[str, Any]) -> None:
+    """A room that a plain handler does not need is imported when something else asks for it."""
+    rooms = tuple(f"cloudsched.{room}." for room in OF_OTHER_PROCESSES)
+    assert not [name for name in report["modules"] if f"{name}.".startswith(rooms)]
+    assert not [room for room in OF_OTHER_PROCESSES if not (SOURCE / room.replace(".", "/")).is_dir()], "it has moved"
 
 
 def test_validators_are_built_for_what_is_read_and_written_only(report: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ def test_everything_is_used() -> None:
     defined = set(_definitions(nodes, plain))
     mentioned = set(_mentions(nodes))
     unused = defined - mentioned - {*cloudsched.__all__}
-    assert unused == {*FOR_USERS, *FOR_LIBRARIES}, "call it, delete it with its tests, or say who does"
+    assert unused - {*FOR_USERS, *FOR_LIBRARIES} == set(), "call it, delete it with its tests, or say who does"
 
 
 def _find_plain_classes(nodes: list[ast.AST]) -> set[str]:

@@ -1,6 +1,5 @@
 """The commands that people type: what they are called, what they cost, and what they say."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -62,23 +61,6 @@ def test_an_unknown_command_is_refused() -> None:
     said = cloudsched("nothing")
     assert said.returncode == 2
     assert "No such command 'nothing'" in said.stderr
-
-
-@pytest.mark.parametrize("script", ["emulator.sh", ".ci/run"])
-def test_scripts_are_strict_and_may_be_run(script: str) -> None:
-    """Each script is executable, and stops at the first thing that fails."""
-    path = ROOT / script
-    assert os.access(path, os.X_OK)
-    assert "set -euo pipefail" in path.read_text("utf-8")
-    assert run("bash", "-n", str(path)).returncode == 0
-
-
-def test_ci_runs_what_the_readme_says() -> None:
-    """`.ci/run` is the README's test command, then the one check command, which ends with pytest's summary, too."""
-    lines = [line for line in (ROOT / ".ci/run").read_text("utf-8").splitlines() if line.startswith("./")]
-    assert lines == ["./emulator.sh pytest", "./emulator.sh check"]
-    assert "./emulator.sh pytest" in (ROOT / "README.md").read_text("utf-8")
-    assert "./emulator.sh demo" in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_emulator_sh_says_which_python_it_needs(tmp_path: Path) -> None:

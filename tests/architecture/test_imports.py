@@ -236,10 +236,7 @@ def test_recurrence_knows_no_calendars() -> None:
 
 
 def test_folders_answer_where() -> None:
-    """The top level is short, and a room says in its docstring what lives there and what it may import."""
-    top = [path.name for path in SOURCE.iterdir() if path.name != "__pycache__"]
-    assert len(top) <= 21
-    assert {name for name in top if name.endswith(".py")} == {"__init__.py", "__main__.py", "app.py", "errors.py"}
+    """A room says in its docstring what lives there and what it may import."""
     for path in SOURCE.rglob("__init__.py"):
         if path.parent != SOURCE:
             sentences = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").count(".")

@@ -1,51 +1,84 @@
-"""Negative controls: the code with one guard taken out, by name. The explorer has to find what that guard prevents."""
+"""Negative controls: the code with one guard taken out, by name. The explorer has to find what that guard prevents.
+
+A guarded line of the code ends with ``# guard: NAME``, or stands below that where it is long. It may be reworded: a
+control names the guard, and says which line stands in its place. `tests.model.effects` has guards, too.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import textwrap
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import CodeType, FunctionType
 
+ROOT = Path(__file__).parents[2]
+FILES = (*sorted((ROOT / "src/cloudsched").rglob("*.py")), ROOT / "tests/model/effects.py")
+MARK = "# guard: "
+
 
 @dataclass(frozen=True)
 class Control:
-    """One guard that is taken out."""
+    """What is taken out: one guard, or several that make up for each other."""
 
     name: str
     """What the code does without it."""
-    where: str
-    """The function that has it: ``module:name``."""
-    guard: str
-    """Its source, which the function has exactly once."""
-    instead: str
     world: str
-    more: tuple[tuple[str, str, str], ...] = ()
-    """Further guards that are taken out, since each makes up for the other: where, guard, instead."""
+    without: dict[str, str]
+    """The guards, and the line that stands in place of each."""
 
 
 @dataclass(frozen=True)
 class Spare:
     """A guard that no world misses, and why it stays."""
 
-    where: str
-    guard: str
-    instead: str
-    world: str
     why: str
-    more: tuple[tuple[str, str, str], ...] = ()
+    world: str
+    without: dict[str, str]
 
 
-def find_function(where: str) -> FunctionType:
-    """Return a function by its module and name."""
-    module, _, name = where.partition(":")
-    found: Any = import_module(module if module.startswith("tests") else f"cloudsched.{module}")
+@cache
+def find_guards() -> dict[str, tuple[str, str]]:
+    """Return the module and the qualified name of the function that has each guard."""
+    found: dict[str, tuple[str, str]] = {}
+    for path in FILES:
+        text = path.read_text("utf-8")
+        if MARK not in text:
+            continue
+        root = ROOT if path.is_relative_to(ROOT / "tests") else ROOT / "src"
+        module = ".".join(path.relative_to(root).with_suffix("").parts)
+        functions = _find_functions(ast.parse(text))
+        for number, line in enumerate(text.splitlines(), 1):
+            if name := line.partition(MARK)[2]:
+                assert name not in found, f"there are two guards called {name!r}"
+                found[name] = module, next(each for each, lines in functions.items() if number in lines)
+    return found
+
+
+def _find_functions(tree: ast.Module) -> dict[str, range]:
+    """Return the lines of each function and method."""
+    inner = [(f"{node.name}.", each) for node in tree.body if isinstance(node, ast.ClassDef) for each in node.body]
+    return {
+        prefix + node.name: range(node.lineno, (node.end_lineno or 0) + 1)
+        for prefix, node in [*(("", each) for each in tree.body), *inner]
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+def find_function(guard: str) -> FunctionType:
+    """Return the function that has a guard."""
+    assert guard in find_guards(), f"no line is marked {MARK}{guard}"
+    module, name = find_guards()[guard]
+    found: Any = import_module(module)
     for part in name.split("."):
         found = inspect.getattr_static(found, part)
     return cast("FunctionType", inspect.unwrap(getattr(found, "__func__", found)))
@@ -54,11 +87,11 @@ def find_function(where: str) -> FunctionType:
 @contextmanager
 def without_guard(control: Control | Spare) -> Iterator[None]:
     """Run the block with the guards taken out."""
-    changes = [(control.where, control.guard, control.instead), *control.more]
-    functions = [find_function(where) for where, _, _ in changes]
-    before = {function: function.__code__ for function in functions}
-    for function in before:
-        mine = [change for change, each in zip(changes, functions, strict=True) if each is function]
+    changes: dict[FunctionType, dict[str, str]] = defaultdict(dict)
+    for guard, instead in control.without.items():
+        changes[find_function(guard)][guard] = instead
+    before = {function: function.__code__ for function in changes}
+    for function, mine in changes.items():
         function.__code__ = _change(function, mine)
     try:
         yield
@@ -67,531 +100,249 @@ def without_guard(control: Control | Spare) -> Iterator[None]:
             function.__code__ = code
 
 
-def _change(function: FunctionType, changes: list[tuple[str, str, str]]) -> CodeType:
+def _change(function: FunctionType, changes: dict[str, str]) -> CodeType:
     """Return the code of a function without the guards."""
-    source = textwrap.dedent(inspect.getsource(function))
-    for where, guard, instead in changes:
-        count = source.count(guard)
-        assert count == 1, f"{where} has {guard!r} {count} times"
-        source = source.replace(guard, instead)
+    lines = textwrap.dedent(inspect.getsource(function)).splitlines()
+    statements = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.stmt)]
+    for guard, instead in changes.items():
+        start = next(number for number, line in enumerate(lines) if line.endswith(MARK + guard))
+        while lines[start].lstrip().startswith("#"):
+            start += 1
+        end = next((_find_end(each) for each in statements if each.lineno == start + 1), start + 1)
+        indent = lines[start][: -len(lines[start].lstrip())]
+        lines[start:end] = [indent + instead, *[""] * (end - start - 1)]
     space: dict[str, Any] = {}
-    changed = f"from __future__ import annotations\n{source}"
-    exec(compile(changed, changes[0][0], "exec"), dict(function.__globals__), space)  # noqa: S102 - our own code
+    changed = "\n".join(["from __future__ import annotations", *lines])
+    exec(compile(changed, ", ".join(changes), "exec"), dict(function.__globals__), space)  # noqa: S102 - our own code
     made = space[function.__name__]
     return cast("FunctionType", inspect.unwrap(getattr(made, "__func__", made))).__code__
 
 
-_CLAIM, _FINISH = "domain.transitions.claim", "domain.transitions.finish"
-_PLANNING, _LIFECYCLE = "domain.transitions.planning", "domain.transitions.lifecycle"
-_EXECUTOR, _ATTEMPTS = "engine.execution.executor", "engine.execution.attempts"
-_RUN, _SWEEPER = "engine.execution.claimed_run", "engine.tasks.sweeper"
+def _find_end(statement: ast.stmt) -> int:
+    """Return the last line of a statement, or of its head if it has a body."""
+    body: list[ast.stmt] = getattr(statement, "body", [])
+    return (body[0].lineno - 1 if body else statement.end_lineno) or 0
+
 
 CONTROLS = (
+    Control("an attempt is taken over while its lease lasts", "recurring", {"ended lease": "if run and run.lease:"}),
+    Control("a lease that has ended is never closed", "recurring", {"ended lease": "if False:"}),
+    Control("a dispatch of an older revision claims", "requests", {"older revision": "if False:"}),
+    Control("a run with a live lease is claimed again", "recurring", {"live lease": "if False:"}),
+    Control("a retry is claimed before it is due", "snooze", {"early retry": "if False:"}),
+    Control("an occurrence is claimed before it is due", "distant", {"early occurrence": "if False:"}),
+    Control("an occurrence starts while a run of its task is open", "trigger", {"open run": "if False:"}),
     Control(
-        "an attempt is taken over while its lease lasts",
-        f"{_CLAIM}:on_dispatch",
-        "run.lease.until <= now",
-        "True",
-        "recurring",
+        "an attempt follows of a task that is paused meanwhile", "requests", {"paused meanwhile": "if waiting is None:"}
     ),
-    Control(
-        "a lease that has ended is never closed",
-        f"{_CLAIM}:on_dispatch",
-        "run.lease.until <= now",
-        "False",
-        "recurring",
-    ),
-    Control(
-        "a dispatch of an older revision claims",
-        f"{_CLAIM}:on_dispatch",
-        "dispatch.revision != task.revision",
-        "False",
-        "requests",
-    ),
-    Control(
-        "a run with a live lease is claimed again",
-        f"{_CLAIM}:_on_open_run",
-        "if run.lease:",
-        "if False:",
-        "recurring",
-    ),
-    Control(
-        "a retry is claimed before it is due",
-        f"{_CLAIM}:_on_open_run",
-        "run.due_at > now",
-        "False",
-        "snooze",
-    ),
-    Control(
-        "an occurrence is claimed before it is due",
-        f"{_CLAIM}:_on_occurrence",
-        "start > now",
-        "False",
-        "distant",
-    ),
-    Control(
-        "an occurrence starts while a run of its task is open",
-        f"{_CLAIM}:_on_occurrence",
-        "task.runs and task.overlap is not Overlap.ALLOW and task.holds_back_schedule",
-        "False",
-        "trigger",
-    ),
-    Control(
-        "an attempt follows of a task that is paused meanwhile",
-        f"{_CLAIM}:_on_expired_lease",
-        "waiting is None or not task.is_active",
-        "waiting is None",
-        "requests",
-    ),
-    Control(
-        "an attempt follows by a dispatch of an older revision",
-        f"{_CLAIM}:_on_expired_lease",
-        "dispatch.revision != task.revision",
-        "False",
-        "edit",
-    ),
+    Control("an attempt follows by a dispatch of an older revision", "edit", {"revision of retry": "if False:"}),
     Control(
         "a claim does not count as started",
-        f"{_CLAIM}:_claim_occurrence",
-        '"next_execution_time": None if is_last else plan[number]',
-        '"next_execution_time": task.next_execution_time',
         "recurring",
+        {"next occurrence": '"next_execution_time": task.next_execution_time,'},
     ),
     Control(
         "a result is stored by whoever lost the lease",
-        f"{_FINISH}:on_outcome",
-        "run.lease.token_hash != token_hash",
-        "False",
         "once",
+        {"lease of outcome": "if run is None or run.lease is None:"},
     ),
     Control(
         "a lease is renewed by whoever lost it",
-        f"{_FINISH}:on_heartbeat",
-        "run.lease.token_hash != token_hash",
-        "False",
         "once",
+        {"lease of heartbeat": "if run is None or run.lease is None or run.lease.until <= now:"},
     ),
-    Control(
-        "a run of a cancelled task waits for its next attempt",
-        f"{_FINISH}:_wait_for_retry",
-        "task.status in FINAL_STATUSES",
-        "False",
-        "requests",
-    ),
-    Control(
-        "a failed run is tried without end",
-        f"{_FINISH}:_retry_or_finish",
-        "run.attempt - run.attempts_before_suspension > task.retry.max_retries",
-        "False",
-        "recurring",
-    ),
+    Control("a run of a cancelled task waits for its next attempt", "requests", {"final task": "if False:"}),
+    Control("a failed run is tried without end", "recurring", {"last attempt": "if False:"}),
     Control(
         "what came due while a run was open is passed over without a record",
-        f"{_FINISH}:_decide_overlaps",
-        "past = apply_decision(task, decided)",
-        "past = task",
         "overlapping",
+        {"overlap record": "past = task"},
     ),
+    Control("a process does not see that its own claim was committed", "faults", {"own claim": "known = None"}),
+    Control("a handler begins although its lease has ended", "recurring", {"late start": "if False:"}),
+    Control("nothing is dispatched after an attempt", "queue alone", {"next dispatch": "pass"}),
     Control(
-        "a process does not see that its own claim was committed",
-        f"{_EXECUTOR}:Executor._decide",
-        "run.lease and run.lease.token_hash == token_hash",
-        "False",
-        "faults",
+        "a redelivery does not dispatch what a crash has left unsent", "queue alone", {"unsent dispatch": "if False:"}
     ),
-    Control(
-        "a handler begins although its lease has ended",
-        f"{_ATTEMPTS}:AttemptRunner.start",
-        "run.wake_at <= now",
-        "False",
-        "recurring",
-    ),
-    Control(
-        "nothing is dispatched after an attempt",
-        f"{_ATTEMPTS}:AttemptRunner.dispatch",
-        "self.dispatch_wakeups(task, already_sent=sent_wakeups)",
-        "None",
-        "queue alone",
-    ),
-    Control(
-        "a redelivery does not dispatch what a crash has left unsent",
-        f"{_EXECUTOR}:Executor._repair_after_drop",
-        "if dispatch.revision == task.revision:",
-        "if False:",
-        "queue alone",
-    ),
-    Control(
-        "an occurrence that is too early is dropped, not sent again",
-        f"{_EXECUTOR}:Executor._pass_over",
-        "self._engine.sender.send_hop(stored.task, dispatch, until, self._engine.clock.now())",
-        "None",
-        "queue alone",
-    ),
+    Control("an occurrence that is too early is dropped, not sent again", "queue alone", {"early dispatch": "pass"}),
     Control(
         "the sweep sends nothing for what is due",
-        f"{_SWEEPER}:Sweeper._repair",
-        "*executor_wakeups(task), *lease_expiries",
-        "*lease_expiries",
         "recurring",
+        {"overdue wakeups": "for wake in (*lease_expiries(task), *lock_turn_expiries(task)):"},
     ),
     Control(
         "the sweep does not look at leases",
-        f"{_SWEEPER}:Sweeper._repair",
-        "*lease_expiries(task), ",
-        "",
         "recurring",
+        {"overdue wakeups": "for wake in (*executor_wakeups(task), *lock_turn_expiries(task)):"},
     ),
     Control(
         "the sweep's repairs have the name of what was lost",
-        f"{_SWEEPER}:Sweeper._repair",
-        "repair=repair_number(overdue)",
-        "repair=0",
         "recurring",
+        {"repair name": "result.dispatched += self._engine.sender.send(task, [wake], now, repair=0)"},
     ),
-    Control(
-        "each repair has the same name",
-        f"{_PLANNING}:repair_number",
-        "return minutes.bit_length() + 1 if minutes < 16 else 4 + minutes // 10",
-        "return 1",
-        "recurring",
-    ),
-    Control(
-        "leases do not wake the sweep",
-        f"{_PLANNING}:wake_instant",
-        "due = [run.lease.until for run in task.runs if run.lease is not None]",
-        "due = []",
-        "recurring",
-    ),
+    Control("each repair has the same name", "recurring", {"repair number": "return 1"}),
+    Control("leases do not wake the sweep", "recurring", {"lease wakes": "due = []"}),
     Control(
         "the next occurrence does not wake the sweep",
-        f"{_PLANNING}:wake_instant",
-        "(_next_start(task), *[",
-        "(None, *[",
         "recurring",
+        {"waiting wakes": "waiting = (None, *[_waits_until(task, run) for run in task.runs if run.lease is None])"},
     ),
-    Control(
-        "waiting runs do not wake the sweep",
-        f"{_PLANNING}:wake_instant",
-        "[_waits_until(task, run) for run in task.runs if run.lease is None]",
-        "[]",
-        "recurring",
-    ),
-    Control(
-        "a waiting run has no dispatch",
-        f"{_PLANNING}:executor_wakeups",
-        "if run.lease is None and (at := _waits_until(task, run)) is not None",
-        "if False",
-        "recurring",
-    ),
-    Control(
-        "a deletion that was left unfinished wakes nobody",
-        f"{_PLANNING}:wake_instant",
-        "task.deleted_at is not None or task.deferred",
-        "task.deferred",
-        "requests",
-    ),
+    Control("waiting runs do not wake the sweep", "recurring", {"waiting wakes": "waiting = (_next_start(task),)"}),
+    Control("a waiting run has no dispatch", "recurring", {"dispatch of run": "if False"}),
+    Control("a deletion that was left unfinished wakes nobody", "requests", {"unfinished work": "if task.deferred:"}),
     Control(
         "the sweep does not complete a deletion",
-        f"{_SWEEPER}:Sweeper._repair",
-        "task.deleted_at is not None or (",
-        "(",
         "requests",
+        {"unfinished sweep": "if task.deferred and task.status is TaskStatus.CANCELLED:"},
     ),
-    Control(
-        "a cancel forgets the runs that wait",
-        f"{_LIFECYCLE}:cancel",
-        "Transition(ended, (*cancelled, *records))",
-        "Transition(ended, (*records,))",
-        "requests",
-    ),
-    Control(
-        "a pause keeps the next occurrence",
-        f"{_LIFECYCLE}:pause",
-        "take_records(stop_plan(task, now), now)",
-        "(task, ())",
-        "requests",
-    ),
+    Control("a cancel forgets the runs that wait", "requests", {"cancelled runs": "return Transition(ended, records)"}),
+    Control("a pause keeps the next occurrence", "requests", {"stopped plan": "stopped, records = task, ()"}),
     Control(
         "a resume forgets what came due before the pause",
-        f"{_LIFECYCLE}:resume",
-        "resume_plan(task, held.at if (held := find_budget_pause(task)) and held.is_alone else now)",
-        "task.model_copy(update={'backlog': (), 'next_execution_time': occurrence_after(task, now)})",
         "pause",
+        {
+            "resumed plan": (
+                "resumed = task.model_copy(update={'backlog': (), 'next_execution_time': occurrence_after(task, now)})"
+            )
+        },
     ),
-    Control(
-        "a process takes a stale version for the present one",
-        "tests.model.effects:Effects._commit",
-        "stored.get(key) != expected for key, expected in writes.checks",
-        "False for key, expected in writes.checks",
-        "recurring",
-    ),
+    Control("a process takes a stale version for the present one", "recurring", {"version check": "if False:"}),
     Control(
         "a dispatch from before a deletion claims",
-        f"{_CLAIM}:on_dispatch",
-        "if task.deleted_at is not None:",
-        "if False:",
         "delete",
-        (
-            (f"{_CLAIM}:on_dispatch", "dispatch.revision != task.revision", "False"),
-            (f"{_CLAIM}:on_dispatch", "not task.is_active", "False"),
-        ),
+        {"deleted task": "if False:", "older revision": "if False:", "inactive task": "if False:"},
     ),
     Control(
         "a dispatch of an attempt that has ended claims the next one, before it is due",
-        f"{_CLAIM}:_on_open_run",
-        "dispatch.attempt < run.attempt",
-        "False",
         "recurring",
-        ((f"{_CLAIM}:_on_open_run", "run.due_at > now", "False"),),
+        {"earlier attempt": "if False:", "early retry": "if False:"},
     ),
     Control(
         "a dispatch of an occurrence that is done claims the next one, before it is due",
-        f"{_CLAIM}:_on_occurrence",
-        "dispatch.execution_id not in {name, stamp(occurrence)}",
-        "False",
         "recurring",
-        (
-            (f"{_CLAIM}:_on_occurrence", "start > now", "False"),
-            (
-                f"{_CLAIM}:_claim_occurrence",
-                "due_occurrences(task, now,",
-                "due_occurrences(task, task.next_execution_time or now,",
+        {
+            "other occurrence": "if False:",
+            "early occurrence": "if False:",
+            "due now": (
+                "due, following, lost = due_occurrences(task, task.next_execution_time or now, "
+                "MAX_RECORDS_PER_COMMIT + 1)"
             ),
-        ),
+        },
     ),
     Control(
         "a lease is renewed after its end, and without its lock",
-        f"{_FINISH}:on_heartbeat",
-        "run.lease.until <= now",
-        "False",
         "lock heartbeat",
-        (
-            (
-                f"{_RUN}:ClaimedRun.renew",
-                "lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._engine.clock.now())",
-                "False",
-            ),
-        ),
+        {
+            "lease of heartbeat": "if run is None or run.lease is None or run.lease.token_hash != token_hash:",
+            "held lock": "if False:",
+        },
     ),
+    Control("an execution that has succeeded is retried", "retry", {"succeeded run": "if False:"}),
+    Control("a run that has ended stays open", "recurring", {"ended run": '"runs": task.runs,'}),
     Control(
-        "an execution that has succeeded is retried",
-        "domain.transitions.requirements:require_retryable",
-        "execution.status is ExecutionStatus.SUCCEEDED",
-        "False",
-        "retry",
-    ),
-    Control(
-        "a run that has ended stays open",
-        f"{_FINISH}:_finish_run",
-        "task.runs_without(run.execution_id)",
-        "task.runs",
-        "recurring",
-    ),
-    Control(
-        "a dispatch is sent for the day itself, however far",
-        f"{_PLANNING}:dispatch_for",
-        "wakeup.due_at if wakeup.due_at <= horizon else min(wakeup.due_at - HOP_MARGIN, horizon)",
-        "wakeup.due_at",
-        "distant",
+        "a dispatch is sent for the day itself, however far", "distant", {"hop horizon": "at = max(now, wakeup.due_at)"}
     ),
     Control(
         "a hop has the name of the one before it",
-        "engine.dispatch.sender:DispatchSender.send_hop",
-        "hop=dispatch.hop + 1",
-        "hop=dispatch.hop",
         "distant",
+        {"hop number": "hop = dispatch_for(task, wake, now, hop=dispatch.hop, clock_lag=clock_lag)"},
     ),
-    Control(
-        "a place at a lock is not counted",
-        "domain.transitions.locks:acquire",
-        "len(holders) + ahead < waiter.limit",
-        "True",
-        "lock",
-    ),
-    Control(
-        "a lock that was acquired is not stored",
-        f"{_EXECUTOR}:Executor._to_commit",
-        "claim.having(lock=acquired.lock)",
-        "claim",
-        "lock",
-    ),
+    Control("a place at a lock is not counted", "lock", {"lock limit": "if True:"}),
+    Control("a lock that was acquired is not stored", "lock", {"stored lock": "return claim"}),
     Control(
         "a lock is written over another one's",
-        "tests.model.effects:Effects._commit",
-        "stored.get(key) != expected for key, expected in writes.checks",
-        "stored.get(key) != expected for key, expected in writes.checks if not key.startswith('lock/')",
         "lock",
+        {
+            "version check": (
+                "if any(stored.get(key) != expected for key, expected in writes.checks if not key.startswith('lock/')):"
+            )
+        },
     ),
-    Control(
-        "a holder that died keeps its lock",
-        "domain.transitions.locks:_live_holders",
-        "if one.until > now",
-        "if True",
-        "lock",
-    ),
-    Control(
-        "a waiter that was notified and died keeps its turn",
-        "domain.transitions.locks:Waiter.has_missed_turn",
-        "self.notified_at + GRANT_TIMEOUT <= now",
-        "False",
-        "lock cancel",
-    ),
-    Control(
-        "a lease is renewed, and its hold on the lock is not",
-        f"{_RUN}:ClaimedRun.renew",
-        "lock = self._engine.locks.extend(task.id, run, run.wake_at)",
-        "lock = None",
-        "lock heartbeat",
-    ),
-    Control(
-        "a step's result is not stored",
-        "engine.ports.store:Commit.build",
-        "entries=transition.entries,",
-        "",
-        "durable",
-    ),
+    Control("a holder that died keeps its lock", "lock", {"dead holder": "return lock.holders"}),
+    Control("a waiter that was notified and died keeps its turn", "lock cancel", {"missed turn": "return False"}),
+    Control("a lease is renewed, and its hold on the lock is not", "lock heartbeat", {"extended lock": "lock = None"}),
+    Control("a step's result is not stored", "durable", {"journal entries": ""}),
     Control(
         "a suspended run keeps its lease",
-        "domain.transitions.suspend:on_suspend",
-        """"lease": None,""",
-        "",
         "durable",
-        ((f"{_FINISH}:_without_lease", """"lease": None, """, ""),),
+        {
+            "suspended lease": "",
+            "released lease": (
+                'return run.model_copy(update={"released_claim": claim, "released_by": released_by, **changes})'
+            ),
+        },
     ),
-    Control(
-        "a cancel forgets the calls below",
-        f"{_LIFECYCLE}:cancel",
-        "deferred=task.deferred or may_have_children(task)",
-        "deferred=task.deferred",
-        "children cancel",
-    ),
+    Control("a cancel forgets the calls below", "children cancel", {"deferred cancel": "deferred=task.deferred,"}),
     Control(
         "the sweep does not complete a cancel",
-        f"{_SWEEPER}:Sweeper._repair",
-        "(task.deferred and task.status is TaskStatus.CANCELLED)",
-        "False",
         "children cancel",
+        {"unfinished sweep": "if task.deleted_at is not None:"},
     ),
     Control(
         "a cancel counts as complete while a handler may still call",
-        f"{_SWEEPER}:Sweeper._finish_cancel_or_delete",
-        "are_all_cancelled and not can_still_call(stored.task, now)",
-        "are_all_cancelled",
         "children cancel",
-        (
-            (
-                "engine.tasks.scheduler:Scheduler._clear_deferred",
-                "stored is None or can_still_call(stored.task, self._engine.clock.now())",
-                "stored is None",
-            ),
-            (
-                "engine.tasks.scheduler:Scheduler._cancel_descendants",
-                "self._child_tasks.cancel_descendants(task) and not may_call",
-                "self._child_tasks.cancel_descendants(task)",
-            ),
-        ),
+        {
+            "complete cancel": "if are_all_cancelled:",
+            "cleared cancel": "if stored is None:",
+            "possible calls": "if self._child_tasks.cancel_descendants(task):",
+        },
     ),
-    Control(
-        "a paused task is offered to workers",
-        "domain.transitions.offers:offered_runs",
-        "task.pull is None or not task.is_active",
-        "task.pull is None",
-        "worker",
-    ),
+    Control("a paused task is offered to workers", "worker", {"paused offer": "if task.pull is None:"}),
     Control(
         "a run that a worker has is offered again",
-        "domain.transitions.offers:_mark_offered",
-        "run.lease is not None or ",
-        "",
         "worker",
+        {"taken run": "if run.waiting_for is not None or run.due_at > now:"},
     ),
     Control(
         "a claim is given back by whoever lost it",
-        f"{_FINISH}:on_release",
-        "run.lease.token_hash != token_hash",
-        "False",
         "workers",
+        {"lease of release": "if run is None or run.lease is None:"},
     ),
-    Control(
-        "a quick handler's result counts although its claim is lost",
-        f"{_RUN}:ClaimedRun._claim_again",
-        "if commit is None:",
-        "if False:",
-        "quick",
-    ),
+    Control("a quick handler's result counts although its claim is lost", "quick", {"lost claim": "if False:"}),
     Control(
         "a batch is recorded under the name that it was to have",
-        "engine.delivery.handler:DeliveryHandler._send_batch",
-        'str(outcome.content["messageId"])',
-        "claim.message_id",
         "delivery",
+        {"message name": "self._batches().finish(claim, claim.message_id)"},
     ),
-    Control(
-        "nobody follows a calendar's change",
-        "engine.tasks.calendars:Calendars._write",
-        "self._create_follower(calendar)",
-        "None",
-        "calendar",
-    ),
+    Control("nobody follows a calendar's change", "calendar", {"calendar follower": "pass"}),
     Control(
         "who follows a calendar's change gives up before it is written",
-        "engine.tasks.follow_changes:FollowChange.run",
-        "since < OPEN_FOR",
-        "False",
         "calendar",
-        (("engine.tasks.follow_changes:FollowChange.run", "self._fence(stored)", "pass"),),
+        {"open change": "if False:", "calendar fence": "pass"},
     ),
-    Control(
-        "who follows a calendar's change leaves its writer be",
-        "engine.tasks.follow_changes:FollowChange.run",
-        "self._fence(stored)",
-        "pass",
-        "calendar",
-    ),
+    Control("who follows a calendar's change leaves its writer be", "calendar", {"calendar fence": "pass"}),
 )
 
 SPARES = (
     Spare(
-        f"{_CLAIM}:on_dispatch",
-        "if task.deleted_at is not None:",
-        "if False:",
-        "requests",
         "a deletion raises the revision, too, and a deleted task is not active: it is only said more plainly",
-    ),
-    Spare(
-        f"{_CLAIM}:on_dispatch",
-        "not task.is_active",
-        "False",
         "requests",
+        {"deleted task": "if False:"},
+    ),
+    Spare(
         "every pause and every cancel raises the revision, too: a second wall",
+        "requests",
+        {"inactive task": "if False:"},
     ),
     Spare(
-        f"{_CLAIM}:_on_open_run",
-        "dispatch.attempt < run.attempt",
-        "False",
-        "recurring",
         "the next attempt is claimed only once it is due: this saves a hop",
-    ),
-    Spare(
-        f"{_CLAIM}:_on_occurrence",
-        "dispatch.execution_id not in {name, stamp(occurrence)}",
-        "False",
         "recurring",
+        {"earlier attempt": "if False:"},
+    ),
+    Spare(
         "the next occurrence is claimed only once it is due: this saves a hop",
+        "recurring",
+        {"other occurrence": "if False:"},
     ),
     Spare(
-        f"{_FINISH}:on_heartbeat",
-        "run.lease.until <= now",
-        "False",
-        "lock heartbeat",
         "its hold on the lock has ended with the lease, and that is asked as well",
+        "lock heartbeat",
+        {"lease of heartbeat": "if run is None or run.lease is None or run.lease.token_hash != token_hash:"},
     ),
     Spare(
-        f"{_RUN}:ClaimedRun.renew",
-        "lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._engine.clock.now())",
-        "False",
-        "lock heartbeat",
         "a lease that has ended is not renewed: the two ends are one instant",
+        "lock heartbeat",
+        {"held lock": "if False:"},
     ),
 )
 """Each has a control together with what makes up for it."""

@@ -92,7 +92,7 @@ class Effects:
 
     def _commit(self, snapshot: int, writes: Writes) -> tuple[Any, int]:
         stored = self._values.snapshots[snapshot]
-        if any(stored.get(key) != expected for key, expected in writes.checks):
+        if any(stored.get(key) != expected for key, expected in writes.checks):  # guard: version check
             return CONFLICT, snapshot
         if any(key not in stored for key in writes.required):
             return CONFLICT, snapshot

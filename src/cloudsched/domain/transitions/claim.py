@@ -142,14 +142,14 @@ def on_dispatch(
         holder: The name of this process, if no other executes the store's tasks while it lives.
     """
     claimant = Claimant(token_hash, None, holder=holder)
-    if task.deleted_at is not None:
+    if task.deleted_at is not None:  # guard: deleted task
         return Drop("the task is being deleted")
     run = task.find_run(dispatch.execution_id)
-    if run and run.lease and run.lease.until <= now:
+    if run and run.lease and run.lease.until <= now:  # guard: ended lease
         return _on_expired_lease(task, run, dispatch, now, claimant)
-    if dispatch.revision != task.revision:
+    if dispatch.revision != task.revision:  # guard: older revision
         return Drop(f"its revision is {dispatch.revision}, the task's is {task.revision}")
-    if not task.is_active:
+    if not task.is_active:  # guard: inactive task
         return Drop(f"the task is {task.status}")
     if run:
         return _on_open_run(task, run, dispatch, now, claimant)
@@ -159,13 +159,13 @@ def on_dispatch(
 def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Drop | Hop | Claim:
     if dispatch.suspension_count < run.suspension_count:
         return Drop("it has been suspended since")
-    if dispatch.attempt < run.attempt:
+    if dispatch.attempt < run.attempt:  # guard: earlier attempt
         return Drop(f"attempt {dispatch.attempt} has ended; {run.attempt} is next")
-    if run.lease:
+    if run.lease:  # guard: live lease
         return _on_live_lease(run.lease)
     if run.waiting_for is WaitingFor.WORKER:
         return _on_offered(task, run, dispatch, now)
-    if run.due_at > now:
+    if run.due_at > now:  # guard: early retry
         return Hop(run.due_at, "it is too early")
     return _claim_or_offer(task, run, dispatch, now, claimant)
 
@@ -226,14 +226,15 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Clai
     if occurrence is None:
         return Drop("the occurrence is done")
     name = occurrence_id(task, occurrence)
+    # guard: other occurrence
     if dispatch.execution_id not in {name, stamp(occurrence)}:  # earlier versions named each by its instant
         return Drop(
             "the occurrence is done" if dispatch.scheduled_for < occurrence else f"the next occurrence is {name}"
         )
     start = start_time(task, occurrence)
-    if start > now:
+    if start > now:  # guard: early occurrence
         return Hop(start, "it is too early")
-    if task.runs and task.overlap is not Overlap.ALLOW and task.holds_back_schedule:
+    if task.runs and task.overlap is not Overlap.ALLOW and task.holds_back_schedule:  # guard: open run
         return Drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)
@@ -250,7 +251,7 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
 
 def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after_lock: bool) -> Claim:
     task, left_out = (task, ()) if task.left_out_from is None else take_left_out(task, now)
-    due, following, lost = due_occurrences(task, now, MAX_RECORDS_PER_COMMIT + 1)
+    due, following, lost = due_occurrences(task, now, MAX_RECORDS_PER_COMMIT + 1)  # guard: due now
     plan = [*(each.at for each in due), following]
     chosen, passed = _choose(task, due[:MAX_RECORDS_PER_COMMIT], now, more=len(due) > MAX_RECORDS_PER_COMMIT)
     records = tuple([_skipped_record(task, each, now, chosen) for each in passed])
@@ -268,7 +269,7 @@ def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after
     changes = {
         "run_count": run_count,
         "planned_to": chosen.at,
-        "next_execution_time": None if is_last else plan[number],
+        "next_execution_time": None if is_last else plan[number],  # guard: next occurrence
         **(_pause_lost(lost) if lost and not is_last and number == len(due) else {}),
     }
     waiting = Run.build(
@@ -395,11 +396,11 @@ def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, c
     """
     lapsed = on_lease_expired(task, run, now)
     waiting = lapsed.task.find_run(run.execution_id)
-    if waiting is None or not task.is_active:
+    if waiting is None or not task.is_active:  # guard: paused meanwhile
         return Claim(lapsed, None, "its lease had ended, and no attempt follows")
     if task.pull is not None:
         return Claim(lapsed, None, "its lease had ended; the next attempt waits for a worker")
-    if dispatch.revision != task.revision:
+    if dispatch.revision != task.revision:  # guard: revision of retry
         return Claim(lapsed, None, "its lease had ended; the next attempt is the task's newer revision's")
     claimed = _with_lease(task, waiting, now, claimant)
     step = Transition(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), lapsed.executions)

@@ -122,7 +122,7 @@ def on_outcome(
     `calls_in_progress` are some of the calls that a suspended handler waits for, and that are known to be under way.
     """
     run = task.find_run(execution_id)
-    if run is None or run.lease is None or run.lease.token_hash != token_hash:
+    if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of outcome
         return None
     if not task.has_children and may_have_children(task, report.entries):
         task = task.model_copy(update={"has_children": True})
@@ -240,7 +240,7 @@ def on_release(
     caller does not hold the lease.
     """
     run = task.find_run(execution_id)
-    if run is None or run.lease is None or run.lease.token_hash != token_hash:
+    if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of release
         return None
     waiting = _without_lease(run, released_by, progress=tuple(progress))
     has_progress = waiting.attempts or waiting.steps or waiting.progress
@@ -296,6 +296,7 @@ def on_heartbeat(
     never shortened, even if the task's `expected_duration` was.
     """
     run = task.find_run(execution_id)
+    # guard: lease of heartbeat
     if run is None or run.lease is None or run.lease.token_hash != token_hash or run.lease.until <= now:
         return None
     lease = run.lease.model_copy(update={"until": max(run.lease.until, now + task.expected_duration)})
@@ -306,6 +307,7 @@ def on_heartbeat(
 def _without_lease(run: Run, released_by: str | None = None, **changes: Any) -> Run:
     """Return the run without its lease; of a worker's lease it keeps which claim that was, and who released it."""
     claim = run.lease.token_hash if run.lease and run.lease.worker else None
+    # guard: released lease
     return run.model_copy(update={"lease": None, "released_claim": claim, "released_by": released_by, **changes})
 
 
@@ -332,6 +334,7 @@ def _with_finished_attempt(
 def _retry_or_finish(
     task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **record_fields: Any
 ) -> Transition:
+    # guard: last attempt
     if task.status not in FINAL_STATUSES and run.attempt - run.attempts_before_suspension > task.retry.max_retries:
         return _finish_run(task, run, final, now, **record_fields)
     return _wait_for_retry(
@@ -344,7 +347,7 @@ def _retry_or_finish(
 
 def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -> Transition:
     """Return the run waiting for its next attempt; cancelled if its task has ended, since nothing would wake it."""
-    if task.status in FINAL_STATUSES:
+    if task.status in FINAL_STATUSES:  # guard: final task
         ended = {**record_fields, "message": f"The task is {task.status}."}
         return _finish_run(task, run, ExecutionStatus.CANCELLED, now, **ended)
     record = execution_record(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **record_fields)
@@ -359,7 +362,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
     rest = drop_unstarted(task, run) if run.started_at is None else task
     rest = rest.model_copy(
         update={
-            "runs": task.runs_without(run.execution_id),
+            "runs": task.runs_without(run.execution_id),  # guard: ended run
             "consecutive_failures": failures,
             "failing_since": since,
             **last_run_fields(task, run, status),
@@ -392,7 +395,7 @@ def _decide_overlaps(task: Task, run: Run, now: datetime) -> Task:
     decided = decide_overlap(task, run, ranges).decided if ranges else ()
     if not decided:
         return task
-    past = apply_decision(task, decided)
+    past = apply_decision(task, decided)  # guard: overlap record
     return past.model_copy(update={"next_execution_time": occurrence_after(past, decided[-1].until)})
 
 

@@ -158,7 +158,7 @@ def pause(
             return Transition(task)
         return Transition(with_changes(task, now, message=message, paused_by=paused_by, is_paused_as_gone=False))
     require_pausable(task)
-    stopped, records = take_records(stop_plan(task, now), now)
+    stopped, records = take_records(stop_plan(task, now), now)  # guard: stopped plan
     paused = with_changes(
         stopped,
         now,
@@ -182,6 +182,7 @@ def resume(task: Task, now: datetime) -> Transition:
     if task.status is _S.ACTIVE:
         return Transition(task)
     require_status(task, "resume", _S.PAUSED)
+    # guard: resumed plan
     resumed = resume_plan(task, held.at if (held := find_budget_pause(task)) and held.is_alone else now)
     following = resumed.next_execution_time
     require_future(task, following)
@@ -228,9 +229,9 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
         last_execution_id=task.last_execution_id if newest is None else newest.execution_id,
         revision=task.revision + 1,
         has_children=may_have_children(task),
-        deferred=task.deferred or may_have_children(task),
+        deferred=task.deferred or may_have_children(task),  # guard: deferred cancel
     )
-    return Transition(ended, (*cancelled, *records))
+    return Transition(ended, (*cancelled, *records))  # guard: cancelled runs
 
 
 def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:

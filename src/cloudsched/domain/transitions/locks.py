@@ -81,7 +81,7 @@ class Waiter(Document):
 
     def has_missed_turn(self, now: datetime) -> bool:
         """Return whether it was notified and did not acquire the lock in time."""
-        return self.notified_at is not None and self.notified_at + GRANT_TIMEOUT <= now
+        return self.notified_at is not None and self.notified_at + GRANT_TIMEOUT <= now  # guard: missed turn
 
     def with_next_turn(self, now: datetime) -> Waiter:
         """Return it with the number of its next turn: one that its run has never had, nor any dispatch for it."""
@@ -191,7 +191,7 @@ def acquire(
     waiter = waiter.model_copy(update={"due_at": min(before, waiter.due_at)})
     others = tuple(one for one in lock.waiters if not _is_same(one, waiter) and not one.has_missed_turn(now))
     ahead = sum(one.order < waiter.order for one in others)
-    if len(holders) + ahead < waiter.limit:
+    if len(holders) + ahead < waiter.limit:  # guard: lock limit
         holder = Holder(task_id=waiter.task_id, execution_id=holder_execution_id or waiter.execution_id, until=until)
         return lock.model_copy(update={"holders": (*holders, holder), "waiters": others}), True, ()
     queue = sorted((*others, waiter), key=lambda one: one.order)
@@ -271,7 +271,7 @@ def holds_lock(task: Task, now: datetime) -> bool:
 
 
 def _live_holders(lock: Lock, now: datetime) -> tuple[Holder, ...]:
-    return tuple(one for one in lock.holders if one.until > now)
+    return tuple(one for one in lock.holders if one.until > now)  # guard: dead holder
 
 
 def _is_same(one: Waiter, other: Waiter) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def offered_runs(task: Task) -> list[Run]:
     """Return the runs that wait for a worker, the earliest due first: the task's offer is for that one."""
-    if task.pull is None or not task.is_active:
+    if task.pull is None or not task.is_active:  # guard: paused offer
         return []
     waiting = [run for run in task.runs if run.waiting_for is WaitingFor.WORKER]
     return sorted(waiting, key=lambda run: (run.due_at, run.execution_id))
@@ -65,7 +65,7 @@ def refresh_offers(task: Task, now: datetime) -> dict[str, Any]:
 
 
 def _mark_offered(run: Run, now: datetime) -> Run:
-    if run.lease is not None or run.waiting_for is not None or run.due_at > now:
+    if run.lease is not None or run.waiting_for is not None or run.due_at > now:  # guard: taken run
         return run
     return run.model_copy(update={"waiting_for": WaitingFor.WORKER})
 

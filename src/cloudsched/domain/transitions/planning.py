@@ -153,7 +153,7 @@ def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
     wakeups = [
         WakeUp(run.execution_id, run.scheduled_for, run.attempt, at)
         for run in task.runs
-        if run.lease is None and (at := _waits_until(task, run)) is not None
+        if run.lease is None and (at := _waits_until(task, run)) is not None  # guard: dispatch of run
     ]
     occurrence, start = task.next_execution_time, _next_start(task)
     if occurrence is not None and start is not None:
@@ -216,14 +216,15 @@ def wake_instant(task: Task) -> datetime | None:
     It is never before the task's last change: what is overdue then has just been dispatched. So nothing new appears
     among the instants that a sweep has left behind, and the next one need not search them again.
     """
-    if task.deleted_at is not None or task.deferred:
+    if task.deleted_at is not None or task.deferred:  # guard: unfinished work
         return task.updated_at
     is_active = task.is_active
     if not is_active and task.has_ended and not task.pending_records:
         earliest = None if task.retention is None else add_duration(task.status_changed_at, task.retention)
     else:
-        due = [run.lease.until for run in task.runs if run.lease is not None]
+        due = [run.lease.until for run in task.runs if run.lease is not None]  # guard: lease wakes
         if is_active:
+            # guard: waiting wakes
             waiting = (_next_start(task), *[_waits_until(task, run) for run in task.runs if run.lease is None])
             due += [at for at in waiting if at is not None]
         due += [wake.due_at for wake in lock_turn_expiries(task)] if task.pull is not None else []
@@ -359,6 +360,7 @@ def dispatch_for(
     If this clock is behind the queue's by `clock_lag`, it is delivered that much later: it is due by this one then.
     """
     horizon = now + HORIZON
+    # guard: hop horizon
     at = max(now, wakeup.due_at if wakeup.due_at <= horizon else min(wakeup.due_at - HOP_MARGIN, horizon))
     run = task.find_run(wakeup.execution_id)
     was_held_back = wakeup.due_at <= now and run is None
@@ -385,6 +387,7 @@ def repair_number(overdue: timedelta) -> int:
     twice is sent a third time.
     """
     minutes = int(overdue / timedelta(minutes=1))
+    # guard: repair number
     return minutes.bit_length() + 1 if minutes < 16 else 4 + minutes // 10  # noqa: PLR2004 - explained above
 
 

@@ -81,7 +81,7 @@ def require_snoozable(task: Task) -> None:
 
 def require_retryable(task: Task, execution: Execution) -> None:
     """Check that an execution that is not open may have one more attempt, with the payload that it had."""
-    if execution.status is ExecutionStatus.SUCCEEDED:
+    if execution.status is ExecutionStatus.SUCCEEDED:  # guard: succeeded run
         raise NotAllowed(RETRY_ACTION, "done with it", "It has succeeded; trigger the task to run it anew.")
     require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
     _require_free_run(task, "retry")

@@ -61,7 +61,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
     is_ready = calls_finished or has_event or has_room
     return run.model_copy(
         update={
-            "lease": None,
+            "lease": None,  # guard: suspended lease
             "due_at": now if is_ready else outcome.until,
             "suspension": Suspension(
                 at=now,

@@ -122,7 +122,7 @@ class DeliveryHandler:
         merged = self._batches().merge(message, task, claim)
         outcome = self._send(sender, merged, task, channel, found)
         if claim is not None and isinstance(outcome, Done):
-            self._batches().finish(claim, str(outcome.content["messageId"]))
+            self._batches().finish(claim, str(outcome.content["messageId"]))  # guard: message name
         return outcome
 
     def _send(

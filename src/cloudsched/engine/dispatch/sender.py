@@ -58,7 +58,7 @@ class DispatchSender:
         lag = max(dispatch.at - now, timedelta(0))
         wake = WakeUp(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
         clock_lag = lag if lag <= 2 * MAX_SKEW else timedelta(0)
-        hop = dispatch_for(task, wake, now, hop=dispatch.hop + 1, clock_lag=clock_lag)
+        hop = dispatch_for(task, wake, now, hop=dispatch.hop + 1, clock_lag=clock_lag)  # guard: hop number
         self.send_dispatch(hop, task.priority, None if task.delivery is None else task.delivery.channel)
 
     def send_body(self, name: str, body: bytes, at: datetime, priority: Priority) -> None:

@@ -249,6 +249,7 @@ class AttemptRunner:
             with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
                 claimed_run.sent_wakeups = self.dispatch_wakeups(claimed_run.task)
             now = self._engine.clock.now()
+            # guard: late start
             if run.wake_at <= now:  # this process stood still for too long: the next delivery records the expired lease
                 expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
                 self._engine.sender.send(task, [expiry], now)
@@ -322,7 +323,7 @@ class AttemptRunner:
             self._child_tasks.recheck_awaited_calls(task, run.execution_id)
         if commit.others:
             self._dispatch_others(commit.others)
-        self.dispatch_wakeups(task, already_sent=sent_wakeups)
+        self.dispatch_wakeups(task, already_sent=sent_wakeups)  # guard: next dispatch
         if commit.grants is not NO_GRANTS:
             self._engine.locks.updates.notify(commit.grants, self._engine.clock.now())
         self.notify_parent(task)

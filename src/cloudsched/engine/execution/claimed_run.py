@@ -87,7 +87,8 @@ class ClaimedRun:
             run = None if transition is None else transition.task.find_run(execution_id)
             if transition is None or run is None:
                 return None
-            lock = self._engine.locks.extend(task.id, run, run.wake_at)
+            lock = self._engine.locks.extend(task.id, run, run.wake_at)  # guard: extended lock
+            # guard: held lock
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._engine.clock.now()):
                 return None  # another run had acquired the lock before it was read
             return Commit.build(base, transition, lock=lock, reads=0)
@@ -227,7 +228,7 @@ class ClaimedRun:
             self.quick_claim = None  # it was committed, although the answer was lost
             return stored
         commit = claim.decide_again(stored)
-        if commit is None:
+        if commit is None:  # guard: lost claim
             return stored  # without the lease: nothing is committed
         self.quick_claim = replace(claim, commit=commit)
         return replace(stored, task=commit.task)

@@ -272,6 +272,7 @@ class Executor:
             return NotClaimed(None, Drop("there is no such task"))
         if stored.task.zone_plan is not None and can_replan(stored.task):
             stored = replan_stored(self._engine, stored)
+        # guard: own claim
         known = next((run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash), None)
         if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
             return ClaimedRun(self._engine, stored, known)
@@ -315,7 +316,7 @@ class Executor:
             return claim
         acquired = self._engine.locks.acquire(claim.task, run, dispatch, now)
         if acquired.is_acquired:
-            return claim.having(lock=acquired.lock)
+            return claim.having(lock=acquired.lock)  # guard: stored lock
         return NotClaimed(stored, WaitForLock(f"others hold {run.lock_key!r}"))
 
     @staticmethod
@@ -421,6 +422,7 @@ class Executor:
                 self._repair_after_drop(dispatch, stored.task)
                 return DeliveryResult(DeliveryAction.DROPPED, reason)
             case Hop(until, reason):
+                # guard: early dispatch
                 self._engine.sender.send_hop(stored.task, dispatch, until, self._engine.clock.now())
                 return DeliveryResult(DeliveryAction.HOPPED, f"{reason}; until {until.isoformat()}")
             case WaitForLock(reason):
@@ -438,7 +440,7 @@ class Executor:
 
     def _repair_after_drop(self, dispatch: Dispatch, task: Task) -> None:
         """Complete what a crash after the last commit may have left undone, for a dispatch that is dropped."""
-        if dispatch.revision == task.revision:
+        if dispatch.revision == task.revision:  # guard: unsent dispatch
             self._attempt_runner.dispatch_wakeups(task)
         self._attempt_runner.notify_parent(task)
         self._release_stale_lock(dispatch, task)

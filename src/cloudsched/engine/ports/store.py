@@ -203,7 +203,7 @@ class Commit(TaskWrite):
             base,
             transition.executions,
             messages=transition.messages,
-            entries=transition.entries,
+            entries=transition.entries,  # guard: journal entries
             **more,
         )
 

@@ -285,7 +285,7 @@ class Calendars:
             if before is not None and before.content != calendar.content:
                 calendar = calendar.model_copy(update={"revision": before.revision + 1})
             if before is not None:
-                self._create_follower(calendar)
+                self._create_follower(calendar)  # guard: calendar follower
             self._store.records.write(calendar, None if stored is None else stored.version)
             return calendar
 

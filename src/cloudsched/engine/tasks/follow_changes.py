@@ -118,9 +118,9 @@ class FollowChange(Generic[R]):
                 return self._followed.is_missing_over(since)
             if self._followed.revision_of(stored.record) >= change.revision:
                 return self._follow_all(change, stored.record)
-            if since < OPEN_FOR:
+            if since < OPEN_FOR:  # guard: open change
                 return False  # its writer has not come that far yet
-            self._fence(stored)
+            self._fence(stored)  # guard: calendar fence
         except VersionConflict:  # somebody else has written meanwhile; look again
             return False
         return True

@@ -311,7 +311,7 @@ class Scheduler:
         if task.deferred and task.status is TaskStatus.CANCELLED:
             # Asked before the calls are listed: one that is made after that is not among them.
             may_call = can_still_call(task, self._engine.clock.now())
-            if self._child_tasks.cancel_descendants(task) and not may_call:
+            if self._child_tasks.cancel_descendants(task) and not may_call:  # guard: possible calls
                 task = self._clear_deferred(task.id) or task
         self._child_tasks.notify_parent(task)
         return task
@@ -319,7 +319,7 @@ class Scheduler:
     def _clear_deferred(self, task_id: str) -> Task | None:
         """Clear the deferred mark of a task whose calls are cancelled, unless a running handler may still make more."""
         stored = self._engine.store.load(task_id)
-        if stored is None or can_still_call(stored.task, self._engine.clock.now()):
+        if stored is None or can_still_call(stored.task, self._engine.clock.now()):  # guard: cleared cancel
             return None
         return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=False)
 

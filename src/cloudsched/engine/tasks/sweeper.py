@@ -283,6 +283,7 @@ class Sweeper:
     def _repair(self, task: Task, now: datetime, result: Sweep) -> None:
         if task.pending_records and task.deleted_at is None:
             result.recorded += self._write_records(task.id)
+        # guard: unfinished sweep
         if task.deleted_at is not None or (task.deferred and task.status is TaskStatus.CANCELLED):
             self._finish_cancel_or_delete(task, now, result)
             return
@@ -297,9 +298,11 @@ class Sweeper:
             result.replanned += 1
             return
         result.overdue_seconds = _measure_overdue(task, now)
+        # guard: overdue wakeups
         for wake in (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task)):
             overdue = now - wake.due_at
             if overdue >= GRACE:
+                # guard: repair name
                 result.dispatched += self._engine.sender.send(task, [wake], now, repair=repair_number(overdue))
         if task.deferred:
             result.dispatched += self._engine.sender.send(task, executor_wakeups(task), now)
@@ -314,7 +317,7 @@ class Sweeper:
             result.purged += self._child_tasks.remove(stored.task)
         elif stored.task.deferred:
             are_all_cancelled = self._child_tasks.cancel_descendants(stored.task)
-            if are_all_cancelled and not can_still_call(stored.task, now):
+            if are_all_cancelled and not can_still_call(stored.task, now):  # guard: complete cancel
                 result.undeferred += self._clear_deferred(task.id)
 
     def _write_records(self, task_id: str) -> int:

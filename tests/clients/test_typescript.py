@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import shutil
@@ -19,7 +18,6 @@ from tests.web.api.node_tools import install_locked_tools
 from cloudsched.cli.typescript import declare_payloads
 
 ROOT = Path(__file__).parents[2]
-MAX_GZIPPED = 12 * 1024
 PAGE_STANDINS = """
 declare function getAuth(): { readonly currentUser: null };
 declare const signal: AbortSignal;
@@ -45,11 +43,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_it_is_small_and_compiles_for_its_users(package: Path) -> None:
-    """It is at most 12 kB gzipped; payloads have their handlers' types, with both kinds of modules."""
-    for kind in ("esm", "cjs"):
-        code = b"".join(path.read_bytes() for path in sorted((package / "dist" / kind).glob("*.js")))
-        assert len(gzip.compress(code)) <= MAX_GZIPPED
+def test_it_compiles_for_its_users(package: Path) -> None:
+    """Payloads have their handlers' types, with both kinds of modules."""
     user = package / "user"
     (user / "node_modules").mkdir(parents=True)
     (user / "node_modules/cloudsched").symlink_to(package)

@@ -1,6 +1,6 @@
-"""Write the tables of dollars in docs/explanation/costs.md: what the code counts, times the default prices.
+"""The figures of docs/explanation/costs.md: what the code counts, and that times the default prices.
 
-Usage: python .ci/site/costs.py
+The site has them from the code as it is. ``python .ci/site/costs.py`` writes them into the page, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 from cloudsched.config.features import DEFAULT_PRICES
 from cloudsched.domain.documents.overview_responses import to_amounts
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.domain.transitions.cost_plan import DEFAULT_SECONDS, plan_costs, plan_sweep
+from cloudsched.domain.transitions.cost_plan import (
+    DEFAULT_SECONDS,
+    LOG_BYTES,
+    LOGGED_GIB,
+    RECORD_BYTES,
+    STORED_GIB,
+    VCPU_SECOND,
+    plan_costs,
+    plan_sweep,
+)
 from cloudsched.domain.transitions.forecast import DELIVERY, HOP, LOCK, OCCURRENCE, QUICK_OCCURRENCE, WORKER
 
 if TYPE_CHECKING:
@@ -99,7 +108,35 @@ def render_sweep() -> str:
     return f"The sweep's 43,200 runs a month and its job: {plan_sweep(DEFAULT_PRICES).dollars:.2f} USD.\n"
 
 
-_TABLES = {"costs": render, "million": render_million, "levers": render_levers, "sweep": render_sweep}
+def render_prices() -> str:
+    """Return the default prices, for as many of each as Google's pages say."""
+    rows = [
+        ("document read", 100_000, DEFAULT_PRICES["read"] / 10),
+        ("document written", 100_000, DEFAULT_PRICES["write"] / 10),
+        ("document deleted, also by TTL", 100_000, DEFAULT_PRICES["delete"] / 10),
+        ("queue operation (a creation or a delivery, for each 32 KB)", _MILLION, DEFAULT_PRICES["queueOperation"]),
+        ("request to a function", _MILLION, DEFAULT_PRICES["request"]),
+        ("GiB in Firestore for a month, with indexes", 1, STORED_GIB),
+        ("GiB of logs", 1, LOGGED_GIB),
+    ]
+    lines = [f"| {name} | {of:,} | {usd:.2f} |" for name, of, usd in rows]
+    lines.insert(5, f"| vCPU-second, with 0.5 GiB | 1 | {VCPU_SECOND:.8f} |")
+    return "\n".join(["| price | of | USD |", "|---|---|---|", *lines]) + "\n"
+
+
+def render_sizes() -> str:
+    """Return what a record and the logs of an occurrence are counted at."""
+    return f"A record is counted at {RECORD_BYTES:,} bytes, the logs of an occurrence at {LOG_BYTES:,}.\n"
+
+
+_TABLES = {
+    "costs": render,
+    "prices": render_prices,
+    "sizes": render_sizes,
+    "million": render_million,
+    "levers": render_levers,
+    "sweep": render_sweep,
+}
 
 
 def put(text: str) -> str:

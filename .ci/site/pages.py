@@ -11,8 +11,10 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 from typing import TYPE_CHECKING
 
+import costs
 import diagrams
 import http_api
+import limits
 from mkdocs.structure.files import File, Files
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ _BEHIND_OTHERS = "---\nsearch:\n  boost: 0.2\n---\n"
 """What a search finds on a generated page, which has every word, comes after what people have written."""
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\(\s*|<(?:img|source|a)\b[^>]*?\b(?:src|srcset|href)=\")([^)\s\"#]+)")
+_FIGURES = {"explanation/costs.md": costs.put, "reference/limits.md": limits.put}
+"""What writes the figures of a page that follow from the code."""
 _FOREIGN = ("http://", "https://", "mailto:")
 
 
@@ -61,7 +65,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Lead links to files outside docs/ to the pages that show them here, and put each diagram's picture in place."""
+    """Put figures and pictures in place, and lead links to files outside docs/ to the pages that show them here."""
+    if put := _FIGURES.get(page.file.src_uri):
+        markdown = put(markdown)
     if page.file.generated_by is None:
         markdown = turn_links(markdown, f"docs/{page.file.src_uri}", page.file.src_uri)
     return diagrams.put_pictures(markdown)

@@ -1,4 +1,4 @@
-"""docs/reference/indexes.md names every index and what it costs; lists.md says which lists are exact."""
+"""docs/reference/indexes.md names every index and its query; lists.md says which lists are exact."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def write_index(index: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 def test_the_page_names_a_query_for_every_index() -> None:
     """No index is without one, and none is on the page that is not in the file."""
     composites = read_rows("indexes.md", "Composite indexes")
-    expected = [*CONTENT["indexes"], *CONTENT["sharded"]["indexes"]]
-    assert [(row[0], read_names(row[1])) for row in composites] == [write_index(each) for each in expected]
+    expected = [write_index(each) for each in (*CONTENT["indexes"], *CONTENT["sharded"]["indexes"])]
+    assert sorted((row[0], read_names(row[1])) for row in composites) == sorted(expected)
     single = read_rows("indexes.md", "Single fields")
     listed = {
         (each["collectionGroup"], f"{each['fieldPath']}{'↓' if index['order'] == 'DESCENDING' else ''}")
@@ -68,9 +68,6 @@ def test_the_page_names_a_query_for_every_index() -> None:
     assert {(row[0], *read_names(row[1])) for row in single} == listed
     assert len(single) == len(listed)
     assert all(len(row) == 5 and all(row) for row in [*composites, *single])
-    text = (REFERENCE / "indexes.md").read_text("utf-8")
-    assert f"there are {len(CONTENT['indexes'])}." in text
-    assert f"there are {len(CONTENT['sharded']['indexes'])} more" in text
 
 
 @pytest.fixture(scope="module", params=[0, 2])
@@ -85,12 +82,6 @@ def test_indexes_are_few(counted: tuple[int, dict[str, int]]) -> None:
     labels, entries = counted
     assert len(CONTENT["indexes"]) <= MAX_COMPOSITES
     assert 0 < entries["record"] <= MAX_ENTRIES[labels]
-
-
-def test_the_page_says_how_many_entries_there_are(counted: tuple[int, dict[str, int]]) -> None:
-    labels, entries = counted
-    rows = read_rows("indexes.md", "What a document costs")
-    assert {row[0]: int(row[2 if labels else 1]) for row in rows} == entries
 
 
 TASK_FILTERS: dict[str, Any] = {

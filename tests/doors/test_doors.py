@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from tests.cases import try_each
 from tests.doors.acts import ACTS, Act
 from tests.doors.doors import DOORS, Door
 from tests.doors.outcomes import compare, enter, enter_front
 
-CASES = [(door, act) for door in DOORS for act in ACTS if door.why_not(act) is None]
 
-
-@pytest.mark.parametrize(("door", "act"), CASES, ids=lambda each: each.name)
+@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+@try_each("act", ACTS)
 def test_the_outcome_is_that_of_the_api(door: Door, act: Act) -> None:
     """For everybody, and whoever owns and wrote what it is about."""
+    if door.why_not(act) is not None:
+        return
     for who in [each for each in door.actors if each in act.actors]:
         for origin in act.origins:
             expected, found = enter_front(who, act.name, origin), enter(door, who, act, origin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.cases import try_each
 from tests.doors.acts import ACTS, CREATIONS, EDITS, FROM_SERVERS_ALONE, VERBS, WORK, Act
 from tests.doors.doors import DONE
 from tests.doors.outcomes import enter_front, leave
@@ -20,7 +21,7 @@ JUDGED_LATER = {"a callback to anybody", "a ping to anybody"}
 """What is checked when it is used: a user's callback goes to endpoints of their own alone, a ping to allowed hosts."""
 
 
-@pytest.mark.parametrize("act", [each for each in (*CREATIONS, *EDITS) if each.asks_for in FROM_SERVERS_ALONE], ids=str)
+@try_each("act", [each for each in (*CREATIONS, *EDITS) if each.asks_for in FROM_SERVERS_ALONE])
 def test_a_user_does_not_get_what_only_servers_may_ask_for(act: Act) -> None:
     """Neither in a new task nor by an edit, of their own task and of one that a server wrote for them."""
     if act.asks_for in JUDGED_LATER:
@@ -32,7 +33,7 @@ def test_a_user_does_not_get_what_only_servers_may_ask_for(act: Act) -> None:
 
 
 @pytest.mark.parametrize("who", ["bob", "reader", "viewer", "worker"])
-@pytest.mark.parametrize("act", [each for each in (*EDITS, *VERBS) if each.state != "none"], ids=str)
+@try_each("act", [each for each in (*EDITS, *VERBS) if each.state != "none"])
 def test_only_the_owner_and_admins_change_a_task(act: Act, who: str) -> None:
     """A stranger learns nothing of it either."""
     if who not in act.actors:
@@ -43,7 +44,7 @@ def test_only_the_owner_and_admins_change_a_task(act: Act, who: str) -> None:
         assert who != "bob" or not outcome.seen
 
 
-@pytest.mark.parametrize("act", [each for each in (*EDITS, *VERBS, *WORK) if each.origins], ids=str)
+@try_each("act", [each for each in (*EDITS, *VERBS, *WORK) if each.origins])
 def test_a_user_does_nothing_with_what_is_another_s(act: Act) -> None:
     """Whether it is another user's or the system's."""
     for origin in set(act.origins) & {"other", "system"}:
@@ -52,7 +53,7 @@ def test_a_user_does_nothing_with_what_is_another_s(act: Act) -> None:
         assert not outcome.seen, origin
 
 
-@pytest.mark.parametrize("name", [*STARTS, *(each.name for each in EDITS if each.name not in REPLACED), *CLAIMS])
+@try_each("name", [*STARTS, *(each.name for each in EDITS if each.name not in REPLACED), *CLAIMS])
 def test_a_user_neither_starts_nor_writes_nor_does_what_a_server_wrote_for_them(name: str) -> None:
     """They may read, pause, cancel and delete it."""
     act = next(each for each in ACTS if each.name == name)
@@ -60,7 +61,7 @@ def test_a_user_neither_starts_nor_writes_nor_does_what_a_server_wrote_for_them(
     assert outcome.stored == leave("served", act.state)
 
 
-@pytest.mark.parametrize("name", ["pause", "cancel", "delete_task", *STARTS])
+@try_each("name", ["pause", "cancel", "delete_task", *STARTS])
 def test_an_owner_has_their_own_tasks(name: str) -> None:
     """What they may not do with a server's they may do with theirs: the refusals above are not for everything."""
     assert enter_front("ada", name, "own").status == DONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.doors.acts import Act
 from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNew, Pages
 from tests.doors.world import WORLDS
@@ -38,8 +39,8 @@ MEANT = {
 """What people write, and what the answer names."""
 
 
-@pytest.mark.parametrize("name", MEANT)
 @pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+@try_each("name", MEANT)
 def test_a_zone_that_is_none_is_refused_with_the_zone_that_is_meant(door: Door, name: str) -> None:
     """In the field beside the words."""
     body: dict[str, Any] = {"title": "There", "handler": "open", "schedule": "every day at 9:00", "timezone": name}
@@ -60,8 +61,8 @@ IN_PYTHON: dict[str, Callable[[App, str], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", MEANT)
 @pytest.mark.parametrize("how", IN_PYTHON)
+@try_each("name", MEANT)
 def test_a_zone_that_is_none_is_refused_in_python(how: str, name: str) -> None:
     """By everything that takes the name of a zone."""
     with WORLDS.enter("own", "none") as (world, _):

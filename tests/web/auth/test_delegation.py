@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
-from tests.web.auth.test_roles import RoleHarness, body_for, path_for
+from tests.cases import try_each
+from tests.web.auth.test_roles import RIGHTS, RoleHarness, body_for, path_for
 
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.errors import Forbidden
 from cloudsched.testing import Simulation
-from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import ON_BEHALF_OF, Caller, Role
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from cloudsched.web.api.operation import Operation
 
 MINUTE = timedelta(minutes=1)
-RIGHTS = [each for each in OPERATIONS if each.right]
 KEYS = {
     "ada": (Role.USER, "ada"),
     "bob": (Role.USER, "bob"),
@@ -51,6 +51,7 @@ def make_app() -> App:
     return app
 
 
+@contextmanager
 def serve(**limits: int) -> Iterator[RoleHarness]:
     made = {name: create_key(name, role, owner) for name, (role, owner) in KEYS.items()}
     access = Access(api_keys=tuple(str(entry) for _, entry in made.values()), **limits)  # type: ignore[arg-type]
@@ -61,7 +62,8 @@ def serve(**limits: int) -> Iterator[RoleHarness]:
 @pytest.fixture
 def roles() -> Iterator[RoleHarness]:
     """A caller of each role, and a server that acts for users."""
-    yield from serve()
+    with serve() as served:
+        yield served
 
 
 def shape(value: object) -> object:
@@ -78,12 +80,12 @@ def look(answer: TestResponse) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("who", ["delegate", "admin"])
-@pytest.mark.parametrize("operation", RIGHTS, ids=lambda each: each.name)
+@try_each("operation", RIGHTS)
 def test_it_can_do_what_the_user_can(operation: Operation, who: str) -> None:
     """Each operation, on the user's own task and on another's, answers as it answers the user's own key."""
     answers = []
     for name, headers in (("ada", {}), (who, {ON_BEHALF_OF: "ada"})):
-        for roles in serve():
+        with serve() as roles:
             for owner in ("ada", "bob"):
                 made = roles.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": owner, "id": f"t-{owner}"})
                 path = path_for(operation, made.get_json()["id"])
@@ -91,7 +93,7 @@ def test_it_can_do_what_the_user_can(operation: Operation, who: str) -> None:
     assert answers[:2] == answers[2:]
 
 
-@pytest.mark.parametrize("operation", RIGHTS, ids=lambda each: each.name)
+@try_each("operation", RIGHTS, roles=serve)
 def test_a_delegate_does_nothing_by_itself(roles: RoleHarness, operation: Operation) -> None:
     """Without a user it gets 403 for everything, which says how to name one."""
     answer = roles.ask(
@@ -102,7 +104,7 @@ def test_a_delegate_does_nothing_by_itself(roles: RoleHarness, operation: Operat
 
 def test_a_user_s_limits_hold() -> None:
     """Handlers for servers, another's name, events of an admin, and the quota: nothing comes with the server's role."""
-    for roles in serve(max_active_tasks=1):
+    with serve(max_active_tasks=1) as roles:
 
         def post(path: str, body: dict[str, Any], roles: RoleHarness = roles) -> TestResponse:
             return roles.ask("admin", "POST", path, body, **{ON_BEHALF_OF: "ada"})
@@ -135,21 +137,21 @@ def test_the_record_names_both(roles: RoleHarness) -> None:
 NOBODY = ["system", ".", "..", "__all__", "a/b", "a\x00", "a\n", "\x7f", "x" * 129, ""]
 
 
-@pytest.mark.parametrize("user", NOBODY)
+@try_each("user", NOBODY)
 def test_nobody_can_be_what_is_reserved(roles: RoleHarness, user: str) -> None:
     """Neither the system, nor what is empty, too long or has a control character, is a user for whom one acts."""
     answer = roles.ask("admin", "GET", "/v1/tasks", **{ON_BEHALF_OF: quote(user, safe="")})
     assert (answer.status_code, answer.get_json()["field"]) == (400, ON_BEHALF_OF)
 
 
-@pytest.mark.parametrize("header", ["ada, bob", "ada,bob", "ad a", "%zz", "%", "%ff", '"ada"', "ad\u00e4"])
+@try_each("header", ["ada, bob", "ada,bob", "ad a", "%zz", "%", "%ff", '"ada"', "ad\u00e4"])
 def test_a_name_that_is_not_encoded_is_refused(roles: RoleHarness, header: str) -> None:
     """Two names, a broken escape, bytes that are no UTF-8: none is taken for another user."""
     answer = roles.ask("admin", "GET", "/v1/tasks", **{ON_BEHALF_OF: header})
     assert (answer.status_code, answer.get_json()["field"]) == (400, ON_BEHALF_OF)
 
 
-@pytest.mark.parametrize("role", [each for each in Role if each not in {Role.ADMIN, Role.DELEGATE}])
+@try_each("role", [each for each in Role if each not in {Role.ADMIN, Role.DELEGATE}])
 def test_others_act_for_nobody_else(role: Role) -> None:
     """No other role acts for anybody; acting for oneself is nothing new, and no way to more."""
     caller = Caller("key:x", role, "ada")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from jsonschema_rs import Draft202012Validator
+from tests import greeting_app
 from tests.cases import try_each
 from tests.harness import LocalClient
 from werkzeug.wrappers import Request
@@ -17,17 +19,18 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.errors import Misconfigured, Unauthenticated
+from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.api_keys import ApiKey, ApiKeys, create_key
 from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from werkzeug.test import TestResponse
 
-    from cloudsched.testing import Simulation
+    from cloudsched import App
     from cloudsched.web.api.operation import Operation
 
 WHO = {"ada": (Role.USER, "ada"), "bob": (Role.USER, "bob"), "reader": (Role.READER, "ada")}
@@ -35,6 +38,7 @@ SERVERS = {"viewer": Role.VIEWER, "admin": Role.ADMIN, "worker": Role.WORKER}
 TASK = {"title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
 HASH = "0" * 64
 OF_A_TASK = [each for each in OPERATIONS if "{taskId}" in each.path]
+RIGHTS = [each for each in OPERATIONS if each.right]
 
 
 class RoleHarness:
@@ -62,14 +66,21 @@ class RoleHarness:
         return str(answer.get_json()["id"])
 
 
-@pytest.fixture
-def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
-    """The users Ada and Bob; a reader of Ada's tasks; two servers; and a worker of all queues."""
+@contextmanager
+def open_roles(app: App = greeting_app.app) -> Iterator[RoleHarness]:
+    """Open an API for Ada and Bob, a reader of Ada's tasks, two servers, and a worker of all queues."""
     made = {name: create_key(name, role, owner) for name, (role, owner) in WHO.items()}
     made |= {name: create_key(name, role) for name, role in SERVERS.items()}
     access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
-    sim = simulate(access=access, public_url="https://api.example")
-    return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
+    with Simulation(app, access=access, public_url="https://api.example") as sim:
+        yield RoleHarness(sim, {name: key for name, (key, _) in made.items()})
+
+
+@pytest.fixture
+def roles(app: App) -> Iterator[RoleHarness]:
+    """The API of `open_roles`."""
+    with open_roles(app) as opened:
+        yield opened
 
 
 def path_for(operation: Operation, task_id: str) -> str:
@@ -107,7 +118,7 @@ def description(roles: RoleHarness) -> dict[str, Any]:
     return cast("dict[str, Any]", roles.ask(None, "GET", "/openapi.json").get_json())
 
 
-@try_each("name", [each.name for each in OPERATIONS if each.right])
+@try_each("name", [each.name for each in RIGHTS])
 def test_every_operation_requires_authentication(roles: RoleHarness, description: dict[str, Any], name: str) -> None:
     """Without credentials, or with a stranger's key, each operation is the 401 that its description promises.
 
@@ -128,8 +139,8 @@ def test_every_operation_requires_authentication(roles: RoleHarness, description
     assert roles.ask(None, operation.method, path, body, **{header: own}).status_code != 401
 
 
-@pytest.mark.parametrize("operation", OF_A_TASK, ids=lambda each: each.name)
 @pytest.mark.parametrize("if_match", [{}, {"If-Match": '"x"'}, {"If-Match": "*"}], ids=str)
+@try_each("operation", OF_A_TASK, roles=open_roles)
 def test_a_stranger_cannot_tell_a_task_that_exists(
     roles: RoleHarness, operation: Operation, if_match: dict[str, str]
 ) -> None:
@@ -147,7 +158,7 @@ def test_a_stranger_cannot_tell_a_task_that_exists(
     assert roles.ask("admin", "GET", f"/v1/tasks/{taken}").get_json() == before
 
 
-@pytest.mark.parametrize("operation", OF_A_TASK, ids=lambda each: each.name)
+@try_each("operation", OF_A_TASK, roles=open_roles)
 def test_hiding_a_task_reads_as_much_as_finding_none(
     roles: RoleHarness, operation: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,9 +201,7 @@ def test_a_stranger_cannot_take_an_id(roles: RoleHarness) -> None:
 
 
 @pytest.mark.parametrize("who", ["ada", "admin"])
-@pytest.mark.parametrize(
-    "operation", [each for each in OF_A_TASK if "{executionId}" not in each.path], ids=lambda e: e.name
-)
+@try_each("operation", [each for each in OF_A_TASK if "{executionId}" not in each.path], roles=open_roles)
 def test_the_owner_and_an_admin_may_use_every_operation(roles: RoleHarness, operation: Operation, who: str) -> None:
     """The owner and an admin may do what a stranger is refused; nothing has failed that could be retried.
 
@@ -207,7 +216,7 @@ def test_the_owner_and_an_admin_may_use_every_operation(roles: RoleHarness, oper
 
 
 @pytest.mark.parametrize("who", ["reader", "viewer"])
-@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
+@try_each("operation", RIGHTS, roles=open_roles)
 def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who: str) -> None:
     """A reader and a viewer may read, and get 403 for everything else, as readers do for logs that are for admins."""
     path = path_for(operation, roles.task("ada"))
@@ -216,7 +225,7 @@ def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who:
     assert (answer.status_code == 403) == (operation.right is not Right.READ or is_closed)
 
 
-@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
+@try_each("operation", RIGHTS, roles=open_roles)
 def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> None:
     """A worker gets 403 for everything but claiming and ending work, even for reading."""
     path = path_for(operation, roles.task("ada"))
@@ -225,9 +234,7 @@ def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> Non
 
 
 @pytest.mark.parametrize("who", ["ada", "admin", "worker"])
-@pytest.mark.parametrize(
-    "operation", [each for each in OPERATIONS if each.right is Right.WORK and "{" in each.path], ids=lambda e: e.name
-)
+@try_each("operation", [each for each in RIGHTS if each.right is Right.WORK and "{" in each.path], roles=open_roles)
 def test_every_claimant_may_finish_its_claim(roles: RoleHarness, operation: Operation, who: str) -> None:
     """An owner, an admin or a worker may keep, end and release what they have claimed, which its owner asked for."""
     handlers = roles.sim.app.container.registry.registrations.handlers
@@ -280,9 +287,7 @@ def test_a_new_tasks_owner_is_its_creator(roles: RoleHarness) -> None:
     assert [result["status"] for result in batch["results"]] == [201, 403]
 
 
-@pytest.mark.parametrize(
-    "key", ["", "x", "csk_ada_x", "csk_nobody_" + "x" * 43, "csk_ada_" + "x" * 43, "csk_ada_é" * 9]
-)
+@try_each("key", ["", "x", "csk_ada_x", "csk_nobody_" + "x" * 43, "csk_ada_" + "x" * 43, "csk_ada_é" * 9])
 def test_a_wrong_key_is_refused(roles: RoleHarness, key: str) -> None:
     """A key that is not known is a 401 which does not repeat it; a good token beside it does not help."""
     answer = roles.ask(None, "GET", "/v1/tasks", **{"X-Api-Key": key.encode().decode("latin-1")})
@@ -305,7 +310,7 @@ def test_a_key_is_kept_as_a_hash() -> None:
             keys.authenticate(other)
 
 
-@pytest.mark.parametrize(
+@try_each(
     "entry",
     [
         *("", "a", "a:admin", f"a:king:{HASH}", "a:admin:0", f"a:user:{HASH}", "a b:c", f"a:admin:{HASH}:ada"),
@@ -320,7 +325,7 @@ def test_a_broken_list_of_keys_is_refused(entry: str) -> None:
         ApiKeys([f"a:admin:{'0' * 64}", f"a:viewer:{'1' * 64}"])
 
 
-@pytest.mark.parametrize("entry", ["a:{}:" + "0" * 64, "a:worker@{}:" + "0" * 64, "a:admin:{}", "{}:admin:0"])
+@try_each("entry", ["a:{}:" + "0" * 64, "a:worker@{}:" + "0" * 64, "a:admin:{}", "{}:admin:0"])
 def test_a_key_in_the_wrong_place_is_not_repeated(entry: str) -> None:
     """If the key itself is put into the list, the error says that the entry is invalid, without repeating it."""
     secret = "s" * 43 + "/"
@@ -329,7 +334,7 @@ def test_a_key_in_the_wrong_place_is_not_repeated(entry: str) -> None:
     assert secret not in str(caught.value)
 
 
-@pytest.mark.parametrize("queues", [[""], ["a+b"], ["a", ""], ["a:b"], ["x" * 65]])
+@try_each("queues", [[""], ["a+b"], ["a", ""], ["a:b"], ["x" * 65]])
 def test_a_worker_s_key_is_never_bound_to_more_queues_than_named(queues: list[str]) -> None:
     """No name of a queue makes a key for more queues than were named, or for all of them."""
     with pytest.raises(Misconfigured):
@@ -338,8 +343,8 @@ def test_a_worker_s_key_is_never_bound_to_more_queues_than_named(queues: list[st
         create_key("box", Role.ADMIN, queues=["gpu"])
 
 
-@pytest.mark.parametrize(
-    ("role", "owner", "queues"),
+@try_each(
+    "role, owner, queues",
     [
         ("worker", None, frozenset[str]()),
         ("worker@gpu+render", None, {"gpu", "render"}),

@@ -1,54 +1,15 @@
-"""What goes wrong on the way: a process that dies at any moment, and a model's server that answers badly."""
+"""A model's server that answers badly, or not at all."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.engine.assistant.harness import ScriptedModel, Tools, answer, call, create, run, simulate
-from tests.engine.durable.test_crash_matrix import WAYS, Fault
+from tests.engine.assistant.harness import Tools, answer, call, run, simulate
 from tests.model_server import ModelServer
-
-from cloudsched.adapters.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from cloudsched import Execution
-
-
-def run_with_fault(at: int | None, way: str) -> tuple[Fault, Tools, ScriptedModel, Execution]:
-    """Run a task that calls two tools, one of which fails, with one fault."""
-    fault, tools, store = Fault(at, way), Tools(), SqliteStore()
-    model = ScriptedModel(lambda data: TURNS[len(data["done"])])
-    with simulate(tools, model, store=fault.store(store)) as sim:
-        fault.sim = sim
-        sim.queue.deliver = fault.deliver(sim.queue.deliver)
-        sim.queue.create = fault.wrap("create", sim.queue.create)  # type: ignore[method-assign]
-        task = create(sim, "search", "fails", id="w")
-        sim.run_until_idle()
-        [execution] = sim.executions(task.id)
-    store.close()
-    return fault, tools, model, execution
-
-
-TURNS: list[dict[str, Any]] = [call("search", text="a"), call("fails"), answer("Done.")]
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_crash_repeats_nothing_that_is_done(way: str) -> None:
-    """Wherever a process dies: at most the turn or the call that was under way is made again, and none before it."""
-    fault, tools, model, execution = run_with_fault(None, "")
-    assert (execution.content, len(model.asked), len(tools.made)) == ("Done.", 3, 2)
-    steps = [(each.kind, each.name, each.status) for each in execution.steps]
-    assert len(fault.calls) > 20
-    for at in range(1 + WAYS.index(way) % 3, len(fault.calls) + 1, 3):  # the ways take turns: two meet at each call
-        _, tools, model, execution = run_with_fault(at, way)
-        assert (execution.status, execution.content) == ("SUCCEEDED", "Done."), (at, execution.error)
-        assert [(each.kind, each.name, each.status) for each in execution.steps] == steps, at
-        assert len(model.asked) <= 4, at
-        assert len(tools.made) <= 3, at
-        assert "search" in {name for name, *_ in tools.made}, at
 
 
 @pytest.fixture(params=["gemini", "openai"])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +10,18 @@ from tests.authorities import as_user
 from tests.drafts_app import make_app as make_drafts_app
 
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
-from cloudsched.config.features import AssistantSettings
 from cloudsched.domain.documents.owner_usage import UsageSheet
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.drafts.service import DRAFTS, Drafts
+from cloudsched.drafts.service import DRAFTS
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
-from cloudsched.errors import CloudschedError
-from cloudsched.runtime.container import Container
 from cloudsched.testing import Simulation
 from cloudsched.testing.simulation import BudgetLooks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from cloudsched.drafts.situation import Situation
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 BUDGET, MOST = 40, 10
@@ -148,186 +141,6 @@ def test_one_way_after_the_other_ends_at_the_budget(
     if way in {"one-time tasks", "calls", "children", "parallel children", "steps"}:
         sim.run_until_idle(timedelta(days=2))
         assert {sim.app.get(each).status for each in made} == {TaskStatus.COMPLETED}, "each has run in the end"
-
-
-# ── Whatever a user does ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class User:
-    """Does at random what a user may, and lets time pass."""
-
-    def __init__(self, sim: Simulation, chance: random.Random) -> None:
-        self._sim = sim
-        self._chance = chance
-        self._ids: list[str] = []
-        self.done = 0
-
-    def act(self) -> None:
-        """Do one thing; what is refused changes nothing."""
-        self.done += 1
-        with suppress(CloudschedError):
-            self._chance.choice(self._list_acts())()
-
-    def _list_acts(self) -> Sequence[Callable[[], None]]:
-        return self._create, self._create, self._edit, self._revive, self._start, self._stop, self._work, self._wait
-
-    def _create(self) -> None:
-        way, by_code = WAYS[self._chance.choice(sorted(WAYS))], self._chance.random() < 0.3
-        self._ids.append(create(self._sim, by_code=by_code, **way))
-
-    def _choose(self) -> str:
-        return self._chance.choice(self._ids or [""])
-
-    def _edit(self) -> None:
-        change = self._chance.choice(
-            (
-                {"payload": {"queries": 7}},
-                {"schedule": {"rrule": "FREQ=MINUTELY"}},
-                {"title": "Other"},
-                {"handler": "call"},
-            )
-        )
-        as_user(self._sim.app).patch(self._choose(), change)
-
-    def _revive(self) -> None:
-        soon = {"schedule": {"at": (self._sim.now + MINUTE).isoformat()}}
-        task_id = self._choose()
-        self._sim.app.cancel(task_id)
-        self._chance.choice((self._sim.app, as_user(self._sim.app))).patch(task_id, soon)
-
-    def _start(self) -> None:
-        app, task_id = self._sim.app, self._choose()
-        self._chance.choice(
-            (
-                lambda: as_user(app).trigger(task_id),
-                lambda: as_user(app).retry(task_id),
-                lambda: as_user(app).resume(task_id),
-                lambda: as_user(app).backfill(task_id, self._sim.now - HOUR, self._sim.now),
-            )
-        )()
-
-    def _stop(self) -> None:
-        app, task_id = self._sim.app, self._choose()
-        self._chance.choice((app.cancel, app.delete, app.pause))(task_id)
-
-    def _work(self) -> None:
-        work(self._sim)
-
-    def _wait(self) -> None:
-        self._sim.advance(self._chance.choice((MINUTE, 5 * MINUTE, HOUR)))
-
-
-class ModelUser(User):
-    """Has a model asked, too: for drafts, and by tasks that an assistant does, which call what spends as well."""
-
-    def __init__(self, sim: Simulation, chance: random.Random, model: SpendingModel) -> None:
-        super().__init__(sim, chance)
-        self._model = model
-
-    def _list_acts(self) -> Sequence[Callable[[], None]]:
-        return *super()._list_acts(), *[self._draft] * 2, *[self._ask] * 6, *[self._wait] * 3
-
-    def _draft(self) -> None:
-        with self._model.one_draft():
-            self._sim.app.draft("Herinner me elke maandag", timezone="UTC", owner="ada")
-
-    def _ask(self) -> None:
-        source = {"chatId": "c", "messages": [{"role": "user", "content": "Spend some"}]}
-        often = {"schedule": {"rrule": "FREQ=MINUTELY"}} if self._chance.random() < 0.3 else {}
-        does = {"handler": "assistant", "payload": {"tools": ["spend"]}, "source": source, "purpose": "Spend"}
-        self._ids.append(create(self._sim, by_code=self._chance.random() < 0.3, **does, **often))
-
-
-class SpendingModel:
-    """A model that decides at random, and costs a query each time. A draft may ask it twice, and was running then."""
-
-    def __init__(self, spending: Spending, chance: random.Random) -> None:
-        self.asked, self.asked_for_drafts = 0, 0
-        self._spending, self._chance = spending, chance
-        self._of_draft: int | None = None
-
-    @contextmanager
-    def one_draft(self) -> Iterator[None]:
-        """Judge the first question of the ``with`` block alone."""
-        self._of_draft = 0
-        try:
-            yield
-        finally:
-            self.asked_for_drafts += self._of_draft
-            self._of_draft = None
-
-    def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401, ARG002 - the port's
-        """Have a tool called, or one that is not there, or answer."""
-        spending, self.asked = self._spending, self.asked + 1
-        if not self._of_draft:
-            spending.starts_when_used_up += spending.limit is not None and spending.used >= spending.limit
-        if self._of_draft is not None:
-            self._of_draft += 1
-        spending.used += 1
-        call = {"decision": "call", "tool": "spend", "arguments": {"queries": 2}}
-        missing = {"decision": "call", "tool": "none", "arguments": {}}
-        return self._chance.choice((call, missing, missing, missing, {"decision": "answer", "content": "Done."}))
-
-
-def live_with_a_model(app: App, spending: Spending, seed: int) -> SpendingModel:
-    """Let a user act at random beside a model, until the budget is used up and long after; return the model."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
-    model = SpendingModel(spending, chance)
-    with Simulation(app, language_model=model, assistant=AssistantSettings(is_on=True)) as sim:
-        set_budget(sim, spending)
-        user = ModelUser(sim, chance, model)
-        user._ask()  # noqa: SLF001 - before others have used up everything
-        user._wait()  # noqa: SLF001
-        for _ in range(60):
-            user.act()
-    return model
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_nor_is_a_model_asked_once_it_is_used_up(app: App, spending: Spending, seed: int) -> None:
-    """Drafts and an assistant's turns among all the others: none begins, and none goes on to another question."""
-    model = live_with_a_model(app, spending, seed)
-    assert model.asked > 0
-    assert spending.starts_when_used_up == 0
-    assert spending.used < BUDGET + MOST
-
-
-@pytest.mark.parametrize("place", ["turns", "drafts"])
-def test_a_model_that_nobody_checks_shows(
-    app: App, spending: Spending, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    """Without the look before each turn, or before a draft, one of these users is beyond the budget."""
-    if place == "turns":
-        monkeypatch.setattr(Container, "_find_refusal", lambda *_: None)
-    else:
-        make = Drafts._situation  # noqa: SLF001 - what is broken
-
-        def make_unchecked(*arguments: Any) -> Situation:
-            return replace(make(*arguments), find_refusal=lambda: None)
-
-        monkeypatch.setattr(Drafts, "_situation", make_unchecked)
-    for seed in range(8):
-        spending.starts_when_used_up = spending.used = 0
-        live_with_a_model(app, spending, seed)
-        if spending.starts_when_used_up:
-            return
-    pytest.fail("nothing shows")
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_whatever_a_user_does_nothing_starts_once_it_is_used_up(sim: Simulation, spending: Spending, seed: int) -> None:
-    """Creation, edits, revivals, starts, calls, follow-ups, workers, in any order: at most what was running is beyond.
-
-    Handlers run one after the other here, so that is nothing: the attempt that uses up the budget ends before the next.
-    """
-    chance = random.Random(seed)  # noqa: S311 - no secret
-    set_budget(sim, spending)
-    user = User(sim, chance)
-    for _ in range(60):
-        user.act()
-    assert spending.starts > 0
-    assert spending.starts_when_used_up == 0
-    assert spending.used < BUDGET + MOST
 
 
 @pytest.mark.parametrize("way", ["delete each task", "erase everything"])

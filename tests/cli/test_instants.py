@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 from click.testing import CliRunner
+from tests.cases import try_each
 
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.main import cloudsched
@@ -35,7 +36,7 @@ NOON = datetime(2027, 1, 31, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2027-13-01T00:00:00Z", "7", "0001-01-01T00:00:00+23:59", "x" * 500])
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@try_each("command", COMMANDS.values())
 def test_what_is_not_an_instant_is_refused_with_the_same_words(command: tuple[str, ...], text: str) -> None:
     """Before anything is started or sent; the words say how to write one."""
     result = CliRunner().invoke(cloudsched, [word.format(text) for word in command])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
+from tests.cases import try_each
 from tests.cli.conftest import serve_api_of
 
 from cloudsched.cli import api_group
@@ -172,7 +173,7 @@ SILENT = {"completion", "dashboard", "demo", "dev", "emulator", "init", "mcp", "
 """What runs until it is stopped, prints a script, or prints what was run itself, has no ``--json``."""
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+@try_each("path", LEAVES)
 def test_the_help_of_each_command_has_examples(
     path: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,7 +181,7 @@ def test_the_help_of_each_command_has_examples(
     monkeypatch.chdir(tmp_path)
     for name in ("jobs.json", "handlers.py"):
         (tmp_path / name).touch()
-    (tmp_path / "data").mkdir()
+    (tmp_path / "data").mkdir(exist_ok=True)
     lines = EXAMPLES[" ".join(path)]
     command = LEAVES[path]
     assert f"cloudsched {lines[0]}" in " ".join(command.get_help(click.Context(command)).split())

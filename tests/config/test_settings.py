@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.harness import ROOT
 
 from cloudsched import RetryPolicy, Settings
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from cloudsched.testing import Simulation
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "says"),
+@try_each(
+    "variable, value, says",
     [
         ("CLOUDSCHED_TIME_LIMIT_SECONDS", "0", "is 0; it must be above 0"),
         ("CLOUDSCHED_TIME_LIMIT_SECONDS", "0.0", "is 0; it must be above 0"),

@@ -1,11 +1,11 @@
-"""Every form of the page that changes something is tried in a browser as each role, or by a test that is named here."""
+"""Every form of the page that changes something is tried in a browser, or by a test that is named here."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import pytest
+from tests.cases import try_each
 from tests.dashboard.browser.actions import ACTIONS, Action
 
 import cloudsched.dashboard
@@ -80,11 +80,6 @@ def tries(action: Action, form: Form) -> bool:
     return normalize(action.forced or action.path) == target and set(action.form) - {"etag"} == fields
 
 
-def name_form(form: Form) -> str:
-    file, target, fields = form
-    return f"{file}: {target} {' '.join(sorted(fields))}"
-
-
 def sort_forms() -> list[Form]:
     def key(form: Form) -> tuple[str, str, list[str]]:
         return form[0], form[1], sorted(form[2])
@@ -92,9 +87,9 @@ def sort_forms() -> list[Form]:
     return sorted(list_forms(), key=key)
 
 
-@pytest.mark.parametrize("form", sort_forms(), ids=name_form)
+@try_each("form", sort_forms())
 def test_each_form_is_tried_by_an_action(form: Form) -> None:
-    """Whoever adds a form adds an action to actions.py, which is then tried as each role, with and without script."""
+    """Whoever adds a form adds an action to actions.py, which a browser then tries."""
     other = OTHERS.get((form[0], form[1]))
     if other is not None:
         file, _, name = other.partition("::")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import requests
+from tests.cases import try_each
 from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post
 from werkzeug.test import Client as Browser
 
@@ -53,7 +54,7 @@ def execution_of(stack: Stack, task: str) -> str:
     return str(page["executions"][0]["id"])
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
+@try_each("address", ADDRESSES)
 def test_each_view_opens_directly(ui: str, address: str) -> None:
     """One h1, no inline style or script, a strict policy, and nothing from elsewhere."""
     response = get(ui + address)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched import App, Settings
+from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
 
@@ -32,6 +32,14 @@ def app() -> App:
     def work(payload: dict[str, int]) -> str:
         return f"done {payload}"
 
+    @app.handler("breaks", retry=0)
+    def breaks() -> None:
+        raise ValueError("broken")
+
+    @app.handler("asks")
+    def asks(ctx: Context) -> None:
+        ctx.wait_for("approved")
+
     return app
 
 
@@ -51,9 +59,15 @@ def forms(task: Task) -> list[tuple[str, dict[str, str]]]:
 
 @pytest.mark.parametrize("who", LOOKERS)
 def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[..., Task], who: str) -> None:
-    """No form that changes something, no link to one, and the page says why."""
-    task = create(deliveryChannels=["WEB"])
+    """No form that changes something, no link to one, and the page says why: whatever waits for somebody."""
+    task, paused, *ran = create(deliveryChannels=["WEB"]), create(), create(handler="breaks"), create(handler="asks")
+    pages.sim.app.pause(paused.id)
+    pages.sim.advance(timedelta(minutes=1))
+    runs = [(each.id, run.id) for each in ran for run in pages.sim.executions(each.id)]
+    assert len(runs) == 2
     for path in (
+        *(f"/tasks/{each.id}{query}" for each in (paused, *ran) for query in ("", "?done=pause")),
+        *(f"/tasks/{task_id}/executions/{run_id}?step=1" for task_id, run_id in runs),
         "/",
         "/tasks",
         "/tasks?handler=work",

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.cases import try_each
 from tests.deployables.fake_project import ROOT
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_queries_in_the_documents_have_an_index() -> None:
         assert (collection, *equal, *order) in served, query
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+@try_each("page", sorted((ROOT / "docs").rglob("*.md")))
 def test_scripts_that_are_named_exist(page: Path) -> None:
     """Every script and option named on the pages exists."""
     text = page.read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.doors.acts import Act
 from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNew, Pages
 from tests.doors.world import WORLDS, headers_of
@@ -22,8 +23,8 @@ DAY = timedelta(days=1)
 NOTHING: dict[str, Any] = {"title": "At once", "handler": "open"}
 
 
-@pytest.mark.parametrize("words", SAID)
 @pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+@try_each("words", SAID)
 def test_what_says_now_runs_now(door: Door, words: str) -> None:
     """It is no instant in the past, and the setting for drafts has no part in it."""
     with WORLDS.enter("own", "none") as (world, target):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.cases import try_each
 from tests.doors.acts import Act
 from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNew, Pages
 from tests.doors.world import WORLDS, headers_of
@@ -25,8 +26,8 @@ WORDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+@try_each("words", WORDS)
 def test_words_are_understood_at_every_door(door: Door, words: str) -> None:
     """A task has the schedule that they mean."""
     body = {"title": "Words", "handler": "open", "schedule": words, "timezone": "UTC"}
@@ -39,7 +40,7 @@ def test_words_are_understood_at_every_door(door: Door, words: str) -> None:
         assert WORDS[words].items() <= preview["schedule"].items()
 
 
-@pytest.mark.parametrize("words", WORDS)
+@try_each("words", WORDS)
 def test_words_are_understood_without_a_service(words: str) -> None:
     """By `read`, and by ``cloudsched next``, which reads the clock of this machine."""
     reading = read(words, now=datetime(2027, 1, 1, tzinfo=UTC), timezone="UTC")

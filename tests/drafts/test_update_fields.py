@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 
 if TYPE_CHECKING:
     from tests.drafts.conftest import MakeDraft
@@ -98,8 +99,9 @@ def test_the_answers_to_a_question_keep_the_rest_of_the_sentence(draft: MakeDraf
     assert changed == {"title": "Numbers", "deliveryChannels": ["MOBILE"], "payload": {"topic": "tax"}}
 
 
-@pytest.mark.parametrize(
-    ("text", "field", "code"),
+@pytest.mark.usefixtures("tasks")
+@try_each(
+    "text, field, code",
     [
         ("set the priority of my report to HIGH", "priority", "no-such-field"),
         ("change the owner of my report to bob", "owner", "no-such-field"),
@@ -119,7 +121,6 @@ def test_the_answers_to_a_question_keep_the_rest_of_the_sentence(draft: MakeDraf
         ("move my report to Tuesday and dance to 10:00", "schedule", "not-understood"),
     ],
 )
-@pytest.mark.usefixtures("tasks")
 def test_what_no_draft_changes_is_refused(sim: Simulation, draft: MakeDraft, text: str, field: str, code: str) -> None:
     """With the field and the reason; there is nothing to confirm, and nothing has changed."""
     before = [task.to_wire() for task in sim.app.tasks().items]

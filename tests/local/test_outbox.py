@@ -11,6 +11,7 @@ import pytest
 import requests
 from tests.adapters.delivery.mail_server import serve_mail
 from tests.adapters.delivery.messages import ADA, make_message
+from tests.cases import try_each
 from tests.harness import wait_until
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
@@ -99,7 +100,8 @@ def test_pushes_and_webhooks_are_shown_as_json() -> None:
     assert client.get("/dev/outbox/1.eml").status_code == 404
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize("path", ["", ".json", "/1", "/1.html", "/1.eml"])
+@try_each(
     "headers",
     [
         {"Host": "evil.example:8080"},
@@ -111,7 +113,6 @@ def test_pushes_and_webhooks_are_shown_as_json() -> None:
         {"CF-Connecting-IP": "10.0.0.7"},
     ],
 )
-@pytest.mark.parametrize("path", ["", ".json", "/1", "/1.html", "/1.eml"])
 def test_pages_of_other_places_read_nothing(headers: dict[str, str], path: str) -> None:
     """By their origin, by a name that leads to this machine or through a proxy: links and codes are in mails."""
     outbox, client = open_outbox()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 
 if TYPE_CHECKING:
     from tests.web.conftest import Call
@@ -99,7 +100,7 @@ def read_problem(answer: TestResponse, status: int = 400) -> dict[str, Any]:
     return content
 
 
-@pytest.mark.parametrize(("more", "field"), BAD_FIELDS.values(), ids=BAD_FIELDS)
+@try_each("more, field", BAD_FIELDS.values())
 def test_a_bad_field_is_named_and_nothing_is_stored(
     call: Call, sim: Simulation, greeting: dict[str, Any], more: dict[str, Any], field: str
 ) -> None:
@@ -110,7 +111,7 @@ def test_a_bad_field_is_named_and_nothing_is_stored(
     assert sim.counts.commits == 0
 
 
-@pytest.mark.parametrize(("more", "field"), BAD_FIELDS.values(), ids=BAD_FIELDS)
+@try_each("more, field", BAD_FIELDS.values())
 def test_a_bad_edit_changes_nothing(
     call: Call, sim: Simulation, greeting: dict[str, Any], more: dict[str, Any], field: str
 ) -> None:
@@ -122,10 +123,10 @@ def test_a_bad_edit_changes_nothing(
     assert sim.counts.commits == 1
 
 
-@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
 @pytest.mark.parametrize(
     ("method", "path"), [("POST", "/v1/tasks"), ("PATCH", "/v1/tasks/t"), ("POST", "/v1/schedules/preview")]
 )
+@try_each("body", BAD_BODIES.values())
 def test_a_body_that_is_not_json_is_refused(call: Call, sim: Simulation, method: str, path: str, body: bytes) -> None:
     """Whatever is not one JSON object in UTF-8 of a sensible size is a 400, or a 413 if it is too large."""
     read_problem(call(method, path, body), 413 if len(body) > 1024 * 1024 else 400)

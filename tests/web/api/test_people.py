@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.web.auth.test_roles import RoleHarness, roles
 
 from cloudsched.domain.documents.person import ContactSecrets, Person
@@ -53,8 +54,8 @@ def test_what_was_put_is_returned(call: Call, sim: Simulation) -> None:
     assert sim.app.container.store.records.load(ContactSecrets, "ada") is None
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
+@try_each(
+    "field, value",
     [
         *[
             ("email.address", {"email": {"address": address}})

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.web.auth.test_roles import RoleHarness
 
 from cloudsched import App, Fail, Settings
@@ -72,8 +73,8 @@ FOR_SERVERS: dict[str, dict[str, Any]] = {
 """What a server's task for ada may run, and ada may not ask for."""
 
 
-@pytest.mark.parametrize("fields", FOR_SERVERS.values(), ids=FOR_SERVERS)
 @pytest.mark.parametrize("action", STARTS)
+@try_each("fields", FOR_SERVERS.values())
 def test_a_user_cannot_start_what_only_servers_may_ask_for(
     roles: RoleHarness, fields: dict[str, Any], action: str
 ) -> None:
@@ -98,8 +99,8 @@ FOR_USERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("fields", FOR_USERS.values(), ids=FOR_USERS)
 @pytest.mark.parametrize("action", STARTS)
+@try_each("fields", FOR_USERS.values())
 def test_a_user_may_start_what_users_may_ask_for(roles: RoleHarness, fields: dict[str, Any], action: str) -> None:
     """This holds for every author, and for everyone who may have paused the task."""
     task_id = create(roles, **fields)

@@ -78,7 +78,7 @@ NEAR_TESTS = {
     "domain/transitions": ("tests/domain/transitions", "tests/engine/tasks", "tests/engine/execution"),
     "engine/children": ("tests/engine/children", "tests/engine/durable"),
     "engine/dispatch": ("tests/engine/execution", "tests/engine/tasks"),
-    "engine/durable": ("tests/engine/durable", "tests/contract/test_durable_workflow.py"),
+    "engine/durable": ("tests/engine/durable", "tests/contract/test_journal_sizes.py"),
     "engine/execution": ("tests/engine/execution", "tests/engine/state", "tests/engine/durable", "tests/engine/tasks"),
     "engine/handlers/user_access": ("tests/web/auth/test_user_starts.py", "tests/engine/handlers"),
     "engine/handlers/validation": ("tests/web/auth/test_user_locks.py", "tests/engine/handlers", "tests/engine/tasks"),

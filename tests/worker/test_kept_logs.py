@@ -11,10 +11,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.worker.harness import BRIEF, WorkerHarness
 
 from cloudsched import AsyncContext, Context, RetryPolicy, Snooze
-from cloudsched.domain.documents.log_lines import MAX_LOG_BYTES, RunLog
 from cloudsched.engine.tasks.execution_search import load_sealed_log
 from cloudsched.errors import StoreUnavailable
 from cloudsched.worker.api_source import ApiSource
@@ -22,9 +20,10 @@ from cloudsched.worker.api_source import ApiSource
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.worker.harness import Gate
+    from tests.worker.harness import Gate, WorkerHarness
 
     from cloudsched import App, Task
+    from cloudsched.domain.documents.log_lines import RunLog
 
 log = logging.getLogger("tests.studio")
 
@@ -170,24 +169,6 @@ def test_a_stopped_worker_s_lines_stay(app: App, harness: WorkerHarness, gate: G
     assert texts(read(harness, task)) == ["begins"]
 
 
-def test_the_latest_are_kept_and_the_others_counted(app: App, harness: WorkerHarness) -> None:
-    """By number and by size, as everywhere."""
-
-    @app.handler("act")
-    def act(ctx: Context) -> None:
-        for number in range(500):
-            log.info("%s %s", number, "\N{SNOWMAN}" * 2000)
-            if number % 100 == 0:
-                ctx.heartbeat()
-
-    task = harness.offer("act")
-    harness.work()
-    found = read(harness, task)
-    assert found.left_out + len(found.lines) == 500
-    assert texts(found)[-1].startswith("499 ")
-    assert sum(len(text.encode()) for text in texts(found)) <= MAX_LOG_BYTES
-
-
 def test_they_cost_no_operation(app: App, harness: WorkerHarness) -> None:
     """A run that logs costs what one costs that does not: the same reads, commits and writes."""
     lines = [0]
@@ -284,29 +265,3 @@ def test_lost_answers_lose_and_repeat_nothing(
     harness.work()
     assert texts(read(harness, task)) == [f"line {number}" for number in range(4)]
     assert counts[0] == (6 if harness.kind == "api" else 0), "three answers were lost"
-
-
-def test_a_worker_that_has_lost_its_lease_adds_nothing(app: App, harness: WorkerHarness, gate: Gate) -> None:
-    """The record has the lines of the worker that ended the run, and what the other had reported in its time."""
-    second: list[int] = []
-
-    @app.handler("act", expected_duration=BRIEF, retry=RetryPolicy(max_retries=2))
-    def act(ctx: Context) -> None:
-        log.info("attempt %s", ctx.attempt)
-        if ctx.attempt == 1:
-            ctx.heartbeat()
-            log.info("too late")
-            gate.wait()
-        else:
-            second.append(ctx.attempt)
-
-    task = harness.offer("act")
-    worker = harness.worker(time_limit=timedelta(0))
-    with harness.run_beside(worker):
-        gate.wait_until_inside()
-        harness.sim.advance(timedelta(minutes=10))
-        harness.worker(harness.source()).run(once=True)
-        assert second
-        gate.open()
-        worker.stop()
-    assert texts(read(harness, task)) == ["attempt 1", "attempt 2"]

@@ -144,15 +144,6 @@ def test_coroutines_and_threads_with_their_context(sim: Simulation, app: App) ->
     assert texts(read(app, task)) == ["in a coroutine of Shop", "in its thread"]
 
 
-def test_workers_at_the_store_keep_them_too(sim: Simulation, app: App, does: dict[str, Any]) -> None:
-    """In the same way."""
-    does["work"] = lambda _: log.warning("on a worker")
-    sim.add_worker("gpu")
-    task = create(app, pull="gpu")
-    sim.advance(2 * MINUTE)
-    assert texts(read(app, task)) == ["on a worker"]
-
-
 def test_the_latest_are_kept_and_the_others_counted(sim: Simulation, app: App, does: dict[str, Any]) -> None:
     """By number and by size; long lines are cut."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from cloudsched import App, Schedule, Settings, TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.errors import InvalidInput, KeyReused, NotFound
+from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -33,26 +33,6 @@ def draft(**fields: object) -> TaskDraft:
     return TaskDraft.of(**(usual | fields))
 
 
-@pytest.mark.parametrize("mark", [None, "m"], ids=["by id", "by idempotency key"])
-def test_a_repeated_creation_returns_its_task_after_its_scheduled_time(sim: Simulation, mark: str | None) -> None:
-    """The same task is returned, and nothing runs twice."""
-    created, is_new = sim.app.put(draft(), fingerprint=mark)
-    assert is_new
-    sim.advance(HOUR)
-    assert sim.app.put(draft(), fingerprint=mark) == (sim.app.get("t"), False)
-    sim.advance(HOUR)
-    assert [each.scheduled_for for each in sim.executions("t")] == [SOON]
-    assert sim.app.get("t").created_at == created.created_at
-
-
-def test_a_key_is_checked_after_the_scheduled_time_too(sim: Simulation) -> None:
-    """Another request for the same id is refused, as it is before that time."""
-    sim.app.put(draft(), fingerprint="m")
-    sim.advance(HOUR)
-    with pytest.raises(KeyReused):
-        sim.app.put(draft(title="Other"), fingerprint="another")
-
-
 @pytest.mark.parametrize("task_id", ["t", None], ids=["deleted", "no id"])
 def test_a_first_creation_in_the_past_is_still_refused(sim: Simulation, task_id: str | None) -> None:
     """If no task has that id, the request repeats nothing, so the usual check applies and nothing is stored."""
@@ -62,14 +42,6 @@ def test_a_first_creation_in_the_past_is_still_refused(sim: Simulation, task_id:
     with pytest.raises(InvalidInput, match="in the past"):
         sim.app.put(draft(id=task_id))
     assert not sim.app.tasks().items
-
-
-def test_another_owner_s_task_is_not_shown_by_a_repeat(sim: Simulation) -> None:
-    """An id that another owner has taken is refused after its scheduled time as before it."""
-    sim.app.put(draft())
-    sim.advance(HOUR)
-    with pytest.raises(InvalidInput, match="is taken"):
-        sim.app.put(draft(owner="bob"))
 
 
 def test_a_creation_that_races_a_deletion_creates_the_task(

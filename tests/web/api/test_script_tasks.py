@@ -13,11 +13,8 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.cli.main import cloudsched
-from cloudsched.client import Client
-from cloudsched.errors import InvalidInput
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
-from cloudsched.web.api.openapi import build_document
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
@@ -81,54 +78,6 @@ def test_a_script_runs_from_creation_to_result(http: Http, sim: Simulation) -> N
     assert execution["content"] == [42]
     calls = ask(http, "GET", f"{path}/tree")[1]["children"]
     assert [each["task"]["handler"] for each in calls] == ["double"]
-
-
-@pytest.mark.parametrize(
-    ("script", "field", "detail"),
-    [
-        ({"source": "return 1\nreturn )"}, "script.source", "line 2"),
-        ({"source": "return 1", "tools": ["internal"]}, "script.tools.0", "internal"),
-        ({"source": ""}, "script.source", "at least 1"),
-        ({"source": 1}, "script.source", "string"),
-        ("return 1", "script", "dictionary"),
-    ],
-)
-def test_a_wrong_script_is_a_problem_with_its_field(http: Http, script: object, field: str, detail: str) -> None:
-    """By a creation, an edit and in a batch; nothing is stored by any of them."""
-    task = ask(http, "POST", "/v1/tasks", DOUBLE)[1]
-    wrong = {**DOUBLE, "script": script}
-    batch = ask(http, "POST", "/v1/tasks/batchCreate", {"tasks": [wrong, DOUBLE]})[1]["results"]
-    for status, problem in (
-        ask(http, "POST", "/v1/tasks", wrong),
-        ask(http, "PATCH", f"/v1/tasks/{task['id']}", {"script": script}),
-        (batch[0]["status"], batch[0]["problem"]),
-    ):
-        assert (status, problem["field"]) == (400, field)
-        assert detail in problem["detail"]
-    assert batch[1]["status"] == 201
-    assert len(ask(http, "GET", "/v1/tasks")[1]["tasks"]) == 2
-
-
-def test_the_document_says_what_a_script_is() -> None:
-    """A new task may have one, an edit may take it away, and neither needs a handler then."""
-    schemas = build_document(None)["components"]["schemas"]
-    assert set(schemas["Script"]["properties"]) == {"source", "name", "tools"}
-    assert "script" in schemas["NewTask"]["properties"]
-    assert "script" in schemas["TaskPatch"]["properties"]
-    assert "handler" not in schemas["NewTask"]["required"]
-
-
-def test_the_client_takes_and_shows_scripts(url: str, sim: Simulation) -> None:
-    """It is given as a dict; a wrong one is the library's own error."""
-    with Client(url) as client:
-        fields: dict[str, Any] = {"owner": "ada", "title": "T", "schedule": SOON}
-        task = client.create(**fields, script={"source": "return 7"})
-        assert task.script is not None
-        assert task.script.source == "return 7"
-        with pytest.raises(InvalidInput, match="line 1"):
-            client.create(**fields, script={"source": "return )"})
-        sim.run_until_idle()
-        assert next(client.executions(task.id)).content == 7
 
 
 def run(url: str, *words: str) -> Result:

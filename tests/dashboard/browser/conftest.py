@@ -76,9 +76,9 @@ class Site:
         return task_id
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """The story of the other tests, on one stack for the whole folder. A test changes only tasks of its own."""
+    """The story of the other tests, on a stack for one module. A test changes only tasks of its own."""
     keys = {role: create_key(role.value, role, "ada" if role in {Role.USER, Role.READER} else None) for role in ROLES}
     base = Settings(access=Access(api_keys=tuple(str(entry) for _, entry in keys.values())))
     with ExitStack() as parts:

@@ -149,7 +149,7 @@ def test_a_plain_handler_has_a_thread_while_it_runs(
         gate.open()
         harness.wait_for_outcomes(*["succeeded"] * 3)
     for thread in count.threads():
-        if thread.name.startswith(("worker-handler", "worker-source", "worker-supervisor", "worker-heartbeat")):
+        if thread.name.startswith("worker-"):
             thread.join(60)
-    left = [name for name in count.names() if name.startswith("worker-") and name != "worker-calls"]
+    left = [name for name in count.names() if name.startswith("worker-")]
     assert left == []

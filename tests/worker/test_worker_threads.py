@@ -27,6 +27,7 @@ def test_an_exit_in_a_call_to_the_source_reaches_the_worker() -> None:
     with pytest.raises(SystemExit):
         calls.call(lambda: sys.exit(3))
     assert calls.call(lambda: 7) == 7
+    calls.close()
 
 
 class Unwanted:

@@ -46,12 +46,18 @@ class BackgroundCalls(Generic[T]):
     """Runs one call at a time on a helper thread; until `stop`, its caller waits for each result."""
 
     def __init__(self) -> None:
-        self._requests: SimpleQueue[Callable[[], T]] = SimpleQueue()
+        self._requests: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
         self._results: SimpleQueue[Callable[[], T] | None] = (
             SimpleQueue()
         )  # its `put` is safe to call from a signal handler
         self._stops = 0
-        ServiceThread("worker-calls", self._run_next).start()
+        self._is_started = False
+
+    def close(self) -> None:
+        """End the thread, once what it was given has returned."""
+        if self._is_started:
+            self._requests.put(None)
+            self._is_started = False
 
     def stop(self) -> None:
         """Wait at most `SHUTDOWN_WAIT_SECONDS` longer for a result; after a second call, not at all. Thread-safe."""
@@ -60,6 +66,9 @@ class BackgroundCalls(Generic[T]):
 
     def call(self, function: Callable[[], T]) -> T | None:
         """Run a function and return its result; None if the wait was cut short. Raises what the function raises."""
+        if not self._is_started:
+            self._is_started = True
+            ServiceThread("worker-calls", self._run_next).start()
         self._requests.put(function)
         deadline = time.monotonic() + SHUTDOWN_WAIT_SECONDS if self._stops else None
         while self._stops <= 1:
@@ -72,8 +81,11 @@ class BackgroundCalls(Generic[T]):
             deadline = time.monotonic() + SHUTDOWN_WAIT_SECONDS
         return None
 
-    def _run_next(self) -> float:
-        self._results.put(_capture(self._requests.get()))
+    def _run_next(self) -> float | None:
+        function = self._requests.get()
+        if function is None:
+            return None
+        self._results.put(_capture(function))
         return 0.0
 
 
@@ -225,6 +237,7 @@ class Worker:
                 self._work(threads, PollBackoff(self._poll, can_listen=self._source.can_listen), once=once)
             finally:
                 self._shut_down()
+                self._background_calls.close()
                 if not self._busy and not self.leaves_handlers_running:
                     threads.close()
 

@@ -41,6 +41,7 @@ fix_examples()
 pytest_plugins = [
     "tests.run.emulator",
     "tests.run.garbage",
+    "tests.run.ids",
     "tests.run.imports",
     "tests.run.leftovers",
     "tests.run.order",

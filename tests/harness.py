@@ -86,6 +86,11 @@ def free_port() -> int:
     raise OSError(f"none of {PORTS} is free")
 
 
+def new_project() -> str:
+    """Return the id of a project that the shared Firestore emulator has not had, not even from an earlier run."""
+    return f"demo-{os.urandom(10).hex()}"
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a server answered."""

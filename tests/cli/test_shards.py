@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE, ProductionChannel, ProductionRules
+from tests.harness import new_project
 
 from cloudsched.adapters.firestore import rpc
 from cloudsched.adapters.firestore.store import FirestoreStore
@@ -32,7 +32,7 @@ def test_the_command_grows_a_database_and_says_how_far_it_is(
     """Before, after, and again; and it refuses to go back."""
     rules = ProductionRules(Indexes.from_file(INDEX_FILE, "growing"))
     monkeypatch.setattr(rpc, "open_channel", lambda *where: ProductionChannel(open_channel(*where), rules))
-    project = f"demo-{uuid.uuid4().hex[:20]}"
+    project = new_project()
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
     for number in range(20):
         store.commit(Commit(make_task(id=f"t{number}")))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 
 import pytest
+from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -29,7 +29,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             store = SqliteStore(tmp_path_factory.mktemp("store") / "tasks.db")
         else:
             address = request.getfixturevalue("firestore_address")
-            project = f"demo-{uuid.uuid4().hex[:20]}"
+            project = new_project()
             store = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1))
         try:
             yield store

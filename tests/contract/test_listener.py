@@ -5,13 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.contract.listener_harness import LATE, Proxy, open_listener
-from tests.harness import wait_until
+from tests.harness import new_project, wait_until
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.firestore import listener as firestore_listener
@@ -36,7 +35,7 @@ WANTED = WorkerFilter("gpu")
 
 @pytest.fixture
 def project() -> str:
-    return f"demo-{uuid.uuid4().hex[:20]}"
+    return new_project()
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.harness import request
+from tests.harness import new_project, request
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.firestore.store import FirestoreStore
@@ -59,7 +58,7 @@ def _ask_emulator(address: str, project: str, verb: str, place: dict[str, str]) 
 
 
 def open_store(address: str) -> tuple[str, FirestoreStore]:
-    project = f"demo-{uuid.uuid4().hex[:20]}"
+    project = new_project()
     return project, FirestoreStore(project=project, emulator=address, deadline=MINUTE)
 
 

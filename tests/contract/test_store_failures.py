@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
+from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
@@ -89,7 +89,7 @@ def proxy(firestore_address: str) -> Iterator[tuple[FaultyProxy, str]]:
 
 
 def open_store(address: str, deadline: timedelta = timedelta(minutes=1)) -> FirestoreStore:
-    return FirestoreStore(project=f"demo-{uuid.uuid4().hex[:20]}", emulator=address, deadline=deadline)
+    return FirestoreStore(project=new_project(), emulator=address, deadline=deadline)
 
 
 @pytest.mark.parametrize("code", TRANSIENT, ids=str)
@@ -192,7 +192,7 @@ def test_a_lasting_failure_ends_at_the_deadline(
 def test_counting_is_retried_like_any_read(proxy: tuple[FaultyProxy, str], code: grpc.StatusCode, when: When) -> None:
     """A count that failed for contention or overload is made again; any other refusal is raised at once."""
     handler, address = proxy
-    counter = FirestoreTaskCounter(project=f"demo-{uuid.uuid4().hex[:20]}", database="(default)", emulator=address)
+    counter = FirestoreTaskCounter(project=new_project(), database="(default)", emulator=address)
     handler.failures = [(code, when)]
     assert counter.count_unfinished("ada", 10) == 0
     assert handler.calls["RunAggregationQuery"] == 2

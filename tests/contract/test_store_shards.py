@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import uuid
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE, NOW, ProductionChannel, ProductionRules
+from tests.harness import new_project
 
 from cloudsched.adapters.firestore import listener as firestore_listener
 from cloudsched.adapters.firestore import placement as placing
@@ -59,7 +59,7 @@ class Database:
 
     address: str
     rules: ProductionRules
-    project: str = field(default_factory=lambda: f"demo-{uuid.uuid4().hex[:20]}")
+    project: str = field(default_factory=new_project)
 
     @contextmanager
     def open(self, count: int) -> Iterator[FirestoreStore]:
@@ -71,7 +71,7 @@ class Database:
 
     def empty(self) -> None:
         """Begin with another one, of one shard."""
-        self.project = f"demo-{uuid.uuid4().hex[:20]}"
+        self.project = new_project()
         self.rules.indexes = Indexes.from_file(INDEX_FILE)
 
     def grow(self, count: int) -> None:

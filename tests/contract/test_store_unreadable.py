@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-import uuid
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.harness import new_project
 
 from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
@@ -61,7 +61,7 @@ class DamagedFirestore:
     """A database whose documents another client has written to."""
 
     def __init__(self, address: str) -> None:
-        project = f"demo-{uuid.uuid4().hex[:20]}"
+        project = new_project()
         self._database = f"projects/{project}/databases/(default)"
         self.store: Store = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1))
         self._address = address

@@ -10,7 +10,6 @@ import gzip
 import json
 import sqlite3
 import tarfile
-import uuid
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.stored_before.write import HOUR, make_app
 from tests.contract.test_restore import import_database
+from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -62,7 +62,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         address = request.getfixturevalue("firestore_address")
         with tarfile.open(FOLDER / "firestore.tar.gz") as archive:
             archive.extractall(tmp_path, filter="data")
-        project = f"demo-{uuid.uuid4().hex[:20]}"
+        project = new_project()
         import_database(address, tmp_path / "firestore/firestore.overall_export_metadata", project)
         opened = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1))
     yield opened

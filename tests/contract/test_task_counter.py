@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.conftest import NOW
+from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
@@ -36,7 +36,7 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Opened]:
         store.close()
         return
     address = request.getfixturevalue("firestore_address")
-    project = f"demo-{uuid.uuid4().hex[:20]}"
+    project = new_project()
     remote = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1))
     tally = FirestoreTaskCounter(project=project, database="(default)", emulator=address)
     yield remote, tally

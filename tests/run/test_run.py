@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gc
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.run import emulator, leftovers
+from tests.run.ids import draw_ids
 from tests.run.imports import begin_at
 from tests.run.order import shuffle
 from tests.run.report import describe_run
@@ -185,3 +188,16 @@ def test_a_time_zone_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(pytest.fail.Exception, match="in the time zone XYZ"):
         pytest_runtest_teardown()
     pytest_runtest_teardown()
+
+
+def test_ids_are_those_of_the_test() -> None:
+    """They are the same in each run, differ from those of other tests, and do not ascend."""
+
+    def draw(name: str) -> list[str]:
+        with draw_ids(name):
+            return [each for _ in range(9) for each in (str(uuid.uuid4()), secrets.token_hex(8))]
+
+    assert draw("one") == draw("one")
+    assert len({*draw("one"), *draw("other")}) == 36
+    assert draw("one")[::2] != sorted(draw("one")[::2])
+    assert uuid.uuid4().version == 4

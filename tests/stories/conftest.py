@@ -1,13 +1,12 @@
 """Fixtures of the stories: a local stack over each store, with a frozen clock."""
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.harness import SECRET, START, Reply, request
+from tests.harness import SECRET, START, Reply, new_project, request
 
 from cloudsched.config.settings import Settings
 from cloudsched.emulator import MovableClock
@@ -28,7 +27,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(params=["sqlite", "firestore"])
 def base(request: pytest.FixtureRequest) -> Settings:
     """Settings of a stack over one of the stores, with a project of its own."""
-    project = f"demo-{uuid.uuid4().hex[:20]}"
+    project = new_project()
     address = request.getfixturevalue("firestore_address") if request.param == "firestore" else None
     return Settings(project=project, secret=SECRET, store=request.param, firestore_emulator=address)
 

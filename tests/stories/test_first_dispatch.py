@@ -5,7 +5,6 @@ What is imported here is what a cold start waits for; ``python -m benchmarks.col
 
 from __future__ import annotations
 
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from benchmarks.coldstart import ColdExecutor
 from benchmarks.local_services import Services
-from tests.harness import SECRET, START
+from tests.harness import SECRET, START, new_project
 from tests.installs import SOURCE, find_declared
 
 from cloudsched import Settings
@@ -69,7 +68,7 @@ UNBUILT = {
 @pytest.fixture(scope="module")
 def report(firestore_address: str) -> Iterator[dict[str, Any]]:
     """The report of a new process that has served one dispatch of the functions that are deployed."""
-    settings = Settings(project=f"demo-{uuid.uuid4().hex[:12]}", secret=SECRET)
+    settings = Settings(project=new_project(), secret=SECRET)
     queue = f"projects/{settings.project}/locations/{settings.location}/queues/{settings.queue}"
     with (
         CloudTasksEmulator(clock=MovableClock(START, frozen=True), queues=[queue]) as emulator,

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import sys
-import uuid
 from collections import Counter
 from contextlib import ExitStack, suppress
 from datetime import timedelta
@@ -16,7 +15,7 @@ from pathlib import Path  # noqa: TC003 - as elsewhere
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.harness import WAIT_SECONDS, Process, free_port, process, wait_until
+from tests.harness import WAIT_SECONDS, Process, free_port, new_project, process, wait_until
 from tests.stories.worker_stack import HANDLERS, HASTY, WorkerStack, open_worker_stack
 from werkzeug.wrappers import Request, Response
 
@@ -39,7 +38,7 @@ def worker_stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Wor
 
 def test_a_worker_at_firestore_is_notified_of_work(tmp_path: Path, firestore_address: str) -> None:
     """It polls every ten minutes, so all tasks but the first can only run after a notification; then it is stopped."""
-    project = f"demo-{uuid.uuid4().hex[:20]}"
+    project = new_project()
     with open_worker_stack(
         tmp_path, "store", "firestore", firestore_emulator=firestore_address, project=project
     ) as worker_stack:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import time
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ from google.cloud import firestore
 from google.cloud.firestore_v1.types import firestore as messages
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE
+from tests.harness import new_project
 
 from cloudsched.adapters.firestore import store as firestore_adapter
 from cloudsched.adapters.firestore.messages import Write
@@ -49,7 +49,7 @@ def test_other_clients_read_what_was_written(
 ) -> None:
     """Web and mobile clients listen to these documents: camelCase, and Firestore's own types."""
     monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", firestore_address)
-    project = f"demo-{uuid.uuid4().hex[:20]}"
+    project = new_project()
     client = firestore.Client(project=project)
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=PATIENCE)
     task = make_task(payload={"at": {"depth": [1, "two", None]}})
@@ -247,7 +247,7 @@ def test_a_purge_does_not_walk_over_what_it_has_deleted(
 ) -> None:
     """Each query continues after the last name that was deleted, and there is none after the last batch."""
     monkeypatch.setattr(firestore_adapter, "PURGE_BATCH_SIZE", 2)
-    store = FirestoreStore(project=f"demo-{uuid.uuid4().hex[:20]}", emulator=firestore_address, deadline=PATIENCE)
+    store = FirestoreStore(project=new_project(), emulator=firestore_address, deadline=PATIENCE)
     task = make_task(deleted_at=NOW)
     store.commit(Commit(task, None, [make_execution(task, f"e{number}") for number in range(5)]))
     starts, query = list[str](), FirestoreRpc.query
@@ -274,7 +274,7 @@ def test_executions_of_a_missing_task_are_purged_unless_it_is_recreated(
     is_recreated: bool,  # noqa: FBT001 - a case
 ) -> None:
     """Firestore deletes a document without its subcollections."""
-    project = f"demo-{uuid.uuid4().hex[:20]}"
+    project = new_project()
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
     task = make_task()
     store.commit(Commit(task, None, [make_execution(task, "e")]))
@@ -299,7 +299,7 @@ def test_executions_of_a_missing_task_are_purged_unless_it_is_recreated(
 
 
 def test_a_document_that_is_too_large_is_the_callers_error(firestore_address: str, make_task: MakeTask) -> None:
-    project = f"demo-{uuid.uuid4().hex[:20]}"
+    project = new_project()
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=PATIENCE)
     with pytest.raises(InvalidInput, match="task"):
         store.commit(Commit(make_task(payload={"a": "x" * 1_100_000})))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from benchmarks.documents import measure_firestore, measure_sqlite
 from pydantic_core import to_jsonable_python
+from tests.harness import new_project
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Settings
 from cloudsched.adapters.firestore.messages import Write
@@ -45,7 +45,7 @@ class ComparedStore(FirestoreStore):
     """Compares each task that is committed with what a write of all its fields says."""
 
     def __init__(self, address: str, project: str = "", *, shards: int = 1) -> None:
-        self.project = project or f"demo-{uuid.uuid4().hex[:20]}"
+        self.project = project or new_project()
         super().__init__(project=self.project, emulator=address, deadline=MINUTE, shards=shards)
         self.masks: dict[str, list[set[str]]] = {}
         send = self._rpc.commit

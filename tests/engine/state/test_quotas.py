@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.authorities import as_user, with_authority
+from tests.harness import new_project
 
 from cloudsched import App, Settings
 from cloudsched.adapters.clocks import ManualClock
@@ -50,7 +50,7 @@ def limited_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
         if request.param == "sqlite":
             settings = Settings(store="sqlite", data=tmp_path / "tasks.db", access=access, secret="x" * 40)
         else:
-            address, project = request.getfixturevalue("firestore_address"), f"demo-{uuid.uuid4().hex[:20]}"
+            address, project = request.getfixturevalue("firestore_address"), new_project()
             settings = Settings(firestore_emulator=address, project=project, access=access, secret="x" * 40)
         app = App(settings, dispatcher=NoQueue(), clock=ManualClock(START))
         app.handler("work", access="users")(lambda: None)

@@ -45,9 +45,9 @@ pytest_plugins = [
     "tests.run.imports",
     "tests.run.leftovers",
     "tests.run.order",
+    "tests.run.process_state",
     "tests.run.quick",
     "tests.run.report",
-    "tests.run.time_zone",
 ]
 
 

@@ -31,6 +31,7 @@ def add_django_project() -> None:
         SECRET_KEY="of a test",  # noqa: S106
         INSTALLED_APPS=["cloudsched.outbox.django"],
         DATABASES={},
+        LOGGING_CONFIG=None,
         USE_TZ=True,
     )
     vars(project).update(settings=settings, urlpatterns=[path("own", show_own_page)])

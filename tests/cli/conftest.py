@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -77,19 +76,8 @@ def reset_app() -> App:
 
 
 @pytest.fixture(autouse=True)
-def _restore_logging() -> Iterator[None]:
-    """Set levels back with `setLevel`, which also forgets what loggers remember of them; commands configure logging.
-
-    What prints on a terminal goes as well: that of the test is closed once it is over.
-    """
-    logs = logging.getLogger(), logging.getLogger("cloudsched")
-    levels, handlers = [log.level for log in logs], [*logs[0].handlers]
-    yield
-    for handler in [*logs[0].handlers]:
-        if type(handler) is logging.StreamHandler and handler not in handlers:
-            logs[0].removeHandler(handler)
-    for log, level in zip(logs, levels, strict=True):
-        log.setLevel(level)
+def _put_process_back(own_process: None) -> None:
+    """Commands configure logging, and import what users have written."""
 
 
 @contextmanager

@@ -27,7 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for log in (logging.getLogger(), logging.getLogger("cloudsched")):
         monkeypatch.setattr(log, "handlers", [])
-        monkeypatch.setattr(log, "level", log.level)
     for name in ("CLOUDSCHED_URL", "CLOUDSCHED_KEY", "CLOUDSCHED_TOKEN", "CLOUDSCHED_PLATFORM_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLOUDSCHED_STORE", "sqlite")

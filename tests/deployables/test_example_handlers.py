@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.harness import ROOT, free_port
+from tests.run.process_state import keep_process
 
 from cloudsched import Execution
 from cloudsched.config.access import Access
@@ -22,7 +23,8 @@ SOON = {"at": (START + timedelta(minutes=1)).isoformat()}
 @pytest.fixture
 def simulation() -> Iterator[Simulation]:
     nearby = Access(reachable=("127.0.0.0/8",))  # the tests' own web pages
-    with Simulation(load_app(str(ROOT / "functions" / "handlers.py")).app, access=nearby) as opened:
+    handlers = str(ROOT / "functions" / "handlers.py")
+    with keep_process(), Simulation(load_app(handlers).app, access=nearby) as opened:
         yield opened
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tests.docs.terminal import Terminal, open_terminal
 from tests.harness import free_port, wait_until
+from tests.run.process_state import keep_process
 
 from cloudsched import Schedule, Settings
 from cloudsched.config.features import AssistantSettings, ModelSettings
@@ -94,7 +95,7 @@ def open_world(folder: Path) -> Iterator[World]:
         assistant=AssistantSettings(is_on=True),
         model=ModelSettings(name="openai:none", url="http://127.0.0.1:1/v1"),
     )
-    with run_stack(module.app, base=base, store="sqlite") as stack:
+    with keep_process(), run_stack(module.app, base=base, store="sqlite") as stack:
         _create_tasks(stack)
         variables = {
             **stack.to_environment(), "CLOUDSCHED_URL": stack.url, "URL": stack.url, "API": stack.url, "KEY": key,

@@ -182,6 +182,7 @@ ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
 """What is typed for each command at the store. They are the operator's, who may do everything there anyway."""
 
 
+@pytest.mark.usefixtures("own_process")
 @pytest.mark.parametrize("name", AT_THE_STORE)
 def test_a_persons_credential_opens_no_store(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They take no key and no address of an API; with a user's in the environment, and no store, they do nothing."""

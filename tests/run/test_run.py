@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import secrets
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -20,7 +20,6 @@ from tests.run.ids import draw_ids
 from tests.run.imports import begin_at
 from tests.run.order import shuffle
 from tests.run.report import describe_run
-from tests.run.time_zone import pytest_runtest_teardown
 
 from cloudsched.adapters.firestore.emulator import FirestoreEmulator
 
@@ -180,14 +179,81 @@ def test_the_processes_of_a_run_share_what_has_to_be_compiled(processes: int) ->
     assert all(0 < after - before <= -(-len(files) // processes) for before, after in pairwise(starts))
 
 
-def test_a_time_zone_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the next test has the usual one again."""
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", "XYZ-5")
-        time.tzset()
-    with pytest.raises(pytest.fail.Exception, match="in the time zone XYZ"):
-        pytest_runtest_teardown()
-    pytest_runtest_teardown()
+LEFTOVERS = {
+    "logger root: level 10, was 30": (
+        "logging.getLogger().setLevel(logging.DEBUG)",
+        "logging.getLogger().level == logging.WARNING",
+    ),
+    "logger cloudsched.own: handlers added <NullHandler": (
+        "logging.getLogger('cloudsched.own').addHandler(logging.NullHandler())",
+        "not logging.getLogger('cloudsched.own').handlers",
+    ),
+    "logger asyncio: filters added": (
+        "logging.getLogger('asyncio').addFilter(print)",
+        "not logging.getLogger('asyncio').filters",
+    ),
+    "state logging.disable: 50, was 0": ("logging.disable()", "not logging.root.manager.disable"),
+    "environment variable LEFT: added": ("os.environ['LEFT'] = 'a secret'", "'LEFT' not in os.environ"),
+    "environment variable HOME: removed": ("del os.environ['HOME']", "os.environ['HOME']"),
+    "state time.tzname: added 'XYZ'": (
+        "os.environ['TZ'] = 'XYZ-5'; time.tzset(); del os.environ['TZ']",
+        "time.tzname[0] != 'XYZ'",
+    ),
+    "state the working directory: /, was": ("os.chdir('/')", "os.getcwd() != '/'"),
+    "handler of SIGUSR1: 1, was 0": (
+        "signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
+        "signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL",
+    ),
+    "thread cloudsched-left": (
+        "ServiceThread('cloudsched-left', lambda: 0.01).start()",
+        "wait_until(lambda: len(threading.enumerate()) == 1) is None",
+    ),
+    "thread lost has ended": (
+        "lost = ServiceThread('lost', lambda: None); lost.run = lambda: None; lost.start(); lost.join()",
+        "find_faults() == {}",
+    ),
+    "module in sys.modules left: added": ("sys.modules['left'] = ModuleType('left')", "'left' not in sys.modules"),
+    "module in sys.modules bdb: replaced": (
+        "import bdb; sys.modules['bdb'] = ModuleType('bdb')",
+        "sys.modules['bdb'].__file__",
+    ),
+    "state sys.path: added '/left'": ("sys.path.append('/left')", "'/left' not in sys.path"),
+}
+"""What is said of something that a test leaves; how it does; what the next one finds."""
+IMPORTS = """import logging, os, signal, sys, threading, time
+from types import ModuleType
+from tests.harness import wait_until
+from cloudsched.engine.ports.service_threads import ServiceThread, find_faults
+"""
+
+
+def test_a_module_that_leaves_something_behind_fails_and_the_next_one_does_not(tmp_path: Path) -> None:
+    """It is said what; that which fixtures of the whole run leave, or which a test takes back, is no fault."""
+    (tmp_path / "conftest.py").write_text(
+        "import os, pytest, bdb, asyncio\npytest_plugins = 'tests.run.process_state'\n"
+        "@pytest.fixture(scope='session')\ndef shared(): os.environ['SHARED'] = ''"
+    )
+    (tmp_path / "test_00.py").write_text(
+        "import os\ndef test_one(): pass\ndef test_other(shared): pass\n"
+        "def test_it_ends(own_process): os.environ['OWN'] = ''"
+    )
+    for number, (leave, expected) in enumerate(LEFTOVERS.values(), 1):
+        (tmp_path / f"test_{number:02}a.py").write_text(f"{IMPORTS}def test_it(): {leave}")
+        (tmp_path / f"test_{number:02}b.py").write_text(f"{IMPORTS}def test_it(): assert {expected}")
+    done = subprocess.run(  # noqa: S603 - pytest
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(leftovers.ROOT), *sys.path])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = dict(re.findall(r"test_(\d+a)\.py has left behind:\n  (.*)", done.stdout))
+    assert sorted(found) == [f"{number:02}a" for number in range(1, len(LEFTOVERS) + 1)], done.stdout
+    for said, expected in zip((found[each] for each in sorted(found)), LEFTOVERS, strict=True):
+        assert said.startswith(expected)
+    assert done.stdout.splitlines()[-1].startswith(f"{2 * len(LEFTOVERS) + 3} passed, {len(LEFTOVERS)} errors")
+    assert "a secret" not in done.stdout
 
 
 def test_ids_are_those_of_the_test() -> None:

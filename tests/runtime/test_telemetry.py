@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from cloudsched.testing import Simulation
 
+pytestmark = pytest.mark.usefixtures("own_process")  # what is deployed configures its logging
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}

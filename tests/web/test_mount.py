@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("own_process")  # frameworks configure it
 KEY, HASHED_KEY = create_key("ops", Role.ADMIN)
 """An admin's key, and how it is configured."""
 

@@ -72,7 +72,7 @@ def serve_http(url: str, bearer: str | None, owner: str | None = None, oauth: OA
     client = AsyncClient(url)
     server = make_server(client, owner, oauth)
     app = make_http_app(server, "127.0.0.1", bearer, oauth)
-    running = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
+    running = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None))
 
     async def serve() -> None:
         async with client:

@@ -41,6 +41,7 @@ from cloudsched.web.functions import serve_api, serve_sweep
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.usefixtures("own_process")  # what is deployed configures its logging
 ROBOT = "robot@demo.iam.gserviceaccount.com"
 ACCESS = Access(firebase_project=PROJECT, service_accounts=(f"{ROBOT}=admin",), audiences=(AUDIENCE, "https://b"))
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from werkzeug.wrappers import Response
 
+pytestmark = pytest.mark.usefixtures("own_process")  # what is deployed configures its logging
 HERE = "127.0.0.1"
 SERVE: dict[str, Callable[[App, Request], Response]] = {"api": serve_api, "sweep": serve_sweep}
 

@@ -3,24 +3,26 @@
 #
 #   ./emulator.sh demo             run a year of tasks in a few seconds
 #   ./emulator.sh dev              start the local stack; `dev -- COMMAND` runs COMMAND against it
-#   ./emulator.sh pytest …         run the tests
-#   ./emulator.sh check            check formatting, lint, types, architecture, the API's description, Terraform and the docs
+#   ./emulator.sh pytest …         run the tests; with --changed those of what you changed, with --all those of a release, too
+#   ./emulator.sh check            check formatting, lint, types, the documentation and the architecture
 #   ./emulator.sh docs             build the documentation's site into site/, without network
 #   ./emulator.sh look             look at every page of the built site in a browser: two widths, light and dark, offline
+#   ./emulator.sh update           raise the locked versions of all that is installed here (requirements/*.lock)
 #   ./emulator.sh wheel            build the wheel and try it with every Python on this machine (docs/reference/install.md)
 #   ./emulator.sh release VERSION  rehearse a release in a clone, without publishing (docs/how-to/release.md)
 #   ./emulator.sh audit            look for known vulnerabilities in what is installed
 #   ./emulator.sh COMMAND …        run any other cloudsched command; --help lists them
 #
-# The first run creates a virtual environment in .venv and installs the project there. Later runs reinstall only if
-# pyproject.toml has changed.
+# The first run creates a virtual environment in .venv and installs there what the command needs: a user's part is smaller
+# than a contributor's. Later runs install again only if the locked versions or pyproject.toml have changed.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=$root/.venv
 python=$venv/bin/python
 stamp=$venv/.installed
-quiet=(--quiet --disable-pip-version-check)
+layers=(user dev all) # each adds to those before it
+pip_options=(--disable-pip-version-check --no-compile --no-deps)
 
 fail() {
     printf '%s\n' "emulator.sh: $*" >&2
@@ -33,7 +35,7 @@ is_new_enough() {
 
 find_python() {
     local name
-    for name in python3 python3.13 python3.12 python3.11 python; do
+    for name in python3 python3.14 python3.13 python3.12 python3.11 python; do
         if is_new_enough "$name"; then
             printf '%s\n' "$name"
             return
@@ -43,12 +45,17 @@ find_python() {
         "https://www.python.org/downloads/ or with your system's package manager."
 }
 
+# install LAYER: install into .venv what a layer needs, unless it is there.
 install() {
-    local expected
-    expected="$root $(cksum <"$root/pyproject.toml")"
-    if [[ -f $stamp && $(<"$stamp") == "$expected" ]] && is_new_enough "$python"; then
-        return
-    fi
+    local expected installed="" layer have=() locks=()
+    for layer in "${layers[@]}"; do
+        have+=("$layer")
+        locks+=("$root/requirements/$layer.lock")
+        [[ $layer != "$1" ]] || break
+    done
+    expected="$root $(cat "$root/pyproject.toml" "$root"/requirements/*.lock | cksum):"
+    [[ ! -f $stamp ]] || ! is_new_enough "$python" || installed=$(<"$stamp")
+    [[ $installed != "$expected"*" $1"* ]] || return 0
     if ! is_new_enough "$python"; then
         local found
         found=$(find_python)
@@ -56,33 +63,62 @@ install() {
         "$found" -m venv --clear "$venv" ||
             fail "$found cannot create a virtual environment (on Debian and Ubuntu: apt install python3-venv)."
     fi
-    echo "Installing cloudsched and its development tools into $venv …" >&2
-    if ! "$python" -m pip install "${quiet[@]}" --upgrade 'pip>=25.1' ||
-        ! "$python" -m pip install "${quiet[@]}" --editable "$root" --group "$root/pyproject.toml:dev"; then
+    install_locked "$python" "$venv" "${locks[@]}"
+    "$python" -m pip install --quiet "${pip_options[@]}" --no-build-isolation --editable "$root" ||
+        fail "cloudsched itself could not be installed; see pip's error above."
+    printf '%s %s\n' "$expected" "${have[*]}" >"$stamp"
+}
+
+# install_locked PYTHON FOLDER LOCK…: install exactly what the lock files name, and say how far it is.
+install_locked() {
+    local count locks=("${@:3}")
+    count=$(cat "${locks[@]}" | grep -c ==)
+    echo "Installing $count packages into $2 …" >&2
+    "$1" -m pip install "${pip_options[@]}" --require-hashes --progress-bar off "${locks[@]/#/--requirement=}" | show_progress "$count" ||
         fail "The installation failed; see pip's error above. Run this again once pip can reach its package index."
-    fi
-    printf '%s\n' "$expected" >"$stamp"
 }
 
+# show_progress COUNT: tell of pip's lines how many packages it has: on a terminal in one line, elsewhere of every tenth.
+show_progress() {
+    local line have=0
+    while IFS= read -r line; do
+        case $line in
+        Collecting* | "Requirement already"*)
+            have=$((have + 1))
+            if [[ -t 2 ]]; then
+                printf '\r\033[K  %s of %s: %s' "$have" "$1" "${line#Collecting }" >&2
+            elif ((have % 20 == 0)); then
+                printf '  %s of %s …\n' "$have" "$1" >&2
+            fi
+            ;;
+        esac
+    done
+    [[ ! -t 2 ]] || printf '\r\033[K' >&2
+}
+
+# Run all checks, two at a time, and then say which of them failed.
 check() {
-    local failed=()
+    local name failed=()
     cd "$root"
-    "$python" -m ruff format --check . || failed+=(format)
-    "$python" -m ruff check . || failed+=(lint)
-    "$python" -m mypy || failed+=(types)
-    build_docs || failed+=(docs)
-    "$python" -m pytest tests/architecture || failed+=(architecture)
-    "$python" -m pytest -rs -k 'not client' tests/web/api/test_openapi_tools.py || failed+=(openapi)
-    check_terraform || failed+=(terraform)
+    mkdir -p build/check
+    check_step types "$python" -m mypy &
+    check_step format "$python" -m ruff format --check .
+    check_step lint "$python" -m ruff check .
+    check_step docs build_docs
+    check_step architecture "$python" -m pytest -q tests/architecture
+    wait
+    for name in types format lint docs architecture; do
+        [[ $(<"build/check/$name.code") == 0 ]] || failed+=("$name")
+        cat "build/check/$name.log"
+    done
     [[ ${#failed[@]} == 0 ]] || fail "checks failed: ${failed[*]}"
+    echo "All checks passed."
 }
 
-# Hold the Terraform module against the scripts, and against checkov's rules for what is open, public or not encrypted.
-check_terraform() {
-    install_tools checkov terraform
-    "$python" -m pytest -rs tests/deployables/test_terraform.py tests/deployables/test_terraform_scale.py &&
-        HOME=$tools "$tools/bin/checkov" --directory "$root/infra/terraform" --framework terraform --compact --quiet \
-            --skip-download
+check_step() {
+    local code=0
+    "${@:2}" >"build/check/$1.log" 2>&1 || code=$?
+    echo "$code" >"build/check/$1.code"
 }
 
 # Build the site of the documentation; a warning is an error.
@@ -92,18 +128,19 @@ build_docs() {
         "$python" .ci/site/names.py "$root/site"
 }
 
-# install_tools FOLDER GROUP: install a group of tools apart from the project's own dependencies, into build/FOLDER.
+# install_tools NAME: install what requirements/NAME.lock names into an environment of its own, build/NAME.
 install_tools() {
     tools=$root/build/$1
-    [[ -x $tools/bin/python ]] || "$python" -m venv "$tools"
-    if ! "$tools/bin/python" -m pip install "${quiet[@]}" --upgrade 'pip>=25.1' ||
-        ! "$tools/bin/python" -m pip install "${quiet[@]}" --group "$root/pyproject.toml:$2"; then
-        fail "The tools could not be installed; see pip's error above."
-    fi
+    local expected
+    expected=$(cksum <"$root/requirements/$1.lock")
+    [[ ! -f $tools/.installed || $(<"$tools/.installed") != "$expected" ]] || return 0
+    "$python" -m venv --clear "$tools"
+    install_locked "$tools/bin/python" "$tools" "$root/requirements/$1.lock"
+    printf '%s\n' "$expected" >"$tools/.installed"
 }
 
 audit() {
-    install_tools tools release
+    install_tools release
     local report=$root/build/audit.json
     rm -f "$report"
     "$tools/bin/pip-audit" --path "$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
@@ -111,14 +148,19 @@ audit() {
     "$python" "$root/.ci/read_audit.py" "$report" || fail "the audit failed, for the reason above; pip-audit's own log is $report.log"
 }
 
-install
+case ${1:-} in
+pytest) [[ " $* " == *" --all "* ]] && install all || install dev ;;
+check | docs | look | update | wheel | release | audit) install dev ;;
+*) install user ;;
+esac
 export PATH=$venv/bin:$PATH
 case ${1:-} in
 pytest)
     shift
     cd "$root"
     unset PYTHONDONTWRITEBYTECODE # or each of the many processes that the tests start compiles all of cloudsched again
-    exec "$python" -m pytest -n 3 --dist worksteal "$@" # waits fill two cores; an -n of yours overrides this one
+    [[ " $* " != *" --all "* ]] || install_tools terraform
+    exec "$python" -m pytest -n 2 --dist each "$@" # each of two processes has files of its own: tests/run/shards.py
     ;;
 check)
     check
@@ -131,16 +173,20 @@ look)
     exec "$python" .ci/site/browse.py "$root/site" "${@:2}"
     ;;
 wheel)
-    install_tools tools release
+    install_tools release
     exec "$root/.ci/wheel" "$tools" "${@:2}"
     ;;
 release)
-    install_tools tools release
+    install_tools release
     [[ ${2:-} == v* ]] && exec "$root/.ci/release" "$tools" "$2"
     exec "$root/.ci/release" "$tools" --rehearse "${2:?a version, such as 1.2.3}"
     ;;
 audit)
     audit
+    ;;
+update)
+    install_tools release
+    exec "$python" .ci/lock.py "$tools/bin/uv"
     ;;
 *)
     exec "$python" -m cloudsched "$@"

@@ -127,7 +127,7 @@ class LineMap:
 
     @lru_cache(maxsize=4)  # noqa: B019 - one map lives as long as the run
     def _contexts(self, file: str) -> dict[int, list[str]]:
-        return self._data.contexts_by_lineno(file)
+        return dict(self._data.contexts_by_lineno(file))
 
     def _order(self, tests: Iterable[str]) -> list[str]:
         by_file: dict[str, list[str]] = {}

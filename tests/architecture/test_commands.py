@@ -68,9 +68,11 @@ def test_emulator_sh_says_which_python_it_needs(tmp_path: Path) -> None:
     clone, tools = tmp_path / "clone", tmp_path / "bin"
     clone.mkdir()
     tools.mkdir()
-    for name in ("emulator.sh", "pyproject.toml"):
+    (clone / "requirements").mkdir()
+    locks = [path.relative_to(ROOT).as_posix() for path in (ROOT / "requirements").iterdir()]
+    for name in ("emulator.sh", "pyproject.toml", *locks):
         (clone / name).write_bytes((ROOT / name).read_bytes())
-    for tool in ("bash", "dirname", "cksum"):
+    for tool in ("bash", "dirname", "cksum", "cat"):
         (tools / tool).symlink_to(_which(tool))
     old = tools / "python3"
     old.write_text("#!/bin/sh\nexit 1\n")

@@ -1,7 +1,4 @@
-"""The oldest versions that may be installed are those that the tests ran with: what is older was never tried.
-
-With urllib3 2.5, say, a calendar of 1 KB takes 1.3 GB to unpack, and 2.8 refuses it.
-"""
+"""The oldest versions that may be installed: each is named, and what is deployed asks for none that is older."""
 
 from __future__ import annotations
 
@@ -31,11 +28,7 @@ def _find_floor(requirement: Requirement) -> Version:
 
 @try_each("requirement", REQUIREMENTS)
 def test_each_floor_was_tried(requirement: Requirement) -> None:
-    """It is one exact version, down to its fixes, and not above what the tests run with.
-
-    That it is not below is looked at before a release, by this module as a command: a test that failed whenever a
-    dependency has a new version would say nothing about this project.
-    """
+    """It is one exact version, and not above what the tests run with."""
     floor = _find_floor(requirement)
     assert floor <= Version(version(requirement.name))
     assert len(floor.release) >= 2, f"name a whole version of {requirement.name}"
@@ -48,17 +41,3 @@ def test_other_lists_have_the_same_floors(path: str) -> None:
     named = re.findall(r"^([a-z-]+)>=([0-9.]+)$", (ROOT / path).read_text("utf-8"), re.MULTILINE)
     assert named
     assert {name: Version(floor) for name, floor in named} == {name: floors[name] for name, _ in named}
-
-
-def list_floors_to_raise() -> list[str]:
-    """Return what the project may ask for now, where that is older than what is installed here, up to fixes."""
-    pairs = {each.name: (_find_floor(each), Version(version(each.name))) for each in REQUIREMENTS}
-    return [
-        f"{name}>={installed}"
-        for name, (floor, installed) in pairs.items()
-        if floor.release[:2] != installed.release[:2]
-    ]
-
-
-if __name__ == "__main__":
-    print(*list_floors_to_raise() or ["Every floor is what is installed here, up to fixes."], sep="\n")  # noqa: T201

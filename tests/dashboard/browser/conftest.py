@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
-import shutil
 import time
 from contextlib import ExitStack
 from datetime import timedelta
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
+from tests.browsers import find_chromium, make_browser_environment
 from tests.dashboard.conftest import NOW, START, TASKS, make_app
 
 from cloudsched.client import Client
@@ -38,11 +37,6 @@ ASK_NOTHING = "() => { window.fetch = () => new Promise(() => {}); window.stop()
 REFILL = timedelta(milliseconds=200)
 """In how long a queue may send a whole burst again."""
 SIZE: ViewportSize = {"width": 1280, "height": 900}
-
-
-def find_chromium() -> str | None:
-    """Return Chromium's executable; None if there is none."""
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,17 +124,17 @@ def refuse_strings(wait_for_function: Callable[..., JSHandle]) -> Callable[..., 
 def started() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
     """One browser for all modules, and Playwright's loop, which rests unless `chromium` gives it the thread."""
     path = find_chromium()
-    if path is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(
-            "There is no Chromium, which tests of the dashboard need. On Debian: apt install chromium."
-        )
     from playwright.sync_api import Page, expect, sync_playwright  # noqa: PLC0415 - only where there is a browser
 
     expect.set_options(timeout=30_000)
-    with sync_playwright() as playwright, pytest.MonkeyPatch.context() as patch:
+    with (
+        make_browser_environment() as environment,
+        sync_playwright() as playwright,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setattr(Page, "wait_for_function", refuse_strings(Page.wait_for_function))
         args = ["--no-sandbox", "--disable-dev-shm-usage", "--renderer-process-limit=1"]
-        browser = playwright.chromium.launch(executable_path=path, args=args)
+        browser = playwright.chromium.launch(executable_path=path, args=args, env=dict(environment))
         loop = asyncio.get_running_loop()
         asyncio._set_running_loop(None)  # noqa: SLF001 - what loops of other kinds use, too
         yield browser, loop

@@ -39,15 +39,17 @@ from tests.fixed_examples import fix_examples  # noqa: E402 - the line above fin
 fix_examples()
 
 pytest_plugins = [
+    "tests.run.order",
+    "tests.run.shards",
+    "tests.run.tiers",
+    "tests.run.changed",
     "tests.run.emulator",
     "tests.run.garbage",
     "tests.run.ids",
-    "tests.run.imports",
     "tests.run.leftovers",
-    "tests.run.order",
     "tests.run.process_state",
-    "tests.run.quick",
     "tests.run.report",
+    "tests.run.second_look",
 ]
 
 
@@ -65,13 +67,11 @@ def _heed_interrupts() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def firestore_address(request: pytest.FixtureRequest) -> Iterator[str]:
+def firestore_address() -> Iterator[str]:
     """Google's emulator, for the whole run. Without one the tests fail where CI is set, and are skipped elsewhere.
 
     What this process sends to it is refused where production would refuse it, and the emulator would not.
     """
-    if request.config.getoption("--quick"):
-        pytest.fail("a quick run starts no emulator: leave this out in tests/run/quick.py")
     from tests.adapters.firestore.production import ProductionChannel, ProductionRules  # noqa: PLC0415 - needs gRPC
     from tests.run.emulator import find_address  # noqa: PLC0415 - found now that its folder is on the path
 
@@ -93,7 +93,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("histories")
     group.addoption("--histories", type=int, default=None, help="how many random histories to run")
     group.addoption("--seed", type=int, default=None, help="live through the history of this seed only")
-    parser.getgroup("language").addoption("--phrases", type=int, default=2000, help="how many random phrases to read")
+    parser.getgroup("language").addoption("--phrases", type=int, help="how many random phrases to read")
 
 
 @pytest.fixture
@@ -104,6 +104,12 @@ def histories(request: pytest.FixtureRequest) -> int | None:
 
 
 @pytest.fixture
+def everything(request: pytest.FixtureRequest) -> bool:
+    """Whether this run tries all there is, instead of what fits into five minutes."""
+    return bool(request.config.getoption("--all"))
+
+
+@pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int | None:
     """The one history to live through, if there is one."""
     value: int | None = request.config.getoption("--seed")
@@ -111,9 +117,9 @@ def seed(request: pytest.FixtureRequest) -> int | None:
 
 
 @pytest.fixture
-def phrases(request: pytest.FixtureRequest) -> int:
+def phrases(request: pytest.FixtureRequest, *, everything: bool) -> int:
     """How many random phrases to read."""
-    return int(request.config.getoption("--phrases"))
+    return int(request.config.getoption("--phrases") or (2000 if everything else 200))
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).with_name("hovered.py")
 LINES = FILE.read_text("utf-8").splitlines()
-pytestmark = pytest.mark.slow
 
 
 class Editor:

@@ -41,7 +41,6 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_it_compiles_for_its_users(package: Path) -> None:
     """Payloads have their handlers' types, with both kinds of modules."""
@@ -64,7 +63,6 @@ def test_it_compiles_for_its_users(package: Path) -> None:
     _node(user, tsc, *OPTIONS, "--lib", "es2022,dom", *files)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_pages_typescript_compiles(package: Path, tmp_path: Path) -> None:
     """Each block of the pages is a module that is type-checked against the built package."""
@@ -82,7 +80,6 @@ def test_the_pages_typescript_compiles(package: Path, tmp_path: Path) -> None:
     _node(tmp_path, tsc, *OPTIONS, "--lib", "es2022,dom", *files)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_it_works_with_a_local_stack(package: Path, tmp_path: Path) -> None:
     """Its own tests pass, with Node's test runner and what `cloudsched dev` starts."""

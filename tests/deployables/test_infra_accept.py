@@ -22,7 +22,6 @@ def read_lines(report: Path) -> dict[str, list[str]]:
     return {step: rest for step, *rest in rows}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_step_runs_and_nothing_is_left(tmp_path: Path) -> None:
     """Each step passes, the deployment moves to the restored database, and all is removed."""

@@ -6,7 +6,6 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-import pytest
 from tests.cases import try_each
 from tests.deployables.fake_project import ROOT
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 """Installs seventy packages, the first time from the network."""
 
 SECRET = "a-secret-of-the-tests"  # noqa: S105 - a secret for tests

@@ -23,7 +23,6 @@ PAGES = {
 }
 
 
-@pytest.mark.slow
 def test_the_look_finds_faults(tmp_path: Path) -> None:
     """Pages that are wider than a phone, that write an error, and that ask another server for anything."""
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):

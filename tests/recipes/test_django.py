@@ -7,7 +7,6 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
 from tests.recipes.conftest import read_code
 
 if TYPE_CHECKING:
@@ -104,7 +103,6 @@ def test_a_failure_rolls_back_and_the_retry_bills(monkeypatch):
 '''
 
 
-@pytest.mark.slow
 def test_the_recipe_passes_the_tests_of_a_django_project(tmp_path: Path) -> None:
     """ORM connections are checked around each attempt, transactions roll back, and an occurrence bills once."""
     (tmp_path / "shop").mkdir()

@@ -1,4 +1,4 @@
-"""The order of the tests: the slow ones first or, with `--order SEED`, any, as the seed says.
+"""The order of the tests: that of their files or, with `--order SEED`, any, as the seed says.
 
 It is our own because a module's tests stay together, whose servers and browsers are then started once, and because
 every process of a run must come to the same order. Nothing else is seeded: dice that a test forgot to seed stay random.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option `--order`."""
-    text = "run the modules, and the tests of each, in the order of this seed; normally the slow ones are first"
+    text = "run the modules, and the tests of each, in the order of this seed; normally it is that of their files"
     parser.getgroup("cloudsched").addoption("--order", type=int, metavar="SEED", help=text)
 
 
@@ -30,15 +30,13 @@ def pytest_report_header(config: pytest.Config) -> str:
 def describe_order(config: pytest.Config) -> str:
     """Return the order of the run in words."""
     seed = config.getoption("--order")
-    return "slow tests first" if seed is None else f"--order {seed}"
+    return "that of the files" if seed is None else f"--order {seed}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that no process is left with it at the end while the others have nothing."""
+    """Shuffle, if a seed was given."""
     seed = config.getoption("--order")
-    if seed is None:
-        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    else:
+    if seed is not None:
         items[:] = shuffle(items, seed)
 
 

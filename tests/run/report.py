@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.run.order import describe_order
+from tests.run.shards import write_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,13 +26,41 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the table, unless only a few tests were asked for."""
-    if config.option.collectonly or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
-        return
-    reports = [each for some in terminalreporter.stats.values() for each in some if isinstance(each, pytest.TestReport)]
-    terminalreporter.section("the run")
-    for line in describe_run(reports, time.monotonic() - config.stash[_BEGAN], find_peak(), describe_order(config)):
-        terminalreporter.write_line(line)
+    """Print the table, unless only a few tests were asked for, and how each failure is repeated."""
+    stats = terminalreporter.stats
+    reports = [each for some in stats.values() for each in some if isinstance(each, pytest.TestReport)]
+    if not config.option.collectonly and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        seconds = add_seconds(reports)
+        if config.getoption("--record"):
+            write_table(seconds)
+        terminalreporter.section("the run")
+        for line in describe_run(reports, time.monotonic() - config.stash[_BEGAN], find_peak(), describe_order(config)):
+            terminalreporter.write_line(line)
+    failed = [
+        each
+        for name in ("failed", "error", "flaky")
+        for each in stats.get(name, [])
+        if each in reports and "::" in each.nodeid
+    ]
+    for report in failed:
+        terminalreporter.write_line(f"alone: ./emulator.sh pytest '{report.nodeid}'")
+    for shard in sorted({find_shard(each) for each in failed} - {""}):
+        given = " ".join(config.invocation_params.args[config.invocation_params.args.index("each") + 1 :])
+        terminalreporter.write_line(f"with what ran before it: ./emulator.sh pytest --shard {shard} {given}".rstrip())
+
+
+def find_shard(report: pytest.TestReport) -> str:
+    """Return which process of how many has run a test; nothing if there was only one."""
+    own: dict[str, object] | None = getattr(getattr(report, "node", None), "workerinput", None)
+    return f"{int(str(own['workerid']).removeprefix('gw')) + 1}/{own['workercount']}" if own else ""
+
+
+def add_seconds(reports: Iterable[pytest.TestReport]) -> dict[str, float]:
+    """Return how long each test took, with its fixtures."""
+    taken: dict[str, float] = defaultdict(float)
+    for report in reports:
+        taken[report.nodeid] += report.duration
+    return taken
 
 
 def find_peak() -> int:
@@ -43,12 +72,10 @@ def find_peak() -> int:
 
 def describe_run(reports: Iterable[pytest.TestReport], seconds: float, peak: int, order: str) -> list[str]:
     """Return the lines of the table."""
-    taken: dict[str, float] = defaultdict(float)
-    histories = 0
-    for report in reports:
-        taken[report.nodeid] += report.duration
-        if report.when == "call":
-            histories += sum(int(str(value)) for name, value in report.user_properties if name == "histories")
+    reports = list(reports)
+    taken = add_seconds(reports)
+    called = [each for each in reports if each.when == "call"]
+    histories = sum(int(str(value)) for each in called for name, value in each.user_properties if name == "histories")
     rows = [
         ("tests", f"{len(taken):,}"),
         ("histories", f"{histories:,}"),

@@ -10,14 +10,15 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.run import emulator, leftovers
+from tests.run import changed, emulator, leftovers, second_look, tiers
+from tests.run import shards as shards_of_a_run
 from tests.run.ids import draw_ids
-from tests.run.imports import begin_at
 from tests.run.order import shuffle
 from tests.run.report import describe_run
 
@@ -26,6 +27,7 @@ from cloudsched.adapters.firestore.emulator import FirestoreEmulator
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TESTS = Path(__file__).parents[1]
 LISTEN = """import socket, time
 with socket.create_server(("127.0.0.1", 0)) as server:
     print(server.getsockname()[1], flush=True)
@@ -107,13 +109,13 @@ def test_the_table_counts_each_test_once_and_sums_its_phases() -> None:
 
     reports = [report(f"t{number}", "call", number, 40) for number in range(12)]
     reports += [report("t0", "setup", 100, 40), report("t0", "teardown", 1)]
-    lines = describe_run(reports, 60, 1500, "slow tests first")
+    lines = describe_run(reports, 60, 1500, "--order 7")
     assert [line.split(maxsplit=1) for line in lines[:5]] == [
         ["tests", "12"],
         ["histories", "480"],
         ["seconds", "60, of tests 167"],
         ["memory", "1,500 MB in the largest process"],
-        ["order", "slow tests first"],
+        ["order", "--order 7"],
     ]
     assert [line.split() for line in lines[6:]] == [["101.0", "t0"], *([f"{n}.0", f"t{n}"] for n in range(11, 2, -1))]
 
@@ -168,15 +170,66 @@ def test_the_processes_of_a_run_share_one_emulator(monkeypatch: pytest.MonkeyPat
     assert emulator.find_address() is None, "the run has ended"
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3, 7])
-def test_the_processes_of_a_run_share_what_has_to_be_compiled(processes: int) -> None:
-    """Each imports all modules, and what all of them import first is, together, everything, once."""
-    files = [Path(f"test_{number}.py") for number in range(10)]
-    orders = [begin_at(files, process, processes) for process in range(processes)]
-    assert all(sorted(order) == files for order in orders)
-    starts = [*sorted(files.index(order[0]) for order in orders), len(files)]
-    assert starts[0] == 0
-    assert all(0 < after - before <= -(-len(files) // processes) for before, after in pairwise(starts))
+def test_each_file_belongs_to_one_process_and_always_to_the_same() -> None:
+    """However many there are; none has more than the others and its longest file."""
+    files = [TESTS / f"room/test_{number}.py" for number in range(40)]
+    for processes in (1, 2, 3, 7):
+        shards = shards_of_a_run.deal(files, processes)
+        assert sorted(file for shard in shards for file in shard) == sorted(files)
+        assert shards == shards_of_a_run.deal(reversed(files), processes)
+        assert max(map(len, shards)) - min(map(len, shards)) <= 1, "all take as long"
+
+
+@pytest.mark.parametrize("row", [*tiers.CHECK, *tiers.ALL, *tiers.KEPT])
+def test_what_does_not_run_each_time_exists(row: str) -> None:
+    """A test that is renamed does not come back into the five minutes unnoticed, nor is a row about nothing."""
+    path, _, start = row.partition("::")
+    assert (TESTS / path).exists()
+    assert not start or f"def {start.partition('[')[0]}" in (TESTS / path).read_text("utf-8")
+
+
+def test_what_is_named_runs_and_all_runs_with_all() -> None:
+    """A row holds for whole runs and for runs of a folder above it."""
+    row = "stories/test_tutorial.py"
+    assert row in tiers.ALL
+    file = TESTS / row
+
+    def is_left_out(*arguments: str, everything: bool = False) -> bool:
+        config = SimpleNamespace(args=arguments, getoption=lambda name: everything and name == "--all")
+        return tiers.is_left_out(file, config)  # type: ignore[arg-type]
+
+    assert is_left_out(str(TESTS))
+    assert not is_left_out(str(TESTS), everything=True)
+    assert not is_left_out(str(file))
+    assert not is_left_out(f"{file}::test_it")
+
+
+def test_changes_choose_the_tests_nearest_to_them_first() -> None:
+    """A changed test, then the module's own, then its room's; nothing is chosen for a file that has no tests."""
+    found = changed.order_tests(["src/cloudsched/engine/ports/queue.py", "tests/run/test_run.py", "LICENSE"])
+    names = [each.relative_to(TESTS).as_posix() for each in found]
+    assert names[0] == "run/test_run.py"
+    assert "contract/test_dispatcher.py" in names, "each adapter of a port is tried"
+    assert changed.order_tests(["LICENSE"]) == []
+
+
+@pytest.mark.parametrize(("passes", "rows", "ends"), [(True, 0, "flaky"), (True, 2, "failed"), (False, 0, "failed")])
+def test_what_is_red_is_red_twice(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, passes: bool, rows: int, ends: str
+) -> None:
+    """Red once and green alone is flaky, and said; the third time it is red."""
+    monkeypatch.setattr(second_look, "LIST", tmp_path / "flaky.md")
+    (tmp_path / "flaky.md").write_text("| 2026-11-25 | `tests/a.py::b` | a race |\n" * rows, "utf-8")
+    monkeypatch.setattr(second_look, "passes_alone", lambda _: passes)
+    report = pytest.TestReport("tests/a.py::b", ("tests/a.py", 1, "b"), {}, "failed", "why", "call")
+    terminal = SimpleNamespace(stats={"failed": [report], "passed": []})
+    config = SimpleNamespace(
+        getoption=lambda _: True, pluginmanager=SimpleNamespace(get_plugin=lambda _: terminal), stash={}
+    )
+    session = SimpleNamespace(config=config, exitstatus=pytest.ExitCode.TESTS_FAILED)
+    second_look.pytest_sessionfinish(session)  # type: ignore[arg-type]
+    assert terminal.stats == {ends: [report], "passed": []}
+    assert session.exitstatus == (pytest.ExitCode.OK if ends == "flaky" else pytest.ExitCode.TESTS_FAILED)
 
 
 LEFTOVERS = {

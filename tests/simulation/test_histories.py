@@ -3,9 +3,8 @@
 In the durable profiles most handlers are durable and call each other; there, each step's effect is recorded once,
 whatever crashes when. In the worker profiles workers claim much of the work, and fail in ways of their own.
 
-A normal run takes the first `HISTORIES_EACH` seeds of each profile. ``pytest tests/simulation --histories N`` runs N of
-them, ``--seed N`` repeats one, and ``python -m benchmarks.histories`` runs many thousands and can be interrupted. A
-history that fails prints its trace.
+A normal run takes the first seed of each profile, one with ``--all`` two. ``--histories N`` runs N, ``--seed N``
+repeats one, and ``python -m benchmarks.histories`` runs thousands of them. What fails prints its trace.
 """
 
 from __future__ import annotations
@@ -48,8 +47,6 @@ ALL_PROFILES = (
     *RESTART_PROFILES,
     *GROUP_PROFILES,
 )
-HISTORIES_EACH = 2
-"""How many histories of each profile a normal run lives through: the same on every machine."""
 
 
 def limit_records(patch: pytest.MonkeyPatch) -> None:
@@ -81,10 +78,12 @@ def test_every_history_keeps_the_invariants(
     seed: int | None,
     caplog: pytest.LogCaptureFixture,
     record_property: Callable[[str, object], None],
+    *,
+    everything: bool,
 ) -> None:
     """The invariants hold under failures, crashes, duplicates, delays and reordering; no log contains the secret."""
     caplog.set_level(logging.INFO)
-    share = HISTORIES_EACH if histories is None else -(-histories // len(ALL_PROFILES))
+    share = 1 + everything if histories is None else -(-histories // len(ALL_PROFILES))
     seeds = range(share) if seed is None else [seed]
     for number in seeds:
         failure = run_history(number, profile)

@@ -14,7 +14,6 @@ KILLS = 8
 """How many executors die, while work comes due and while it is caught up on."""
 
 
-@pytest.mark.slow
 def test_killed_executors_and_sweeps_lose_nothing_and_repeat_no_success(request: pytest.FixtureRequest) -> None:
     """Under SIGKILL and faults of the queue, each occurrence that came due ends with one success."""
     store, env = "sqlite", dict(os.environ)

@@ -21,7 +21,6 @@ STARTED = {"dev": "Ready", "worker": r"succeeded +march"}
 """The commands that keep running, and what they print once the reader may go on."""
 
 
-@pytest.mark.slow
 def test_every_step_does_as_it_says(tmp_path: Path) -> None:
     """Each file is written where its first line says, each command succeeds, each output is the one that is shown."""
     (tmp_path / "cloudsched").symlink_to(ROOT)

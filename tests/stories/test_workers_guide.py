@@ -7,7 +7,6 @@ import re
 import sys
 from pathlib import Path
 
-import pytest
 from tests.harness import ROOT, free_port, process
 
 GUIDE = (ROOT / "docs" / "how-to" / "workers.md").read_text()
@@ -18,7 +17,6 @@ def read_blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
 
 
-@pytest.mark.slow
 def test_every_command_of_the_guide_works(tmp_path: Path) -> None:
     """The stack, the task, the worker and the client that waits for a result work as written.
 

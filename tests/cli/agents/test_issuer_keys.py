@@ -7,7 +7,6 @@ import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import jwt
@@ -253,24 +252,6 @@ def test_an_unknown_key_does_not_make_every_request_ask(issuer: Issuer) -> None:
         with pytest.raises(PyJWTError):
             keys.get_signing_key_from_jwt(issuer.token(f"invented-{number}"))
     assert issuer.asked == [OAUTH, "/keys"]
-
-
-def test_a_key_that_is_exchanged_is_taken_after_half_a_minute(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the old one is not taken any more, from then on."""
-    clock = Time()
-    for module in ("jwt.jwks_client", "jwt.jwk_set_cache", "cloudsched.cli.agents.issuer_keys"):
-        monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=clock))
-    issuer.publish()
-    keys = IssuerKeys(issuer.name, now=clock)
-    assert keys.get_signing_key_from_jwt(issuer.token()).key_id == "k"
-    issuer.documents["/keys"]["keys"][0]["kid"] = "k2"
-    clock.seconds += 29
-    with pytest.raises(PyJWTError):
-        keys.get_signing_key_from_jwt(issuer.token("k2"))
-    clock.seconds += 1
-    assert keys.get_signing_key_from_jwt(issuer.token("k2")).key_id == "k2"
-    with pytest.raises(PyJWTError):
-        keys.get_signing_key_from_jwt(issuer.token("k"))
 
 
 def test_a_wrong_issuer_is_told_at_the_start(issuer: Issuer, run_command: Callable[..., CommandResult]) -> None:

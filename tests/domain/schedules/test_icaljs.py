@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import MakeTask
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 COUNT = 40
 END = datetime(2035, 1, 1, tzinfo=UTC)
 CHANGED = {ClockChange.SHIFTED, ClockChange.REPEATED}

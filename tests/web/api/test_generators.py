@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 _STRICT = ("--noEmit", "--strict", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022")
 _UNCHECKED = "--skipDefaultLibCheck"
 """Leaves out TypeScript's own declarations, and no others."""

@@ -33,7 +33,7 @@ EXAMPLES = 10
 SECONDS = 600
 """How long schemathesis may take; it takes a twentieth of that on a machine that does nothing else."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 30)]
+pytestmark = pytest.mark.timeout(SECONDS + 30)
 
 
 def test_the_api_does_what_its_document_says(sim: Simulation, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ MODES: list[tuple[str, ...] | None] = [None, ("anything", "greet")]
 """Where callers must authenticate, and the open API, whose document names the handlers."""
 GenerateClient = Callable[[tuple[str, ...] | None], Path]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.mark.parametrize("handlers", MODES)

@@ -1,0 +1,152 @@
+"""Which tests run when: `pytest` takes five minutes, `pytest --all` has the others too, and `check` has its own.
+
+Each row names a folder, a file or the tests of a file whose names begin so, and says what is lost while only
+`./emulator.sh pytest` has run. What the command line names by itself runs in any case.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+TESTS = Path(__file__).parents[1]
+CHECK = {"architecture": "what the structure and the pages must keep: `./emulator.sh check` runs it"}
+ALL = {
+    "architecture/test_hover_texts.py": "what an editor shows",
+    "cli/test_init.py": "a new project's own tests and commands",
+    "cli/test_orphans.py": "a command that outlives the one who called it",
+    "clients": "the TypeScript client, built and used with npm's tools",
+    "contract/test_stored_before.py::test_it_goes_on_where_it_was[firestore]": "earlier documents at Firestore",
+    "dashboard/browser": "accessibility, keyboard, roles, forms and live pages in a browser",
+    "deployables/test_doctor.py": "what the doctor finds in a deployment",
+    "deployables/test_infra_accept.py": "the acceptance of a deployment",
+    "deployables/test_infra_access.py": "who can reach what, step by step",
+    "deployables/test_infra_build.py": "what is packed for a build",
+    "deployables/test_infra_delays.py": "Google's slow or late answers",
+    "deployables/test_infra_deploy.py": "most orders, options and failures of a deployment",
+    "deployables/test_infra_gcloud.py": "that gcloud itself takes each command that the scripts type",
+    "deployables/test_infra_histories.py": "random orders of the deployment's commands",
+    "deployables/test_infra_images.py": "one image for all functions",
+    "deployables/test_infra_indexes.py": "indexes and contention during upgrades",
+    "deployables/test_infra_links.py": "public links of a deployment",
+    "deployables/test_infra_monitoring.py": "alerts that the scripts create",
+    "deployables/test_infra_moves.py": "moves to a restored database",
+    "deployables/test_infra_quota.py": "quotas that are too small",
+    "deployables/test_infra_schedules.py": "the jobs that call the sweep",
+    "deployables/test_infra_secrets.py": "passwords and switches of a deployment",
+    "deployables/test_infra_shards.py": "raising the number of shards",
+    "deployables/test_infra_shell.py": "shellcheck's opinion",
+    "deployables/test_infra_smoke.py": "the smoke test after a deployment",
+    "deployables/test_infra_source.py": "the built source, with its requirements installed",
+    "deployables/test_infra_teardown.py": "that a teardown removes only what is ours",
+    "deployables/test_infra_upgrade.py": "upgrades and rollbacks",
+    "deployables/test_outages.py": "that each outage opens an alert",
+    "deployables/test_pipeline.py": "a pipeline that deploys",
+    "deployables/test_terraform.py": "the Terraform module",
+    "deployables/test_terraform_scale.py": "the Terraform module's scale",
+    "deployables/test_terraform_types.py": "the Terraform module's types",
+    "docs/test_data_blocks.py::test_dockerfiles_start_commands_that_exist": "hadolint's opinion of the pages' images",
+    "docs/test_data_blocks.py::test_wrong_commands_are_refused": "likewise",
+    "docs/test_shell_blocks.py::test_commands_do_as_the_page_shows[2028": "the pages' commands on a leap day",
+    "docs/test_shell_blocks.py::test_commands_do_as_the_page_shows[2030": "the pages' commands in 2030",
+    "docs/test_site_look.py": "the site in a browser",
+    "domain/recurrence/test_against_dateutil.py": "random rules beside python-dateutil; the collected cases stay",
+    "domain/recurrence/test_against_reference.py": "random rules beside a slow reference",
+    "domain/recurrence/test_allowance.py::test_no_schedule_takes_more": "the costliest schedules",
+    "domain/recurrence/test_search_bounds.py::test_random_rules_are_searched_or_refused_quickly": "random costly rules",
+    "domain/schedules/test_icaljs.py": "iCalendar as ical.js reads it",
+    "emulator/api/test_node_clients.py": "Google's Node.js clients",
+    "engine/durable/test_commit_batching.py::test_the_size_of_one_commit_is_bounded": "the largest commits",
+    "language/test_fuzz.py": "random words",
+    "model/test_model.py::test_every_guard_is_missed": "that the explorer sees a missing guard",
+    "outbox/test_crashes.py": "a relay that dies between two statements",
+    "recipes/test_moving.py": "Celery and APScheduler beside the guides that leave them",
+    "simulation/test_histories.py::test_a_seed_repeats_its_history": "that a history can be repeated",
+    "stories/test_crash_recovery.py": "hundreds of killed executors",
+    "stories/test_demo.py": "the demo; CI's first command",
+    "stories/test_dev.py": "what `dev` prints, reloads and survives",
+    "stories/test_embedded_servers.py": "embedded in gunicorn, uvicorn and development servers",
+    "stories/test_function_processes.py": "three functions as processes, killed",
+    "stories/test_serve.py": "`serve` beside systemd, keys and a second process",
+    "stories/test_tutorial.py": "the tutorial, typed",
+    "stories/test_worker_process.py": "workers that share, wait, or meet hostile answers",
+    "stories/test_workers_guide.py": "the workers' guide, typed",
+    "web/api/test_generators.py": "clients that others' tools generate",
+    "web/api/test_openapi.py::test_the_api_does_what_its_document_says": "odd requests",
+    "web/api/test_openapi_tools.py::test_a_generated": "generated clients at work",
+    "web/api/test_openapi_tools.py::test_a_python_client": "Python clients made of the API's description",
+    "web/api/test_openapi_tools.py::test_the_linter_finds_nothing": "a linter's opinion of the API's description",
+    "web/test_mount.py::test_asgi_frameworks[Litestar]": "mounted in Litestar",
+}
+KEPT = (
+    "deployables/test_infra_deploy.py::test_one_run_creates_everything",
+    "deployables/test_infra_deploy.py::test_a_second_run_changes_nothing",
+    "deployables/test_infra_deploy.py::test_a_run_that_dies_is_resumed",
+    "stories/test_dev.py::test_a_signal_stops_everything",
+    "stories/test_dev.py::test_a_command_finds_the_stack_over_http",
+    "stories/test_serve.py::test_nothing_acknowledged_is_lost_when_it_is_killed_under_load",
+    "stories/test_serve.py::test_a_signal_lets_the_running_handler_finish",
+    "stories/test_serve.py::test_it_goes_on_when_the_clock_is_set[2]",
+    "stories/test_worker_process.py::test_a_worker_at_firestore_is_notified_of_work",
+    "stories/test_worker_process.py::test_sigterm_lets_a_worker_finish_its_attempt",
+    "stories/test_worker_process.py::test_the_attempt_of_a_killed_worker_is_made_by_another",
+    "stories/test_worker_process.py::test_two_workers_share_the_work",
+)
+"""The tests of those files that run each time."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    text = "run every test there is, as before a release: fifteen minutes"
+    parser.getgroup("cloudsched").addoption("--all", action="store_true", help=text)
+
+
+def list_rows(config: pytest.Config) -> list[str]:
+    """Return what does not run unless it is named."""
+    return [*CHECK] if config.getoption("--all") else [*CHECK, *ALL]
+
+
+def is_left_out(file: Path, config: pytest.Config) -> bool:
+    """Return whether nothing of a file runs this time."""
+    name = file.relative_to(TESTS).as_posix() if file.is_relative_to(TESTS) else ""
+    if any(each.startswith(f"{name}::") for each in KEPT):
+        return False
+    rows = [row for row in list_rows(config) if file.is_relative_to(TESTS / row)]
+    return bool(rows) and not any(_is_named(row, config) for row in rows)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out single tests of files that otherwise run."""
+    rows = [row for row in list_rows(config) if not _is_named(row, config)]
+    left_out = {item for item in items if any(_covers(row, item) for row in rows) and not _covers_any(KEPT, item)}
+    if left_out:
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _covers(row: str, item: pytest.Item) -> bool:
+    path, _, start = row.partition("::")
+    return item.path.is_relative_to(TESTS / path) and item.nodeid.partition("::")[2].startswith(start)
+
+
+def _covers_any(rows: tuple[str, ...], item: pytest.Item) -> bool:
+    return any(_covers(row, item) for row in rows)
+
+
+def _is_named(row: str, config: pytest.Config) -> bool:
+    """Return whether the command line names the row's place, or one in it."""
+    path, _, start = row.partition("::")
+    return any(
+        place.is_relative_to(TESTS / path) and (not start or not test or test.startswith(start))
+        for place, test in _list_places(tuple(config.args))
+    )
+
+
+@cache
+def _list_places(arguments: tuple[str, ...]) -> list[tuple[Path, str]]:
+    parts = [each.partition("::") for each in arguments]
+    return [(Path(file).resolve(), test) for file, _, test in parts]

@@ -48,7 +48,7 @@ PACKAGE = Path("src") / "cloudsched"
 ROOMS = ("engine", "domain")
 SURVIVED_NEAR = "survived near"
 PYTEST = (
-    *(sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no"),
+    *(sys.executable, "-m", "pytest", "--all", "-q", "--no-header", "--tb=no"),
     *("-p", "no:cacheprovider", "-p", "benchmarks.mutation_map"),
 )
 NEAR_SECONDS, ALL_SECONDS = 600.0, 1800.0

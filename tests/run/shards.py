@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -38,6 +38,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.numprocesses, config.option.dist, config.option.tx = 0, "no", []
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist has no types
+    """Tell a process that is about to start whether it has files of its own, or takes what it is given."""
+    node.workerinput["shards"] = node.config.option.dist == "each"
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out, without importing it, what another process runs."""
     if config.stash.get(_OWN, None) is None:
@@ -50,7 +56,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def find_shard(config: pytest.Config) -> tuple[int, int] | None:
     """Return which shard of how many this process is."""
     own: dict[str, object] | None = getattr(config, "workerinput", None)
-    if own is not None:
+    if own is not None and own.get("shards"):
         return int(str(own["workerid"]).removeprefix("gw")) + 1, int(str(own["workercount"]))
     if said := config.getoption("--shard"):
         number, _, count = str(said).partition("/")

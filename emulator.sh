@@ -186,7 +186,10 @@ audit)
     ;;
 update)
     install_tools release
-    exec "$python" .ci/lock.py "$tools/bin/uv"
+    [[ -z ${PIP_CERT:-} ]] || export SSL_CERT_FILE=${SSL_CERT_FILE:-$PIP_CERT} # uv trusts what pip is told to trust
+    "$python" "$root/.ci/lock.py" "$tools/bin/uv"
+    ! command -v npm >/dev/null ||
+        npm_config_omit_lockfile_registry_resolved=true npm update --package-lock-only --ignore-scripts --no-audit --no-fund --prefix "$root/tests/web/api/node"
     ;;
 *)
     exec "$python" -m cloudsched "$@"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.clients.typescript_types import FOLDER
 from tests.doc_blocks import read_blocks
-from tests.web.api.node_tools import install_locked_tools
+from tests.web.api.node_tools import install_node_tools
 
 from cloudsched.cli.typescript import declare_payloads
 
@@ -31,7 +31,7 @@ SOURCES = ("src", "tests", "build.mjs", "package.json", "tsconfig.json")
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the client, built."""
-    tools = install_locked_tools(FOLDER)
+    tools = install_node_tools(FOLDER)
     folder = tmp_path_factory.mktemp("typescript")
     for name in SOURCES:
         source = FOLDER / name

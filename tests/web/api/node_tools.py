@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 SOURCES = Path(__file__).parent / "node"
-_PACKAGE = SOURCES / "package.json"
 _TIMEOUT_SECONDS = 300
 _ENVIRONMENT = {
     "REDOCLY_TELEMETRY": "off",
@@ -22,20 +21,12 @@ _ENVIRONMENT = {
 }
 
 
-def install_node_tools() -> Path:
-    """Return a folder with the tools of ``node/package.json``, installed into the virtual environment if necessary.
+def install_node_tools(source: Path = SOURCES) -> Path:
+    """Return a folder with what a folder's lock file names, installed into the virtual environment if necessary.
 
     Skips the test where npm is missing or cannot install them, but fails it where ``CI`` is set.
     """
-    return _install([_PACKAGE], ["install", "--no-package-lock"])
-
-
-def install_locked_tools(folder: Path) -> Path:
-    """Return a folder with what another folder's lock file names, likewise."""
-    return _install([folder / "package.json", folder / "package-lock.json"], ["ci"])
-
-
-def _install(files: list[Path], command: list[str]) -> Path:
+    files = [source / "package.json", source / "package-lock.json"]
     if shutil.which("npm") is None:
         _give_up("npm is not installed, so the API's description is not linted and no TypeScript client is tried.")
     wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
@@ -48,7 +39,7 @@ def _install(files: list[Path], command: list[str]) -> Path:
             return folder
         for file in files:
             shutil.copy(file, folder)
-        done = _run(["npm", *command, "--no-audit", "--no-fund", "--ignore-scripts"], folder)
+        done = _run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
         if done.returncode != 0:
             _give_up(f"npm could not install what the tests of the API need: {done.stderr[-2000:]}")
         stamp.touch()

@@ -35,6 +35,7 @@ SMOKE, INVOKER, EXECUTOR = (
     f"cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com" for role in ("smoke", "invoker", "executor")
 )
 BILLING, GPU, ANYWHERE = (f"{name}@elsewhere.iam.gserviceaccount.com" for name in ("billing", "gpu", "any"))
+pytestmark = pytest.mark.usefixtures("own_process")  # what is deployed configures its logging
 PUBLIC = {"API_ACCESS": "public", "FIREBASE_PROJECT": USERS}
 EVERYTHING = PUBLIC | {
     "SERVICE_ACCOUNTS": f"({BILLING}=viewer {GPU}=worker@gpu+render {ANYWHERE}=worker)",

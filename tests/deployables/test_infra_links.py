@@ -26,6 +26,7 @@ LINKS = f"https://cloudsched-links-{NUMBER}.us-central1.run.app"
 ACCOUNT = f"serviceAccount:cloudsched-links@{PROJECT}.iam.gserviceaccount.com"
 PUBLIC = ("service/cloudsched-links", "allUsers", "roles/run.invoker", "")
 EVENTS = "x" * 16
+pytestmark = pytest.mark.usefixtures("own_process")  # what is deployed configures its logging
 CONFIG = {
     "PUBLIC_LINKS": "yes",
     "SECRETS": "(CLOUDSCHED_SMTP_URL=mail-server:1 CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1)",

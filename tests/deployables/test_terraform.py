@@ -256,7 +256,7 @@ def test_checkov_finds_nothing(tmp_path: Path) -> None:
     command = [str(checkov), "--directory", str(MODULE), "--framework", "terraform", "--compact", "--quiet"]
     done = subprocess.run(  # noqa: S603 - checkov
         [*command, "--skip-download"],
-        env={**os.environ, "HOME": str(tmp_path)},
+        env={**os.environ, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,

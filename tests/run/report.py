@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SLOWEST = 10
 _BEGAN = pytest.StashKey[float]()
+_TAKEN = pytest.StashKey[dict[str, float]]()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -30,9 +31,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     stats = terminalreporter.stats
     reports = [each for some in stats.values() for each in some if isinstance(each, pytest.TestReport)]
     if not config.option.collectonly and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        seconds = add_seconds(reports)
-        if config.getoption("--record"):
-            write_table(seconds)
+        config.stash[_TAKEN] = add_seconds(reports)
         terminalreporter.section("the run")
         for line in describe_run(reports, time.monotonic() - config.stash[_BEGAN], find_peak(), describe_order(config)):
             terminalreporter.write_line(line)
@@ -47,6 +46,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for shard in sorted({find_shard(each) for each in failed} - {""}):
         given = " ".join(config.invocation_params.args[config.invocation_params.args.index("each") + 1 :])
         terminalreporter.write_line(f"with what ran before it: ./emulator.sh pytest --shard {shard} {given}".rstrip())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Write down how long each file took, once the run has been looked at."""
+    if config.getoption("--record") and _TAKEN in config.stash:
+        write_table(config.stash[_TAKEN])
 
 
 def find_shard(report: pytest.TestReport) -> str:

@@ -39,6 +39,7 @@ from tests.fixed_examples import fix_examples  # noqa: E402 - the line above fin
 fix_examples()
 
 pytest_plugins = [
+    "tests.run.dates",
     "tests.run.order",
     "tests.run.shards",
     "tests.run.tiers",

@@ -11,13 +11,16 @@ from pydantic import BaseModel
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context
+from cloudsched.adapters.clocks import ManualClock
 from cloudsched.cli import main as cli
+from cloudsched.cli import next as next_module
 from cloudsched.cli import run as run_module
 from cloudsched.cli import tasks as tasks_module
 from cloudsched.cli.doctor import api_checks
 from cloudsched.client import RETRIES, connection
 from cloudsched.errors import EventTimedOut
 from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import START
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
@@ -66,6 +69,12 @@ def _shorten_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "RETRY_PAUSES", (0.0,) * RETRIES)
     for module in (tasks_module, api_checks, run_module):
         monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+
+
+@pytest.fixture(autouse=True)
+def _preview_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `cloudsched next` begin where simulations do, whatever day it is."""
+    monkeypatch.setattr(next_module, "SystemClock", lambda: ManualClock(START))
 
 
 @pytest.fixture(name="app")

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.run import changed, emulator, leftovers, second_look, tiers
+from tests.run import changed, dates, emulator, leftovers, second_look, tiers
 from tests.run import shards as shards_of_a_run
 from tests.run.ids import draw_ids
 from tests.run.order import shuffle
@@ -32,6 +32,13 @@ LISTEN = """import socket, time
 with socket.create_server(("127.0.0.1", 0)) as server:
     print(server.getsockname()[1], flush=True)
     time.sleep(600)
+"""
+TELL_DAY = """import datetime, subprocess, sys
+TELL = "import datetime, time; time.sleep(0.01); print(datetime.datetime.now(datetime.UTC).date())"
+def test_day():
+    assert str(datetime.datetime.now(datetime.UTC).date()) == "2028-02-29"
+    for env in (None, {"PATH": "/usr/bin"}):
+        assert subprocess.check_output([sys.executable, "-c", TELL], env=env, text=True).strip() == "2028-02-29"
 """
 
 
@@ -320,3 +327,17 @@ def test_ids_are_those_of_the_test() -> None:
     assert len({*draw("one"), *draw("other")}) == 36
     assert draw("one")[::2] != sorted(draw("one")[::2])
     assert uuid.uuid4().version == 4
+
+
+def test_a_run_is_on_the_day_that_was_asked_for(tmp_path: Path) -> None:
+    """So are the processes that its tests start, whatever environment they give them; and they can sleep."""
+    if dates.describe_clock() is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("There is no libfaketime. Install Debian's faketime.")
+    (tmp_path / "test_day.py").write_text(TELL_DAY)
+    env = {name: value for name, value in os.environ.items() if name != "FAKETIME"}
+    path = os.pathsep.join(filter(None, [str(TESTS.parent), env.get("PYTHONPATH")]))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.run.dates", "--at", "2028-02-29", "test_day.py"]
+    done = subprocess.run(  # noqa: S603 - pytest
+        command, cwd=tmp_path, env={**env, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.harness import WAIT_SECONDS, Process, process, request, wait_until
+from tests.run.dates import describe_clock
 
 from cloudsched.config import supervisor
 from cloudsched.config.supervisor import Supervisor
@@ -162,26 +163,15 @@ def test_waiting_tasks_come_back_without_an_edit(folder: Path) -> None:
         assert due <= started < max(due, back_at) + timedelta(seconds=20), "sent by the load, not repaired by a sweep"
 
 
-SLEEP_BY_WAITING = "import threading, time; time.sleep = lambda seconds: threading.Event().wait(seconds) and None"
-"""libfaketime refuses each ``time.sleep`` of Python 3.11 (EINVAL) while it leaves the monotonic clock alone."""
-
-
 @pytest.fixture
-def fake_time(tmp_path: Path) -> dict[str, str]:
+def fake_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The variables with which libfaketime sets a process's wall clock, and nothing else, as a file says."""
-    found = [*Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), *Path("/usr/local/lib").glob("faketime/*MT*")]
-    if not found:
+    variables = describe_clock()
+    if variables is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("There is no libfaketime. Install Debian's faketime.")
+    monkeypatch.delenv("FAKETIME", raising=False)  # of `pytest --at`; it would win over the file
     (tmp_path / "clock").write_text("+0")
-    (tmp_path / "sitecustomize.py").write_text(SLEEP_BY_WAITING)
-    return {
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]),
-        "LD_PRELOAD": str(found[0]),
-        "FAKETIME_TIMESTAMP_FILE": str(tmp_path / "clock"),
-        "FAKETIME_CACHE_DURATION": "1",
-        "DONT_FAKE_MONOTONIC": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    }
+    return {**variables, "FAKETIME_TIMESTAMP_FILE": str(tmp_path / "clock"), "FAKETIME_CACHE_DURATION": "1"}
 
 
 @pytest.mark.parametrize("hours", [2, -2])

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import secrets
 import threading
 import time
@@ -251,6 +252,8 @@ class FolderSessions:
         new = file.with_suffix(".new")
         new.touch(mode=0o600)
         new.write_bytes(_seal(key.encode("ascii"), token))
+        now = time.time()
+        os.utime(new, (now, now))  # our clock's: that of a file system in the network may be another
         new.replace(file)  # whole, or not there
         return token
 

@@ -104,10 +104,12 @@ def run_metadata_server(lifetime: int = 3600, delay: float = 0.0) -> Iterator[st
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def run(service: RecordingService, folder: Path, certificate: str, script: str, **environment: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from calendar import isleap
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,8 +42,13 @@ PAGES = [
 ]
 ALONE = {page for page in PAGES if page.name == "usage.md" or "/clock\n" in page.read_text("utf-8")}
 """Pages with a stack of their own: one says what all tasks have used, others move the clock."""
-DATES = [datetime(2028, 2, 29, 11, tzinfo=UTC), datetime(2030, 12, 31, 23, 30, tzinfo=UTC)]
-"""Days on which the pages are read: a leap day, and one after which each date of the pages is past."""
+LEAP_YEAR = next(year for year in range(datetime.now(UTC).year + 1, 9999) if isleap(year))
+DATES = {
+    "today": None,
+    "leap-day": datetime(LEAP_YEAR, 2, 29, 11, tzinfo=UTC),
+    "year's-end": datetime(LEAP_YEAR + 2, 12, 31, 23, 30, tzinfo=UTC),
+}
+"""Days on which the pages are read; on the last each date of the pages is past."""
 CLOUD = re.compile(r"\bgcloud |\binfra/")
 GCLOUD = re.compile(r"^gcloud (?:.*\\\n)*.*$", re.MULTILINE)
 NOT_RUN = re.compile(r"not run: (.+)")
@@ -85,12 +91,12 @@ def read_answers(page: Path) -> Iterator[Block]:
     yield from (step.answer for step in read_steps(page) if step.answer)
 
 
-@pytest.fixture(scope="module", params=[None, *DATES], ids=lambda date: f"{date:%Y}" if date else "today")
+@pytest.fixture(scope="module", params=DATES)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A stack for all pages, today and on other days."""
     if shutil.which("curl") is None or shutil.which("jq") is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("the pages' commands need curl and jq")
-    date = request.param or datetime.now(UTC)
+    date = DATES[request.param] or datetime.now(UTC)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "POLL_SECONDS", 0.01)
         with time_machine.travel(date), open_world(tmp_path_factory.mktemp("pages")) as opened:

@@ -19,8 +19,8 @@ from cloudsched.language import read
 
 DOORS: tuple[Door, ...] = (FrontDoor(), ManyNew(), Agents(), CommandLine(), Pages())
 WORDS: dict[str, dict[str, Any]] = {
-    "2027-12-04 at 18:00": {"at": "2027-12-04T18:00:00Z"},
-    "2027-12-04, 6pm": {"at": "2027-12-04T18:00:00Z"},
+    "2097-12-04 at 18:00": {"at": "2097-12-04T18:00:00Z"},
+    "2097-12-04, 6pm": {"at": "2097-12-04T18:00:00Z"},
     "every 90000 seconds": {"rrule": "FREQ=SECONDLY;INTERVAL=90000"},
     "every 1000000 minutes": {"rrule": "FREQ=MINUTELY;INTERVAL=1000000"},
 }

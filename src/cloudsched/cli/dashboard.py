@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import threading
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import click
 
 from cloudsched.cli.api_group import connection_options
-from cloudsched.cli.signals import Stopped, raise_on_signal
+from cloudsched.cli.signals import Stopped, raise_on_signal, wait_for_signal
 
 PORT = 8090
 
@@ -35,6 +34,6 @@ def dashboard(url: str, key: str | None, token: str | None, platform_token: str 
                 server = parts.enter_context(WebServer(application, port=port))
                 server.serve()
                 click.echo(f"http://{server.address}/ shows {url}. Ctrl-C stops it.")
-                threading.Event().wait()
+                wait_for_signal()
         except Stopped:
             sys.exit(0)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from cloudsched.cli.log_output import configure_line_logging
-from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal
+from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal, wait_for_signal
 from cloudsched.config.imports import pause_collection
 from cloudsched.emulator.cli import freeze_option
 from cloudsched.local.store_choice import StoreChoice
@@ -135,7 +134,7 @@ def dev(  # noqa: PLR0913 - one argument for each option
                     code = _run(command, stack)
                 else:
                     click.echo(_startup_text(stack, loaded))
-                    threading.Event().wait()
+                    wait_for_signal()
         except Stopped as stopped:
             code = stopped.exit_code if command else 0
     sys.exit(code)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.signals import SIGNALS, signal_handlers
+from cloudsched.cli.signals import SIGNALS, signal_handlers, wait_for_signal
 from cloudsched.config.imports import pause_collection
 from cloudsched.local.untrusted_text import to_printable
 
@@ -63,7 +63,7 @@ def relay(target: str, *, poll: float, once: bool) -> None:
     handled = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
     with signal_handlers(stop, handled), found.relay(poll=timedelta(seconds=poll)):
         click.echo(f"Hands over the rows of {target}, and looks for them every {poll:g} s. Ctrl-C stops it.")
-        is_stopped.wait()
+        wait_for_signal(is_stopped)
 
 
 @outbox.command()

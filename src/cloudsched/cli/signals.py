@@ -33,6 +33,17 @@ class Stopped(BaseException):
         return 128 + self.signum
 
 
+def wait_for_signal(event: threading.Event | None = None) -> None:
+    """Wait for a signal, or until an event is set.
+
+    The main thread alone handles signals. One that the system gives to another thread does not wake it, so it looks up
+    each second.
+    """
+    event = event or threading.Event()
+    while not event.wait(1.0):
+        pass
+
+
 @contextmanager
 def raise_on_signal() -> Iterator[None]:
     """Raise `Stopped` in the main thread on the first termination signal; ignore later ones, so that cleanup ends."""

@@ -13,6 +13,8 @@ from typing import Final
 
 _ANSWER_SECONDS: Final = 5.0
 """How long a request for life may take."""
+_LOOK_SECONDS: Final = 1.0
+"""How often the main thread looks for signals: one that the system gives to another thread does not wake it."""
 
 
 class Supervisor:
@@ -43,8 +45,8 @@ class Supervisor:
             url: The base URL of this process.
         """
         pause = threading.Event()
-        while not pause.wait(self.interval):
-            if _answers(f"{url}/health"):
+        while not pause.wait(self.interval or _LOOK_SECONDS):
+            if self.interval is not None and _answers(f"{url}/health"):
                 self.tell("WATCHDOG=1")
 
 

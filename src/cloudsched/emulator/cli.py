@@ -126,5 +126,6 @@ def emulator(
     except (BadQueue, UnreadableData) as error:
         raise click.UsageError(str(error)) from None
     click.echo(f"Cloud Tasks emulator ready on {server.address}")
-    stopped.wait()
+    while not stopped.wait(1.0):  # a signal that the system gives to another thread does not wake this one
+        pass
     server.stop()

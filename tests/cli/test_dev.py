@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import signal
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -105,9 +104,7 @@ def test_a_taken_port_is_reported(
 ) -> None:
     """A second stack on the same port says so and exits with 2; the first one keeps running."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        dev_command, "threading", SimpleNamespace(Event=lambda: pytest.fail("it runs beside the first"))
-    )
+    monkeypatch.setattr(dev_command, "wait_for_signal", lambda: pytest.fail("it runs beside the first"))
     with run_stack(App(), base=Settings(), store="sqlite") as first:
         for option, address in (("--port", first.url), ("--tasks-port", first.emulator.address)):
             ports = {"--port": "0", "--tasks-port": "0", option: address.rpartition(":")[2]}
@@ -137,7 +134,7 @@ def test_the_stack_prints_whether_it_is_open(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLOUDSCHED_API_KEYS", keys)
-    monkeypatch.setattr(dev_command, "threading", SimpleNamespace(Event=end))
+    monkeypatch.setattr(dev_command, "wait_for_signal", end)
     said = run_command("dev", "--store", "sqlite", "--port", "0", "--tasks-port", "0")
     assert (said.code, said.err) == (0, "")
     assert f"access       {says}" in said.out

@@ -57,7 +57,9 @@ def run_server(*, synced: bool = False) -> Iterator[str]:
         command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         with (
             (folder / "log").open("w") as log,
-            subprocess.Popen(command, user=user, cwd=folder, stderr=log) as server,  # noqa: S603 - ours
+            subprocess.Popen(  # noqa: S603 - ours
+                command, user=user, cwd=folder, stderr=log, env={**os.environ, "LD_PRELOAD": ""}
+            ) as server,  # libfaketime (`--at`) shares memory that this user cannot open
         ):
             try:
                 _wait_for(binaries / "pg_isready", port, server, folder / "log")

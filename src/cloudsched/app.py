@@ -354,7 +354,10 @@ class App:
 
     def read_draft(self, content: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields as JSON, with a schedule in words read."""
-        return TaskDraft.from_wire(self._with_schedule(content) if has_schedule_text(content) else content)
+        if not has_schedule_text(content):
+            return TaskDraft.from_wire(content)
+        now = self.container.clock.now()
+        return TaskDraft.from_wire(self._with_schedule(content, now)).as_read_at(now)
 
     def put(
         self,
@@ -431,12 +434,14 @@ class App:
 
         With a mark, a repetition of the same request returns the task as it is now.
         """
+        now = None
         if has_schedule_text(patch):
             task = self.get(task_id)
             if mark is not None and mark.is_known_to(task):
                 return task
-            patch = self._with_schedule(patch, task)
-        return self._scheduler.update(task_id, patch, self._authority, mark)
+            now = self.container.clock.now()
+            patch = self._with_schedule(patch, now, task)
+        return self._scheduler.update(task_id, patch, self._authority, mark, now)
 
     def _find_zone(self, owner: object) -> str | None:
         from cloudsched.engine.tasks.owner_zones import find_owner_zone  # noqa: PLC0415 - few schedules ask for it
@@ -448,9 +453,8 @@ class App:
 
         return find_owner_locale(self.container.store.records, owner) if isinstance(owner, str) else None
 
-    def _with_schedule(self, content: dict[str, Any], task: Task | None = None) -> dict[str, Any]:
+    def _with_schedule(self, content: dict[str, Any], now: datetime, task: Task | None = None) -> dict[str, Any]:
         at, calendar = self.container.settings.default_time, self.container.settings.default_calendar
-        now = self.container.clock.now()
         owner = content.get("owner") if task is None else task.owner
         return with_schedule(
             content,

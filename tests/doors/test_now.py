@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,9 +13,12 @@ from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNe
 from tests.doors.world import WORLDS, headers_of
 
 from cloudsched import Schedule
+from cloudsched.adapters.clocks import ManualClock
 from cloudsched.engine.ports.task_query import TaskQuery
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched import Task
 
 DOORS: tuple[Door, ...] = (FrontDoor(), ManyNew(), Agents(), CommandLine(), Pages())
@@ -23,17 +27,38 @@ DAY = timedelta(days=1)
 NOTHING: dict[str, Any] = {"title": "At once", "handler": "open"}
 
 
+SOON = ("in 1 second", "PT1S")
+
+
+@contextmanager
+def each_look_takes(duration: timedelta) -> Iterator[None]:
+    """Let a clock move at each look: real ones do, and those of busy machines by much."""
+    stand = ManualClock.now
+
+    def look(clock: ManualClock) -> datetime:
+        clock.advance(duration)
+        return stand(clock)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ManualClock, "now", look)
+        yield
+
+
+@pytest.mark.parametrize("moves_by", [timedelta(0), timedelta(milliseconds=1), timedelta(seconds=2)], ids=str)
 @pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
-@try_each("words", SAID)
-def test_what_says_now_runs_now(door: Door, words: str) -> None:
-    """It is no instant in the past, and the setting for drafts has no part in it."""
+@try_each("words", (*SAID, *SOON))
+def test_what_says_now_runs_now(door: Door, words: str, moves_by: timedelta) -> None:
+    """It is no instant in the past, whatever reading it took, and the setting for drafts has no part in it."""
     with WORLDS.enter("own", "none") as (world, target):
         act = Act("create now", "create_task", {**NOTHING, "schedule": words, "timezone": "UTC"}, state="none")
-        answer = door.attempt(world, "ada", act, target)
+        with each_look_takes(moves_by):
+            answer = door.attempt(world, "ada", act, target)
         assert answer.status == DONE, answer.text
         (task,) = [each for each in world.app.tasks(TaskQuery(handler="open")).items if each.title == "At once"]
-        assert (task.next_execution_time, task.is_one_time) == (world.sim.now, True)
-        world.sim.advance(timedelta(0))
+        assert task.is_one_time
+        assert task.next_execution_time is not None
+        assert task.next_execution_time <= world.sim.now + timedelta(seconds=1)
+        world.sim.advance(timedelta(seconds=1 if words in SOON else 0))
         assert world.app.get(task.id).status == "COMPLETED"
 
 
@@ -83,3 +108,15 @@ def test_a_task_of_an_id_of_ones_own_runs_once_however_often_the_client_asks() -
         world.sim.advance(timedelta(0))
         assert {each.id for each in made} == {made[0].id}
         assert len(world.app.executions(made[0].id).items) == 1
+
+
+@try_each("words", (*SAID, *SOON))
+def test_an_edit_to_now_runs_now_on_a_clock_that_moves(words: str) -> None:
+    """By Python and by the client."""
+    with WORLDS.enter("own", "none") as (world, _), world.client("ada") as client:
+        for update in (world.app.update, client.update):
+            later = world.app.create(owner="ada", title="Later", handler="open", schedule=Schedule.after(DAY))
+            with each_look_takes(timedelta(seconds=2)):
+                update(later.id, schedule=words)
+            world.sim.advance(timedelta(seconds=1))
+            assert world.app.get(later.id).status == "COMPLETED"

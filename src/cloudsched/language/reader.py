@@ -228,11 +228,19 @@ class _Reader:
         parser = Parser(tokens, self._language, allow_title=self._allow_title)
         if self._current is not None:
             changed = self._read_change(parser, self._current)
+            if (changed is None or changed.schedule is None) and (now := self._read_now(tokens)) is not None:
+                return now
             return changed if changed is not None else self._refuse_unread(parser, "no-update")
         phrase = parser.parse()
         if phrase is None:
             return self._read_slip(parser, None) or self._refuse_unread(parser, "not-understood")
         return (self._read_slip(parser, phrase) if phrase.title is not None else None) or self._interpret(phrase)
+
+    def _read_now(self, tokens: list[Token]) -> Reading | None:
+        """Return what says that it is to run now: that replaces any schedule."""
+        phrase = Parser(tokens, self._language, allow_title=self._allow_title).parse()
+        reading = None if phrase is None else self._interpret(phrase)
+        return reading if reading is not None and reading.schedule is not None and reading.schedule.is_now else None
 
     def _refuse_unread(self, parser: Parser, code: str) -> Reading:
         """Return why a phrase is not read: a reason that a rule gave, another language, or the first unknown word."""

@@ -284,7 +284,8 @@ class Schedule(BaseModel):
         Args:
             text: The schedule.
             timezone: The zone of local times without one.
-            now: The start of a duration. If given, an RRULE without DTSTART is anchored here.
+            now: The start of a duration. If given, an RRULE without DTSTART is anchored here. ``now`` and a duration of
+                nothing stay `is_now`: whoever plans them decides what time it is.
 
         Raises:
             InvalidSchedule: The text is none of these, or not valid.
@@ -292,7 +293,9 @@ class Schedule(BaseModel):
         from cloudsched.domain.recurrence.parse import parse_fields  # noqa: PLC0415 -- not needed for stored schedules
 
         schedule = cls(**parse_fields(text, timezone=timezone, now=now))
-        return schedule.anchored(now) if now is not None and not schedule.is_anchored else schedule
+        if now is None or schedule.is_anchored or schedule.is_now:
+            return schedule
+        return schedule.anchored(now)
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:

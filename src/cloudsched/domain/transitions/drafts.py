@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self, get_args
 from pydantic import (
     BaseModel,
     ModelWrapValidatorHandler,
+    PrivateAttr,
     StringConstraints,
     ValidationError,
     field_validator,
@@ -105,6 +106,19 @@ class TaskDraft(TaskSpec):
     @classmethod
     def _read_schedule(cls, value: object) -> object:
         return _to_schedule(value)
+
+    _read_at: datetime | None = PrivateAttr(default=None)
+
+    @property
+    def read_at(self) -> datetime | None:
+        """Return when the words of the schedule were read: what they say of now is judged as of then."""
+        return self._read_at
+
+    def as_read_at(self, instant: datetime | None) -> Self:
+        """Return the draft with the instant at which the words of its schedule were read."""
+        copied = self.model_copy()
+        copied._read_at = instant  # noqa: SLF001 - its own
+        return copied
 
     @classmethod
     def from_wire(cls, data: object) -> Self:

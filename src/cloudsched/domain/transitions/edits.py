@@ -103,7 +103,8 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
         lead: The least time until its first run.
         state: Further fields that it begins with.
     """
-    schedule = anchor_schedule(draft.schedule, now, lead)
+    asked_at = _asked_at(draft, now)
+    schedule = anchor_schedule(draft.schedule, asked_at, lead)
     spec = _spec_fields(draft)
     task = Task.build(
         id=draft.id or str(uuid.uuid4()),
@@ -121,7 +122,12 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
         **spec,
         **state,
     )
-    return with_changes(task, now, next_execution_time=_first_occurrence(task, now, lead))
+    return with_changes(task, now, next_execution_time=_first_occurrence(task, asked_at, lead))
+
+
+def _asked_at(draft: TaskDraft, now: datetime) -> datetime:
+    """Return as of when a draft's schedule is judged: "now" is not past because reading it took a moment."""
+    return now if draft.read_at is None else min(now, draft.read_at)
 
 
 def apply_edit(
@@ -137,7 +143,8 @@ def apply_edit(
     ended starts again if it gets a new schedule. A draft without changes changes nothing, not even the revision.
     """
     spec = _spec_fields(draft)
-    schedule = _edited_schedule(task, draft, now, lead)
+    asked_at = _asked_at(draft, now)
+    schedule = _edited_schedule(task, draft, asked_at, lead)
     replanned = schedule != task.schedule or any(spec[name] != getattr(task, name) for name in ("until", "max_runs"))
     if not replanned and all(value == getattr(task, name) for name, value in spec.items()):
         return Transition(task)
@@ -179,7 +186,7 @@ def apply_edit(
         return Transition(complete_if_idle(start_next_backfill(planned, now), now), records)
     if task.status is TaskStatus.PAUSED and changed.backlog:
         return Transition(with_changes(changed, now), records)
-    first = _first_occurrence_after_edit(task, changed, now, lead)
+    first = _first_occurrence_after_edit(task, changed, asked_at, lead)
     if task.status is TaskStatus.PAUSED:
         return Transition(with_changes(changed, now), records)
     active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)

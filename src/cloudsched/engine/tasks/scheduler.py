@@ -241,10 +241,17 @@ class Scheduler:
         """Return a task. Raises NotFound."""
         return self._load(task_id, by).task
 
-    def update(self, task_id: str, patch: dict[str, Any], by: Authority, mark: RequestMark | None = None) -> Task:
+    def update(
+        self,
+        task_id: str,
+        patch: dict[str, Any],
+        by: Authority,
+        mark: RequestMark | None = None,
+        read_at: datetime | None = None,
+    ) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
-        With a mark, a repetition of the same request changes nothing.
+        With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words were read.
 
         Raises:
             InvalidInput: A field is unknown, cannot be changed, or is invalid; nothing was stored.
@@ -255,7 +262,7 @@ class Scheduler:
         lead = self._engine.settings.minimum_lead
 
         def decide(task: Task, now: datetime) -> Transition:
-            draft = edit_draft(task, patch)
+            draft = edit_draft(task, patch).as_read_at(read_at)
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": anchor_schedule(None, now, lead)})
             validated = self._validate(draft, by, patch.keys())

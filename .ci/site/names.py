@@ -48,7 +48,10 @@ def _list_members(kind: type) -> Iterator[str]:
         home = next(base for base in kind.__mro__ if member in vars(base))
         value = inspect.unwrap(getattr(vars(home)[member], "__func__", vars(home)[member]))
         is_member = inspect.isfunction(value) or isinstance(value, property)
-        if home.__module__.startswith("cloudsched.") and is_member and value.__doc__:
+        is_ours = home.__module__.startswith("cloudsched.") and not getattr(value, "__module__", "").startswith(
+            "pydantic"
+        )
+        if is_ours and is_member and value.__doc__:
             yield member
 
 

@@ -1,12 +1,20 @@
-"""Signals that a command handles in its own process, but not in processes forked from it."""
+"""Signals: heard whichever thread of a command gets them, and not handled in processes forked from it."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.harness import Process, process, wait_until
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
 FORKING = """
 import multiprocessing, os, signal, sys, threading, time
@@ -52,3 +60,66 @@ def test_a_forked_process_ends_on_terminate() -> None:
         (sys.executable, "-c", FORKING), capture_output=True, text=True, check=True, timeout=240
     )
     assert done.stdout.split("\n")[0] == "[-15] 20 True SIG_DFL", done.stderr
+
+
+ELSEWHERE = """
+import runpy, signal, sys, threading, time
+threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # it goes to that thread, as it may on any machine
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+SLEEPING = "import signal, time; signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM}); time.sleep(600)"
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no thread can be without signals here")
+def test_a_signal_is_heard_whichever_thread_gets_it(tmp_path: Path) -> None:
+    """Every command that goes on until it is told to stop hears it; Python handles it in the main thread alone."""
+    (tmp_path / "handlers.py").write_text(
+        "from cloudsched import App, Context\napp = App()\n\n"
+        "@app.handler('note')\ndef note(ctx: Context, payload: object): pass\n"
+    )
+    (tmp_path / "rows.py").write_text(
+        "from handlers import app\nfrom sqlalchemy import create_engine\n"
+        "from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox\n"
+        "outbox = SqlalchemyOutbox(create_engine('sqlite:///rows.db'), app)\noutbox.create_table()\n"
+    )
+    names = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
+    env = {**names, "CLOUDSCHED_OPEN": "on"}
+
+    def run(*words: str) -> AbstractContextManager[Process]:
+        return process(sys.executable, "-c", ELSEWHERE, *words, env=env, cwd=tmp_path)
+
+    with run("cloudsched", "serve", "--port", "0", "--data", "data") as serving:
+        url = serving.wait_for(r"API +(http://\S+)/v1/tasks")[1]
+        commands = {
+            "cloudsched.emulator --port 0": r"127\.0\.0\.1:\d",
+            "cloudsched dev --store sqlite --port 0 --tasks-port 0": "Ready",
+            f"cloudsched worker --queue gpu --poll 600 --url {url}": "Ctrl-C stops it",
+            f"cloudsched dashboard --url {url} --port 0": "Ctrl-C",
+            "cloudsched outbox relay rows.py": "Ctrl-C stops it",
+        }
+        for command, ready in commands.items():
+            with run(*command.split()) as running:
+                running.wait_for(ready)
+                time.sleep(0.5)  # until it waits
+                running.signal(signal.SIGTERM)
+                assert running.wait() in {0, 143}, (command, running.output)
+        with run(
+            "cloudsched",
+            "dev",
+            "--store",
+            "sqlite",
+            "--port",
+            "0",
+            "--tasks-port",
+            "0",
+            "--",
+            sys.executable,
+            "-c",
+            SLEEPING,
+        ) as running:
+            wait_until(lambda: len(running.family()) > 1, running.output)
+            running.signal(signal.SIGTERM)
+            assert running.wait() == 143, running.output
+        serving.signal(signal.SIGTERM)
+        assert serving.wait() == 0, serving.output

@@ -63,6 +63,8 @@ def folder(tmp_path: Path) -> Path:
 def serve(folder: Path, *options: str, **variables: str) -> Iterator[tuple[Process, str]]:
     """Run the service; yield the process and the API's address."""
     names = {"K_SERVICE", "CLOUDSCHED_API_KEYS", "CLOUDSCHED_OPEN"}
+    if "FAKETIME_TIMESTAMP_FILE" in variables:
+        names.add("FAKETIME")  # of `pytest --at`; it would win over the file
     env = {name: value for name, value in os.environ.items() if name not in names}
     with process(*SERVE, *options, env={**env, "CLOUDSCHED_OPEN": "on", **variables}, cwd=folder) as service:
         yield service, service.wait_for(r"API +(http://\S+)/v1/tasks")[1]
@@ -171,12 +173,11 @@ def test_waiting_tasks_come_back_without_an_edit(folder: Path) -> None:
 
 
 @pytest.fixture
-def fake_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def fake_time(tmp_path: Path) -> dict[str, str]:
     """The variables with which libfaketime sets a process's wall clock, and nothing else, as a file says."""
     variables = describe_clock()
     if variables is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("There is no libfaketime. Install Debian's faketime.")
-    monkeypatch.delenv("FAKETIME", raising=False)  # of `pytest --at`; it would win over the file
     (tmp_path / "clock").write_text("+0")
     return {**variables, "FAKETIME_TIMESTAMP_FILE": str(tmp_path / "clock"), "FAKETIME_CACHE_DURATION": "1"}
 

@@ -205,7 +205,9 @@ def _run(command: Sequence[str], stack: Stack) -> int:
         except OSError as error:
             click.echo(f"cloudsched dev: {command[0]} cannot be run: {error.strerror or error}", err=True)
             return _NOT_FOUND
-        code = process.wait()
+        while (code := process.poll()) is None:  # a signal that another thread gets does not end a longer wait
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(1.0)
     return code if code >= 0 else 128 - code
 
 

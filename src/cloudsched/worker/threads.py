@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+import time
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.engine.durable.event_loop import LoopThread, Request
 from cloudsched.engine.ports.service_threads import ServiceThread
@@ -12,10 +14,34 @@ from cloudsched.engine.ports.service_threads import ServiceThread
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+T = TypeVar("T")
+
 MAX_SOURCE_THREADS = 8
 """How many calls to the source of work, the store or the API, are made at once."""
 MAX_HEARTBEAT_THREADS = 8
 """How many heartbeats are sent at once. They wait for no other call."""
+
+
+def take(queue: SimpleQueue[T], seconds: float | None) -> T:
+    """Take the next item of a queue in the main thread, which alone handles signals.
+
+    A signal that the system gives to another thread does not wake it, so it looks up each second.
+
+    Args:
+        queue: The queue.
+        seconds: How long to wait for an item; None waits without an end.
+
+    Raises:
+        Empty: There was none in time.
+    """
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    while True:
+        remaining = deadline - time.monotonic()
+        try:
+            return queue.get(timeout=min(1.0, max(0.0, remaining)))
+        except Empty:
+            if remaining <= 1.0:
+                raise
 
 
 class ThreadPool:

@@ -27,7 +27,7 @@ from cloudsched.errors import (
 )
 from cloudsched.worker.slot import Slot
 from cloudsched.worker.source import mismatch_reason
-from cloudsched.worker.threads import WorkerThreads
+from cloudsched.worker.threads import WorkerThreads, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,8 +73,8 @@ class BackgroundCalls(Generic[T]):
         deadline = time.monotonic() + SHUTDOWN_WAIT_SECONDS if self._stops else None
         while self._stops <= 1:
             try:
-                get_result = self._results.get(timeout=None if deadline is None else deadline - time.monotonic())
-            except (Empty, ValueError):  # ValueError: the deadline has just passed
+                get_result = take(self._results, None if deadline is None else deadline - time.monotonic())
+            except Empty:
                 return None
             if get_result is not None:
                 return get_result()
@@ -337,7 +337,7 @@ class Worker:
         """Wait up to `seconds` (None: forever) for a wake-up, and consume all that have arrived."""
         try:
             while True:
-                slot = self._wakeups.get(timeout=None if seconds is None else max(0.0, seconds))
+                slot = take(self._wakeups, seconds)
                 seconds = 0.0
                 if slot is not None:
                     self._busy.discard(slot)

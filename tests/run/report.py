@@ -43,8 +43,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     ]
     for report in failed:
         terminalreporter.write_line(f"alone: ./emulator.sh pytest '{report.nodeid}'")
-    for shard in sorted({find_shard(each) for each in failed} - {""}):
-        given = " ".join(config.invocation_params.args[config.invocation_params.args.index("each") + 1 :])
+    arguments = config.invocation_params.args
+    has_shards = "each" in arguments  # as emulator.sh calls it
+    for shard in sorted({find_shard(each) for each in failed} - {""}) if has_shards else ():
+        given = " ".join(arguments[arguments.index("each") + 1 :])
         terminalreporter.write_line(f"with what ran before it: ./emulator.sh pytest --shard {shard} {given}".rstrip())
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.dispatch.sender import DispatchSender
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Unpack
 
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.drafts.service import Drafts
     from cloudsched.drafts.tokens import DraftTokens
@@ -452,7 +454,22 @@ class Container:
     @lazy_property
     def _deliveries(self) -> DeliveryPlanner:
         settings = self.settings
-        return DeliveryPlanner(self.store, self._sender, self.clock, settings.secret, settings.retention)
+        find_obstacle = self._find_delivery_obstacle if settings.requires_delivery else None
+        return DeliveryPlanner(self.store, self._sender, self.clock, settings.secret, settings.retention, find_obstacle)
+
+    def _find_delivery_obstacle(self, task: Task, channel: DeliveryChannel) -> str | None:
+        """Return why a task's result would reach nobody by a channel now; None if it would, or is not wanted there."""
+        from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - imported only when used
+        from cloudsched.domain.people.send_decision import find_obstacle, is_wanted  # noqa: PLC0415 - the same
+
+        if channel not in self.senders:
+            return "it is not set up here"
+        if channel is DeliveryChannel.OPERATOR:
+            return None  # the sender has the address
+        stored = self.store.records.load(Person, task.owner)
+        person = None if stored is None else stored.record
+        is_refused = person is not None and not is_wanted(person, task.category, channel)
+        return None if is_refused else find_obstacle(person, task.category, channel)
 
     @lazy_property
     def attempt_runner(self) -> AttemptRunner:

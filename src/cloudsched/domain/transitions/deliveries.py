@@ -59,6 +59,20 @@ _ATTEMPT: Final = timedelta(minutes=3)
 """How long one attempt may take: several answers of a slow mail server."""
 
 
+NOT_DELIVERED: Final = "Not delivered by "
+"""How the message of an execution begins whose result has not reached anybody by a channel."""
+
+
+def say_undelivered(channel: str, why: str) -> str:
+    """Return what the record of an execution says of a delivery that has not been sent."""
+    return f"{NOT_DELIVERED}{channel}: {why.rstrip('.')}."
+
+
+def is_undelivered(execution: Execution) -> bool:
+    """Return whether an execution has succeeded, and its result has not reached anybody by one of its channels."""
+    return execution.status is ExecutionStatus.SUCCEEDED and (execution.message or "").startswith(NOT_DELIVERED)
+
+
 def plan_deliveries(
     task: Task,
     run: Run,

@@ -16,9 +16,12 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.channel import PING
 from cloudsched.domain.documents.journal import StepStatus
+from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import Parent, TaskStatus
-from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, was_recreated, with_changes
+from cloudsched.domain.transitions.deliveries import say_undelivered
+from cloudsched.domain.transitions.lifecycle import Transition, cancel, may_have_children, was_recreated, with_changes
 from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
@@ -31,6 +34,7 @@ from cloudsched.errors import CallFailed, NotAllowed, QueueUnavailable, StoreUna
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from cloudsched.domain.documents.delivery import Delivery
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import StepRecord
     from cloudsched.domain.documents.task import Task
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_MAX_MESSAGE = 2_000
+"""How many bytes the message of a record has."""
 _PAGE_SIZE = 100
 _SAMPLE_SIZE = 20
 
@@ -140,6 +146,31 @@ class ChildTasks:
         """
         if task.parent is not None and task.delivery is None and (task.has_ended or task.deleted_at):
             self._wake_parent_run(task.parent, has_ended=True)
+        if task.delivery is not None and task.has_ended and task.status is not TaskStatus.COMPLETED:
+            self._note_undelivered(task, task.delivery)
+
+    def _note_undelivered(self, task: Task, delivery: Delivery) -> None:
+        """Say in the record of an execution, which has succeeded, that its result has not been delivered."""
+        if delivery.channel == PING:  # it tells a switch, not a person
+            return
+        store = self._engine.store
+        record = None if task.last_execution_id is None else store.load_execution(task.id, task.last_execution_id)
+        ended = store.load_execution(delivery.task_id, delivery.execution_id)
+        why = task.message if record is None else record.message or (record.error.message if record.error else "")
+        note = say_undelivered(delivery.channel, why or task.status)
+        if ended is None or note in (ended.message or ""):
+            return
+
+        def note_it(stored: VersionedTask | None) -> None:  # past the committer, for which an execution ends here
+            if stored is None:
+                return
+            told = ended.model_copy(update={"message": truncate(f"{note} {ended.message or ''}".strip(), _MAX_MESSAGE)})
+            now = self._engine.clock.now()
+            store.commit(Commit.build(stored, Transition(with_changes(stored.task, now), (told,))))
+
+        compare_and_set(f"task {delivery.task_id}", partial(store.load, delivery.task_id), note_it)
+        about = {"action": "undelivered", "taskId": delivery.task_id, "executionId": delivery.execution_id}
+        log.warning("%s", note, extra=about)
 
     def recheck_awaited_calls(self, task: Task, execution_id: str) -> None:
         """Resume a run that has just been suspended if none of the calls that it waits for is in progress.

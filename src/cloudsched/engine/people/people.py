@@ -9,7 +9,9 @@ import base64
 import secrets
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pydantic import ValidationError
 
 from cloudsched.domain.documents.calendar import CalendarLink, zone_key
 from cloudsched.domain.documents.person import (
@@ -21,6 +23,7 @@ from cloudsched.domain.documents.person import (
     WebhookSecret,
 )
 from cloudsched.domain.people.contacts import with_verified_email, with_verified_webhook
+from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
 from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotFound
@@ -92,6 +95,18 @@ class SavedPerson(NamedTuple):
     person: Person
     is_new: bool
     webhook_secret: str | None = None
+
+
+def parse_person(content: dict[str, Any]) -> PersonSpec:
+    """Return what a person has set, from JSON.
+
+    Raises:
+        InvalidInput: It is not valid; `field` names the first wrong field.
+    """
+    try:
+        return PersonSpec.model_validate(content)
+    except ValidationError as error:
+        raise to_invalid_input(error) from error
 
 
 class People:

@@ -10,21 +10,29 @@ import base64
 import hashlib
 import hmac
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.channel import CALLBACKS, COMPLETION
 from cloudsched.domain.documents.delivery import PingEvent
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.deliveries import find_ping_event, plan_callback, plan_deliveries, plan_ping
-from cloudsched.domain.transitions.outcome import Done
+from cloudsched.domain.transitions.deliveries import (
+    find_ping_event,
+    plan_callback,
+    plan_deliveries,
+    plan_ping,
+    say_undelivered,
+)
+from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.engine.ports.store import DeliveryMark, TaskWrite
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime, timedelta
 
+    from cloudsched.domain.documents.channel import DeliveryChannel
     from cloudsched.domain.documents.delivery import Delivery
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
@@ -46,16 +54,34 @@ class DeliveryPlanner:
         secret: Makes the names of messages, which nobody else can guess. A name is stored with its delivery, so that a
             new secret changes none.
         retention: How long an ended delivery is kept, if its task does not say how long it is kept itself.
+        find_obstacle: Returns why a result would reach nobody by a channel; None if that is no failure.
     """
 
     def __init__(
-        self, store: Store, sender: DispatchSender, clock: Clock, secret: str, retention: timedelta | None
+        self,
+        store: Store,
+        sender: DispatchSender,
+        clock: Clock,
+        secret: str,
+        retention: timedelta | None,
+        find_obstacle: Callable[[Task, DeliveryChannel], str | None] | None = None,
     ) -> None:
+        self._find_obstacle = find_obstacle
         self._store = store
         self._sender = sender
         self._clock = clock
         self._secret = secret.encode()
         self._retention = retention
+
+    def require_reach(self, task: Task, report: AttemptReport) -> AttemptReport:
+        """Return the report, or that of a failure if the result would reach nobody, and that counts as one."""
+        if self._find_obstacle is None or not isinstance(report.outcome, Done):
+            return report
+        for channel in dict.fromkeys(task.delivery_channels):
+            why = self._find_obstacle(task, channel) if channel.traits.is_sent else None
+            if why is not None:
+                return replace(report, outcome=Fail(say_undelivered(channel, why)), error=None, notices=())
+        return report
 
     def plan(
         self,

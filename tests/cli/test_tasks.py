@@ -178,10 +178,6 @@ def test_a_local_time_is_read_in_the_task_s_zone(tasks: Tasks) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (
-            ("--timezone", "Europe/Pris"),
-            "--timezone is the zone of --schedule, --rrule or --at; give one of them as well.",
-        ),
         (("--at", "tomorrow"), "--at: 'tomorrow' is not an instant; write it like 2027-01-31T09:00:00Z."),
         (
             ("--at", "2027-01-01T09:00:00"),

@@ -360,8 +360,9 @@ def _type_new(act: Act, target: Target) -> list[str]:
 
 def _type_edit(act: Act, target: Target) -> list[str]:
     body = dict(act.body_for(target) or {})
-    schedule = ["--schedule", body.pop("schedule"), "--tz", body.pop("timezone")] if "schedule" in body else []
-    return ["tasks", "update", target.task_id, *schedule, *_set(body), "--json"]
+    options = {"schedule": "--schedule", "timezone": "--tz"}
+    typed = [word for name, option in options.items() if name in body for word in (option, body.pop(name))]
+    return ["tasks", "update", target.task_id, *typed, *_set(body), "--json"]
 
 
 def _type_batch(act: Act, target: Target) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
@@ -16,6 +18,8 @@ from tests.language.walk import NOW, ZONE
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.engine.tasks.read_back import tell_back
+from cloudsched.errors import InvalidSchedule
 from cloudsched.language import read
 
 if TYPE_CHECKING:
@@ -188,3 +192,43 @@ def _choose_days(random: Random) -> str:
 
 def _format_days(numbers: list[int]) -> str:
     return ",".join(map(str, numbers))
+
+
+_FIRST = re.compile(r"first on \w+ (\d+ \w+ \d{4})")
+
+
+def draw_schedule(random: Random, now: datetime) -> Schedule | None:
+    """Return a schedule with a start that may be past; None if what was drawn is none."""
+    parts = {
+        "FREQ": random.choice(["DAILY", "WEEKLY", "MONTHLY", "YEARLY", "HOURLY", "MINUTELY"]),
+        "INTERVAL": str(random.choice([1, 1, 2, 3, 5, 14, 90])),
+    }
+    if random.random() < 0.3:
+        parts["BYDAY"] = ",".join(random.sample(["MO", "TU", "WE", "TH", "FR", "SA", "SU"], random.randint(1, 3)))
+    if random.random() < 0.2:
+        parts["BYMONTHDAY"] = str(random.choice([1, 15, 28, 31, -1]))
+    if random.random() < 0.6:
+        parts |= {"BYHOUR": str(random.randrange(24)), "BYMINUTE": str(random.choice([0, 30, 59]))}
+    start = (now + timedelta(hours=random.uniform(-90 * 24, 20))).replace(microsecond=0, tzinfo=None)
+    rule = ";".join(f"{name}={value}" for name, value in parts.items())
+    zone = random.choice(["UTC", "Europe/Paris", "America/New_York", "Pacific/Auckland"])
+    with suppress(InvalidSchedule):
+        return Schedule(rrule=rule, dtstart=start.isoformat(), timezone=zone)
+    return None
+
+
+def test_what_is_told_as_the_first_run_is_the_next(*, everything: bool) -> None:
+    """Whatever the schedule and however late in the day: no instant is named that has passed."""
+    random, named = Random(7), 0  # noqa: S311 - repeatable cases
+    for _ in range(100_000 if everything else 2_000):
+        now = datetime(2027, 1, 1, 20, tzinfo=UTC) + timedelta(
+            days=random.randrange(700), minutes=random.randrange(400)
+        )
+        schedule = draw_schedule(random, now)
+        times = [] if schedule is None else schedule.upcoming(now, 1)
+        told = None if schedule is None or not times else tell_back(schedule, iter(times))
+        first = None if told is None else _FIRST.search(told.description)
+        if told is not None and first is not None:
+            assert first[1] == f"{told.next[0]:%-d %B %Y}", (told, schedule, now)
+            named += 1
+    assert named > 100

@@ -237,10 +237,14 @@ def _read(
 def _to_json(schedule: Schedule, previews: list[Preview]) -> dict[str, object]:
     return {
         "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
-        "description": schedule.describe(),
+        "description": _describe(schedule, previews),
         "tzdata": version(),
         "occurrences": [each.to_wire() for each in previews],
     }
+
+
+def _describe(schedule: Schedule, previews: list[Preview]) -> str:
+    return (schedule.going_on(previews[0].at) if previews else schedule).describe()
 
 
 def _print(schedule: Schedule, previews: list[Preview]) -> None:
@@ -251,7 +255,7 @@ def _print(schedule: Schedule, previews: list[Preview]) -> None:
     if console.is_terminal and console.width < _TABLE_WIDTH:
         _print_narrow(console, schedule, previews)
         return
-    table = Table(title=schedule.describe(), title_justify="left", caption_justify="left")
+    table = Table(title=_describe(schedule, previews), title_justify="left", caption_justify="left")
     table.caption = f"tzdata {version()}" if previews else "It does not fire again."
     table.add_column("local", no_wrap=True)
     table.add_column("UTC", no_wrap=True)
@@ -264,7 +268,7 @@ def _print(schedule: Schedule, previews: list[Preview]) -> None:
 
 def _print_narrow(console: Console, schedule: Schedule, previews: list[Preview]) -> None:
     """Print each occurrence on lines of its own, so that instants stay whole."""
-    console.print(schedule.describe())
+    console.print(_describe(schedule, previews))
     for each in previews:
         console.print(f"{each.local:%a %Y-%m-%d %H:%M:%S %z}")
         console.print(f"  {each.at:%Y-%m-%d %H:%M:%S} UTC")

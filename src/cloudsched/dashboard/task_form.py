@@ -34,7 +34,7 @@ from cloudsched.domain.schedules.schedule import OWNER_ZONE
 from cloudsched.errors import AmbiguousSchedule, CloudschedError, InvalidInput, KeyReused, NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cloudsched.dashboard.api import Api, Json
 
@@ -74,8 +74,25 @@ def check_schedule(api: Api, content: Json, errors: dict[str, str]) -> Json | No
     if "schedule" not in content:
         return None
     body: dict[str, Any] = {name: content[name] for name in ("schedule", "timezone", "owner") if name in content}
+    return _ask_schedule(lambda: api.post("/v1/schedules/preview", {**body, "count": COUNT}), errors)
+
+
+def _check_change(api: Api, task: Json, content: Json, errors: dict[str, str]) -> Json | None:
+    """Ask the API what a task's schedule would be, which its words may change; see `check_schedule`."""
+    when: dict[str, Any] = {name: content[name] for name in ("schedule", "timezone") if name in content}
+    if not when:
+        return None
+
+    def ask() -> Json:
+        checked = api.patch(task_path(task["id"]), when, query={"validateOnly": "true"})
+        return preview_saved(api, checked, task)
+
+    return _ask_schedule(ask, errors)
+
+
+def _ask_schedule(ask: Callable[[], Json], errors: dict[str, str]) -> Json | None:
     try:
-        return api.post("/v1/schedules/preview", {**body, "count": COUNT})
+        return ask()
     except AmbiguousSchedule as error:
         errors["schedule"] = error.problem
         return {"readings": list(error.readings)}
@@ -302,12 +319,11 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
         untouched = {name: theirs for name, mine, theirs in conflicts if mine is None}
         return Again({**answer, "conflicts": conflicts, "texts": {**answer["texts"], **untouched}}, 412)
     content = _read_edit(answer, errors)
-    asked = {**content, "owner": answer["task"]["owner"]}
-    answer |= {"errors": errors, "preview": check_schedule(api, asked, errors)}
-    if errors:
-        return Again(answer, 400)
     saved: Json = {}
     try:
+        answer |= {"errors": errors, "preview": _check_change(api, answer["task"], content, errors)}
+        if errors:
+            return Again(answer, 400)
         if texts.get("verb") != "save":
             checked = api.patch(task_path(task_id), content, query={"validateOnly": "true"})
             return Again({**answer, "isChecked": True, "preview": preview_saved(api, checked, answer["task"])})

@@ -183,8 +183,7 @@ def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str], s
     if texts.get("schedule", "").strip() and _normal(texts["schedule"]) != _normal(schedule):
         content |= read_schedule(texts["schedule"], zone, errors)
     elif zone != now["timezone"]:
-        kept = {name: value for name, value in task["schedule"].items() if name not in _OF_FOLLOWERS}
-        content["schedule"] = {**kept, "timezone": zone}
+        content["timezone"] = zone
     return content
 
 

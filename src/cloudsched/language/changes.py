@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     Change = Callable[[Schedule, Context], Schedule]
 
+_LAST_BARE = 12
+"""The last hour that may be one of either half of the day."""
 _MOST = 1000
 """How many occurrences a phrase may count."""
 _MOST_SKIPPED = 50
@@ -211,10 +213,14 @@ def _parse_exchange(parser: Parser) -> Change | None:
 
 
 def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], context: Context) -> None:
-    """Put new times of day in the place of others; a bare hour is in the same half of the day as what it replaces."""
+    """Put new times of day in the place of others.
+
+    A bare hour is in the same half of the day as what it replaces, if that was said without its half, too.
+    """
     own = sorted({time for draft in edit.drafts for time in draft.times})
     gone = [_find_time(clock, own) for clock in old]
-    added = [_near(clock, gone[0], context) for clock in new]
+    is_said = any(clock.hour == time.hour and time.hour > _LAST_BARE for clock, time in zip(old, gone, strict=True))
+    added = [context.resolve_time(clock) if is_said else _near(clock, gone[0], context) for clock in new]
     for draft in edit.drafts:
         if not set(gone) <= set(draft.times):
             raise Refused(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
@@ -53,7 +55,9 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
 ) -> ScheduleText:
     """Return what ``schedule`` means: text, with ``timezone`` and ``locale`` beside it, or ``{"cron": …}``.
 
-    Without a locale the words tell the language; the owner's locale settles what they leave open, such as 3/4.
+    Without a locale the words tell the language; the owner's locale settles what they leave open, such as 3/4. A change
+    of a `current` schedule stays in its zone, unless ``timezone`` gives another: that moves its local times there, with
+    or without a text. For a new task, ``timezone`` alone is the zone of one run, now.
 
     Every word has to belong to the schedule, unless a title may stand in the words.
     What follows its owner is read in the zone that `find_owner_zone` returns; in UTC, if that is not known.
@@ -62,26 +66,13 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
         AmbiguousSchedule: The words have several meanings.
         InvalidInput: A field is not text, or the text is not a schedule.
     """
-    schedule = fields.get("schedule")
-    if isinstance(schedule, dict) and "cron" in schedule:
-        unknown = schedule.keys() - {"cron", "timezone"}
-        if unknown:
-            raise InvalidInput(f"schedule.{min(unknown)}", "stands beside cron", "Give cron and timezone alone.")
-        text, timezone = schedule["cron"], schedule.get("timezone", fields.get("timezone", "UTC"))
-    else:
-        text, timezone = schedule, fields.get("timezone", "UTC")
-    if not isinstance(text, str):
-        hint = "A schedule given as an object has a timezone of its own, and no words."
-        name = "timezone" if "timezone" in fields else "locale"
-        raise InvalidInput(name, "has no meaning beside this schedule", hint)
-    if not isinstance(timezone, str):
-        raise InvalidInput("timezone", "is no text", "Give an IANA name, such as Europe/Paris.")
+    text, timezone = _find_text(fields)
     locale = _require_locale(fields.get("locale"))
-    from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - only text pays for the parsers
+    from cloudsched.language.schedule_text import ScheduleText, read_schedule  # noqa: PLC0415 - only text pays for it
 
     def read_in(zone: str, language: str | None) -> ScheduleText:
         return read_schedule(
-            text,
+            text or "",
             now=now,
             timezone=zone,
             locale=language,
@@ -100,21 +91,58 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
                 raise
         return read_in(zone, home)
 
+    follows = timezone == OWNER_ZONE
+    kept = "UTC" if current is None else current.timezone
+    zone = kept if timezone is None else (find_owner_zone() or "UTC") if follows else timezone
     try:
-        if timezone == OWNER_ZONE:
-            found = read(find_owner_zone() or "UTC")
+        if timezone is not None and current is not None:
+            current = current.in_zone(zone)
+            current = current.following() if follows else current
+        if text is None:
+            return ScheduleText(current or Schedule.after(timedelta(0), zone))
+        found = read(zone)
+        if follows or (current is not None and current.follows_owner and _is_local_notation(text, found)):
             return replace(found, schedule=found.schedule.following())
-        found = read(timezone)
-        if found.schedule.follows_owner and current is None and (zone := find_owner_zone()) is not None:
-            found = read(zone)  # "tomorrow" is the owner's
-        return found  # noqa: TRY300 - the whole of it may raise
+        if found.schedule.follows_owner and current is None and (own := find_owner_zone()) is not None:
+            return read(own)  # "tomorrow" is the owner's
+        stays = current is not None and timezone is None and zone != "UTC" and found.schedule.timezone == zone
+        note = (f"The time zone stays {zone}.",) if stays else ()
+        return replace(found, assumptions=(*found.assumptions, *note))
     except AmbiguousSchedule:
         raise
     except InvalidSchedule as error:  # name the field of the task, and not the part of a notation's parser
-        beside = error.field == "timezone" and not isinstance(schedule, dict)
+        beside = error.field == "timezone" and not isinstance(fields.get("schedule"), dict)
         own = {"text": "schedule", "schedule": "schedule"}.get(error.field, f"schedule.{error.field}")
         field = "timezone" if beside else own
         raise error.at(field) from error
+
+
+def _find_text(fields: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Return the text that the fields have for a schedule, and the zone beside it; None for what is not there.
+
+    Raises:
+        InvalidInput: There is neither a text nor a zone alone.
+    """
+    schedule, beside = fields.get("schedule"), fields
+    text = schedule
+    if isinstance(schedule, dict) and "cron" in schedule:
+        unknown = schedule.keys() - {"cron", "timezone"}
+        if unknown:
+            raise InvalidInput(f"schedule.{min(unknown)}", "stands beside cron", "Give cron and timezone alone.")
+        text, beside = schedule["cron"], schedule if "timezone" in schedule else fields
+    has_zone = "timezone" in beside
+    if not isinstance(text, str) and (text is not None or not has_zone):
+        hint = "A schedule given as an object has a timezone of its own, and no words."
+        name = "timezone" if has_zone else "locale"
+        raise InvalidInput(name, "has no meaning beside this schedule", hint)
+    timezone = beside.get("timezone")
+    if has_zone and not isinstance(timezone, str):
+        raise InvalidInput("timezone", "is no text", "Give an IANA name, such as Europe/Paris.")
+    return text, timezone
+
+
+def _is_local_notation(text: str, found: ScheduleText) -> bool:
+    return is_notation(text) and not found.schedule.is_instant
 
 
 def _is_known(locale: str) -> bool:

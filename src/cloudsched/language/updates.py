@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from cloudsched.language.context import TimeOfDay
 from cloudsched.language.exceptions import add_calendars, apply_exceptions
 from cloudsched.language.grammar_numbers import parse_length
 from cloudsched.language.groups import Group, Plan, build_plan
-from cloudsched.language.meaning import is_24_hour, list_clocks, resolve_zone
+from cloudsched.language.meaning import build_schedule, is_24_hour, list_clocks, resolve_zone
 from cloudsched.language.nodes import FOLLOWING, Days, End, Except, Relative, Repeat, Unit
 from cloudsched.language.once import build_at, build_once
 from cloudsched.language.recurrences import build_rules
@@ -94,10 +95,17 @@ class Edit:
                 kept = kept.replace(hour=first.hour, minute=first.minute, second=first.second)
             bounds.dtstart = kept.isoformat()
         built = Builder(plan, context, self.drafts, bounds).build(self.exdates)
-        unchanged = {name: getattr(self.current, name) for name in ("gap", "fold", "sub_daily", "calendars")}
-        if not any(group.days for group in plan.groups):
-            unchanged["business_day"] = self.current.business_day
-        return add_calendars(built.model_copy(update=unchanged), plan, context)
+        days = {} if any(group.days for group in plan.groups) else {"business_day": self.current.business_day}
+        return _keep_policies(built, self.current, plan, context, **days)
+
+
+_POLICIES = ("gap", "fold", "sub_daily", "calendars")
+"""The fields of a schedule that words seldom name, so that new words keep them."""
+
+
+def _keep_policies(built: Schedule, current: Schedule, plan: Plan, context: Context, **more: int | None) -> Schedule:
+    kept = {name: getattr(current, name) for name in _POLICIES}
+    return add_calendars(built.model_copy(update={**kept, **more}), plan, context)
 
 
 def find_start(plan: Plan, context: Context) -> date:
@@ -258,7 +266,7 @@ def parse_edit(parser: Parser, end: int) -> Callable[[Schedule, Context], Schedu
         if kind in {"no-more", "skip"}:
             return _build_removal(read, single=kind == "skip")
         adds = kind == "add-more" or adds_after
-        return lambda current, context, read=read, adds=adds: _change_schedule(current, context, read, adds=adds)  # type: ignore[misc]
+        return partial(_change_schedule, read=read, adds=adds, limits=kind == "only")
     return None
 
 
@@ -371,13 +379,20 @@ def _shift_time(time: TimeOfDay, seconds: int, by: Length) -> TimeOfDay:
     return TimeOfDay(at // 3600, at // 60 % 60, at % 60)
 
 
-def _change_schedule(current: Schedule, context: Context, read: Sequence[Clause], *, adds: bool) -> Schedule:
+def _change_schedule(
+    current: Schedule, context: Context, read: Sequence[Clause], *, adds: bool, limits: bool
+) -> Schedule:
     plan = build_plan(read)
     context.timezone = current.timezone
+    if not (adds or limits) and _is_whole(plan, current):
+        built = build_schedule(read, context)
+        return _keep_policies(built, current, plan, context) if built.rules and current.rules else built
+    if plan.within is not None:
+        raise Refused("no-update", plan.within.span, "say on which day, and at what time")
     resolve_zone(plan, context)
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
     if current.at is not None:
-        return _change_once(current, plan, context, adds=adds)
+        return _change_once(current, plan, read, context, adds=adds)
     edit = take_apart(current, context)
     if len(plan.groups) > 1:
         if (
@@ -389,6 +404,8 @@ def _change_schedule(current: Schedule, context: Context, read: Sequence[Clause]
         edit.drafts, edit.moved = [draft for one in plan.groups for draft in build_rules(one, plan, context)], True
         return edit.build(plan, context)
     group = plan.groups[0]
+    if group.relatives and not group.has_times:
+        raise Refused("no-update", group.relatives[0].span, "say at what time it should run once")
     if group.relatives or plan.year is not None or (plan.marks - {"skip-back", "skip-forward", "skip-omit", FOLLOWING}):
         raise Refused("no-update", group.relatives[0].span if group.relatives else None)
     if plan.exceptions:
@@ -397,15 +414,48 @@ def _change_schedule(current: Schedule, context: Context, read: Sequence[Clause]
     return edit.build(plan, context)
 
 
-def _change_once(current: Schedule, plan: Plan, context: Context, *, adds: bool) -> Schedule:
-    if current.at is None or adds or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
+def _is_whole(plan: Plan, current: Schedule) -> bool:
+    """Return whether a phrase says all of a schedule: it replaces any other, and nothing of that is needed."""
+    if plan.recurs:
+        return all(_says_when(group) for group in plan.groups)
+    if current.is_one_time or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
+        return False
+    group = plan.groups[0]
+    lengths = [each.length for each in group.relatives if each.length is not None]
+    if lengths and all(length.finest < Unit.DAY for length in lengths):
+        return True
+    dates = [date for days in group.days for date in days.dates]
+    is_yearly = any("YEARLY" in rule for rule in current.rules)
+    is_dated = bool(dates) and all(date.year or plan.year or (date.month and not is_yearly) for date in dates)
+    return bool(group.clocks) and (bool(group.relatives) or is_dated)
+
+
+def _says_when(group: Group) -> bool:
+    """Return whether a group that repeats says at what times."""
+    is_fine = group.repeat is not None and group.repeat.unit <= Unit.HOUR
+    repeats = group.has_days or (group.part is not None and group.part.each)
+    return repeats and (is_fine or bool(group.clocks or group.window or group.grid))
+
+
+def _repeat_once(local: datetime, read: Sequence[Clause], context: Context) -> Schedule:
+    """Return a schedule that repeats in the place of one that does not, at its time: "every Tuesday"."""
+    context.default = TimeOfDay(local.hour, local.minute, local.second)
+    return build_schedule(read, context)
+
+
+def _change_once(current: Schedule, plan: Plan, read: Sequence[Clause], context: Context, *, adds: bool) -> Schedule:
+    if current.at is None:
         raise Refused("no-update")
     local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
+    if plan.recurs and not adds:
+        return _repeat_once(local, read, context)
+    if adds or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
+        raise Refused("no-update")
     group = plan.groups[0]
-    if plan.recurs:
-        raise Refused("no-update", hint="describe the whole schedule again")
     if not group.has_days and not group.has_times:
-        return _build_once_at(local, context)  # in another zone
+        if plan.place is None and not context.follows:
+            raise Refused("no-update")
+        return _build_once_at(local, context)
     if not group.has_times:
         if len(group.relatives) == 1 and group.relatives[0].kind != "length":
             day = resolve_relative_day(group.relatives[0], context, context.today)

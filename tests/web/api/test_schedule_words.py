@@ -80,11 +80,11 @@ def test_an_edit_takes_cron(call: Call) -> None:
 
 
 def test_an_edit_may_turn_a_rule_into_an_instant(call: Call) -> None:
-    """Nothing of the older schedule is left beside the new one."""
+    """Nothing of the older schedule is left beside the new one, but the zone in which it is shown."""
     task = create(call, **WEEKDAYS)
     answer = call("PATCH", f"/v1/tasks/{task['id']}", {"schedule": "2027-03-01T09:00:00Z"})
     schedule = answer.get_json()["schedule"]
-    assert (schedule["at"], schedule["timezone"]) == ("2027-03-01T09:00:00Z", "UTC")
+    assert (schedule["at"], schedule["timezone"]) == ("2027-03-01T09:00:00Z", "Europe/Paris")
     assert "rrule" not in schedule
 
 

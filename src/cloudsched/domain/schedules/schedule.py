@@ -71,6 +71,8 @@ if TYPE_CHECKING:
 
 OWNER_ZONE: Final = "owner"
 """What `timezone` says if it is to be that of the task's owner."""
+_NAMED_FROM: Final = "1971"
+"""A start before that is none that anybody has named: words leave it out, unless intervals count from it."""
 MAX_LISTED = 100_000
 MAX_RULES = 20
 MAX_DATES = 1000
@@ -439,6 +441,42 @@ class Schedule(BaseModel):
         once = {"at": self.first(), "dtstart": None} if self.is_one_time and self.dtstart is not None else {}
         return self.restarted().copy_unchecked(follows_owner=False, **once)
 
+    def in_zone(self, zone: str) -> Self:
+        """Return the schedule with its local times in another zone. One instant, or a delay, is the same everywhere.
+
+        A schedule that follows its owner is one of the zone from then on.
+        """
+        values = {**dict(self.restarted()), "timezone": zone, "follows_owner": False}
+        if self.is_one_time and self.dtstart is not None:
+            values.update(local=self.dtstart, dtstart=None)
+        if values["local"] is not None:
+            values["at"] = None
+        return type(self).model_validate(values)
+
+    def going_on(self, occurrence: datetime) -> Self:
+        """Return the schedule as it goes on from one of its occurrences, so that words name that as the first.
+
+        It is returned as it is if it would not be the same from there: a COUNT counts from its start, and several rules
+        with intervals from that of each.
+        """
+        rules = [parse_rule(rule) for rule in self.rules]
+        has_phase = len(rules) > 1 and any(rule.interval > 1 for rule in rules)
+        if not rules or self.dtstart is None or has_phase or any(rule.count is not None for rule in rules):
+            return self
+        is_open = all(rule.interval == 1 for rule in rules) and self.dtstart < _NAMED_FROM
+        if is_open or self.first() == occurrence:
+            return self
+        zone, own = load_tzinfo(self.timezone), datetime.fromisoformat(self.dtstart)
+        local = occurrence.astimezone(zone).replace(tzinfo=None)
+        # In a gap the clock shows another time than the rule names; that day begins with the start's minute and second.
+        for begin in (local, local.replace(hour=0, minute=own.minute, second=own.second)):
+            begun = self.copy_unchecked(dtstart=begin.isoformat(), start_zone=None)
+            first = begun.first()
+            # Of a time that clocks show twice, the first may be the other one.
+            if first == occurrence or (first is not None and first.astimezone(zone).replace(tzinfo=None) == local):
+                return begun
+        return self
+
     def restarted(self) -> Self:
         """Return the schedule with its start as the clock of its zone shows it."""
         first = None if self.start_zone is None else self.first()
@@ -605,8 +643,12 @@ class Schedule(BaseModel):
     @property
     def follows_zone(self) -> bool:
         """Return whether new time zone data may move its occurrences."""
-        is_instant = self.delay is not None or (self.at is not None and self.local is None)
-        return not is_instant and not is_fixed(self.timezone)
+        return not self.is_instant and not is_fixed(self.timezone)
+
+    @property
+    def is_instant(self) -> bool:
+        """Return whether it is one instant, whatever a clock shows then."""
+        return self.delay is not None or (self.at is not None and self.local is None)
 
     def _find_local(self) -> datetime:
         """Return the instant of `local`, as the data in use say."""

@@ -11,6 +11,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.responses import ReadBack
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.planning import occurrence_after
@@ -48,10 +49,11 @@ def tell_back(
     """Return what a schedule with these next instants was understood to be; see `read_back`."""
     from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- only answers that carry it pay for it
 
-    zone, found = load_tzinfo(schedule.timezone), []
+    zone = load_tzinfo(schedule.timezone)
     try:
-        description = describe(schedule.restarted(), locale)
-        found += [at.astimezone(zone) for at in times]
+        found = [at.astimezone(zone) for at in times]
+        told = schedule.restarted()
+        description = describe(told.going_on(found[0]) if found else told, locale)
     except InvalidSchedule:  # so sparse that the search was given up, or the request's allowance is spent
         return None
     return ReadBack(
@@ -74,6 +76,8 @@ def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ())
     given = content.get("schedule")
     schedule = task.schedule
     assumed = list(noted)
+    if "owner" not in content and task.owner == SYSTEM_OWNER and task.revision == 1:
+        assumed.append(f"No owner was given, so it belongs to {SYSTEM_OWNER}.")
     if given is None:
         return [*assumed, "No schedule was given, so it runs once."] if schedule.is_one_time else assumed
     text = given.get("cron") if isinstance(given, dict) else given

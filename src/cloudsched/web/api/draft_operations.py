@@ -146,7 +146,7 @@ def preview_schedule(call: ApiCall) -> Response:
     occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)
     ends = describe_ends(schedule.calendars, occurrences[-1].local.date()) if occurrences else []
     preview = responses.SchedulePreview(
-        description=schedule.describe(locale),
+        description=(schedule.restarted().going_on(times[0]) if times else schedule).describe(locale),
         schedule=schedule,
         occurrences=occurrences,
         assumptions=(*notes, *ends) or (None if read is None else ()),

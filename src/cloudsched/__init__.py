@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.dependencies import Depends
     from cloudsched.engine.ports.task_query import TaskQuery
-    from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
+    from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, NotAwaited, StepFailed
     from cloudsched.local.embedded_app import Embedded, embedded
     from cloudsched.local.embedded_page import Visitor
     from cloudsched.web.async_app import AsyncApp
@@ -55,6 +55,7 @@ __all__ = [
     "Execution",
     "ExecutionStatus",
     "Fail",
+    "NotAwaited",
     "Overlap",
     "RaceResult",
     "Retry",
@@ -95,7 +96,7 @@ _HOMES = {
     "local.embedded_page": ("Visitor",),
     "web.async_app": ("AsyncApp",),
     "web.functions": ("asgi", "wsgi"),
-    "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "StepFailed"),
+    "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "NotAwaited", "StepFailed"),
 }
 _MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for name in names}
 

@@ -43,11 +43,11 @@ from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions, list_executions, load_execution
 from cloudsched.errors import InvalidInput
-from cloudsched.language.task_fields import forget_assumptions, with_schedule
+from cloudsched.language.task_fields import forget_assumptions, note_assumptions, with_schedule
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from typing import Self, Unpack
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.draft_responses import DraftResult
     from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.person import Person
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.responses import DeliveryReport
@@ -141,6 +142,8 @@ class App:
         draft: str | None = None,
         quick: bool = False,
         logs: str = "admins",
+        events: Mapping[str, Any] | None = None,
+        early_events: Iterable[str] = (),
     ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
         """Register a function as the handler of that name.
 
@@ -172,6 +175,10 @@ class App:
                 lock, workers and durable operations; see ``docs/explanation/guarantees.md#quick-handlers``.
             logs: Who may read through the API what it logs: ``"admins"``, which is those who see the tasks of all
                 owners; or ``"owner"``, which is the task's owner as well.
+            events: The types of the events that it waits for, by name: ``{"decision": Decision}``. What is sent is
+                checked before it is accepted, and API, clients and dashboard know the type. `Context.wait_for` takes
+                the same type.
+            early_events: Those that are kept if they come before it waits for them, instead of being refused.
 
         Raises:
             Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
@@ -191,6 +198,8 @@ class App:
             draft=draft,
             quick=quick,
             logs=logs,
+            events=events,
+            early_events=early_events,
         )
         return lambda function: add_handle(register(function), self.create, self.run_now)
 
@@ -316,11 +325,12 @@ class App:
             mark = None if draft.id is None else RequestMark.of_content(draft)
             return self.put(draft, mark=mark)[0]
         content = self._to_content(fields)
-        if fields.get("id") is None:
-            return self.put(self.read_draft(content))[0]
-        return self.put_content(
-            content, mark=RequestMark.of_content(content, depends_on_time=has_schedule_text(content))
-        )[0]
+        is_text = has_schedule_text(content)
+        mark = None if fields.get("id") is None else RequestMark.of_content(content, depends_on_time=is_text)
+        if not is_text and "owner" in fields:
+            return self.put_content(content, mark=mark)[0]
+        with note_assumptions() as noted:
+            return _answer(self.put_content(content, mark=mark)[0], content, noted)
 
     def run_now(
         self,
@@ -425,9 +435,15 @@ class App:
     def update(self, /, task_id: str, **changes: Any) -> Task:
         """Change some of a task's fields, by their Python names; None resets one to its default.
 
-        `schedule` may be text, as in `create`; words such as "make it 10 instead" change the schedule that there is.
+        `schedule` may be text, as in `create`. A whole schedule replaces the one that there is; words such as "make it
+        10 instead" change it. Its times stay in the task's zone unless `timezone` gives another, which alone moves the
+        task there. `assumed` of the task that is returned says what was left open.
         """
-        return self.patch(task_id, to_wire_fields(changes))
+        patch = to_wire_fields(changes)
+        if not has_schedule_text(patch):
+            return self.patch(task_id, patch)
+        with note_assumptions() as noted:
+            return _answer(self.patch(task_id, patch), patch, noted)
 
     def patch(self, task_id: str, patch: dict[str, Any], *, mark: RequestMark | None = None) -> Task:
         """Change some of a task's fields by a JSON merge patch (RFC 7396); its schedule may be text, as in `update`.
@@ -581,26 +597,31 @@ class App:
         payload: Any = None,  # noqa: ANN401 - any JSON
         *,
         execution_id: str | None = None,
+        early: bool = False,
         sender: EventSender | None = None,
         mark: RequestMark | None = None,
     ) -> Task:
-        """Send an event to a task's durable handler, which takes it with `Context.wait_for`.
+        """Send an event to the execution of a task that waits for it, and takes it with `Context.wait_for`.
+
+        It belongs to that execution, and ends with it. What this has been sent already, by the same sender and with the
+        same payload, changes nothing, as a second click.
 
         Args:
             task_id: The task.
             name: The event's name.
-            payload: Any JSON.
-            execution_id: The only execution that may take it; the event is removed when that ends. If None, the first
-                execution that waits for it takes it, which may be the task's next one.
+            payload: Any JSON, or what the handler has declared for this event.
+            execution_id: The execution that it is for. Needed only if several wait for it.
+            early: Keep it if none waits for it yet: for the open execution, or for the next one if none is open.
             sender: Who sends it; `Context.wait_for` says whose events count. If None, this code does, as an admin.
             mark: Makes it safe to repeat; see `RequestMark`.
 
         Raises:
-            InvalidInput: The payload is too large, or not JSON.
-            NotAllowed: The task or the execution has ended, or too many events are waiting for it.
+            InvalidInput: The payload is too large, not JSON, or not of the type that the handler has declared.
+            NotAwaited: No execution waits for it, or several do; `awaited` says what is awaited, and until when.
+            NotAllowed: Too many events are waiting for it.
         """
         by = self._authority if sender is None else replace(self._authority, sender=sender)
-        return self._scheduler.send_event(task_id, name, payload, execution_id, by=by, mark=mark)
+        return self._scheduler.send_event(task_id, name, payload, execution_id, early=early, by=by, mark=mark)
 
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the tasks that it called, from all its executions or from one.
@@ -608,6 +629,17 @@ class App:
         If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
         """
         return load_tree(self._scheduler.get(task_id, self._authority), self.container.child_tasks, execution_id)
+
+    def put_person(self, owner: str, /, **fields: Any) -> Person:
+        """Set a person's contacts and preferences, by their Python names, in place of what there was.
+
+        Mail is sent to a verified address alone: ``email={"address": "ada@example.com", "verified": True}``.
+
+        Raises InvalidInput.
+        """
+        from cloudsched.engine.people.people import parse_person  # noqa: PLC0415 - dispatches need none
+
+        return self.container.people.put(owner, parse_person(to_wire_fields(fields)), by=self._authority).person
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
@@ -679,6 +711,13 @@ class App:
     def sweep(self) -> Sweep:
         """Repair lost work; see `Sweeper.sweep`. Call it once a minute."""
         return self.container.shard_sweeps.sweep()
+
+
+def _answer(task: Task, content: dict[str, Any], noted: Sequence[str]) -> Task:
+    """Return a task that a call with text for a schedule has created or changed, with what that left open."""
+    from cloudsched.engine.tasks.read_back import list_assumed  # noqa: PLC0415 - dispatches need none
+
+    return task.answering(list_assumed(content, task, noted))
 
 
 def _is_of(task: Task, draft: TaskDraft) -> bool:

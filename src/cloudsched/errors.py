@@ -20,6 +20,7 @@
     │   └── LimitExceeded            nesting, calls, journal or a script's resources exceed a limit
     ├── NotFound                     no such task or execution, or not visible to this caller
     ├── NotAllowed                   the task's status does not allow the change
+    │   └── NotAwaited               no execution waits for the event; `awaited` says what is awaited
     ├── LeaseLost                    a worker's claim on a run has ended, or was never valid
     ├── VersionConflict              the document changed since it was read
     │   └── PreconditionFailed       it is not in the state that the caller expects (If-Match)
@@ -51,10 +52,12 @@ like are responses to a caller, not bugs; the web layer turns each into an RFC 9
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
 
 
 class CloudschedError(Exception):
@@ -241,6 +244,35 @@ class NotAllowed(CloudschedError):
         self.status = status
         self.hint = hint
         super().__init__(f"Cannot {action} a task that is {status}." + (f" {hint}" if hint else ""))
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedEvent:
+    """An event for which an execution waits."""
+
+    name: str
+    execution_id: str
+    until: datetime | None
+    """When it stops waiting; None if it never does."""
+
+    def __str__(self) -> str:
+        until = "" if self.until is None else f" until {self.until:%Y-%m-%dT%H:%M:%SZ}"
+        return f"{self.name!r} by execution {self.execution_id}{until}"
+
+
+class NotAwaited(NotAllowed):
+    """No execution of the task waits for the event, or several do. Nothing was kept of it.
+
+    Attributes:
+        event: The event's name.
+        awaited: What the task's executions do wait for.
+    """
+
+    def __init__(self, event: str, awaited: Sequence[AwaitedEvent] = (), why: str = "") -> None:
+        self.event = event
+        self.awaited = tuple(awaited)
+        waits = f"Awaited: {', '.join(map(str, awaited[:5]))}." if awaited else "It waits for no event now."
+        super().__init__(f"send the event {event!r} to", "not waiting for it", f"{why} {waits}".strip())
 
 
 class LeaseLost(CloudschedError):

@@ -9,7 +9,7 @@ TASKS = {"create", "run_now", "get", "tasks", "update", "patch", "delete", "upco
 READ = {"to_draft", "read_draft", "check", "put", "put_content"}
 COMMANDS = {"pause", "resume", "cancel", "trigger", "snooze", "retry", "backfill", "send_event"}
 DRAFTS = {"draft", "confirm"}
-RESULTS = {"executions", "find_executions", "execution", "deliveries", "tree", "inbox"}
+RESULTS = {"executions", "find_executions", "execution", "deliveries", "tree", "inbox", "put_person"}
 DECLARED = {"declared_tasks", "apply_declarations"}
 RUN = {"deliver", "sweep", "acting_with", "limited_by", "override", "close", "container"}
 

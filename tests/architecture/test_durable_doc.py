@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from cloudsched import App, Context, EventSender, Schedule
+from cloudsched import App, Context, EventSender, NotAwaited, Schedule
 from cloudsched.testing import START, Simulation
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "reference" / "durable-operations.md").read_text("utf-8")
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 HANDLERS, TEST = PYTHON.findall((DOCS / "how-to" / "workflow.md").read_text("utf-8"))
-(SENDER,) = PYTHON.findall(REFERENCE)
+DECLARED, SENDER = PYTHON.findall(REFERENCE)
 (VERSION,) = PYTHON.findall((DOCS / "how-to" / "change-code.md").read_text("utf-8"))
 CALLS = re.findall(r"`(ctx\.call\([^`]*\))`", REFERENCE)[1:]
 
@@ -55,6 +55,17 @@ def test_the_example_does_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     exec(TEST, names)  # noqa: S102 - our own page
     names["test_the_month_is_closed_once_it_is_approved"]()
+
+
+def test_a_declared_event_is_what_the_handler_gets() -> None:
+    app = App()
+    exec(DECLARED, {"app": app, "BaseModel": BaseModel, "Context": Context, "timedelta": timedelta})  # noqa: S102 - our own
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", handler="invoice")
+        sim.advance(timedelta(minutes=1))
+        app.send_event(task.id, "decision", {"approved": True})
+        sim.advance(timedelta(minutes=1))
+        assert [each.content for each in sim.executions(task.id)] == ["paid"]
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -99,7 +110,8 @@ def test_the_example_of_senders_does_as_it_says(app: App) -> None:
     with Simulation(app) as sim:
         task = app.create(owner="ada", title="T", handler="decide", schedule=Schedule.once(START))
         sim.advance(timedelta(seconds=1))
-        app.send_event(task.id, "approved", "forged", sender=EventSender(role="owner", subject="user:ada"))
+        with pytest.raises(NotAwaited):
+            app.send_event(task.id, "approved", "forged", sender=EventSender(role="owner", subject="user:ada"))
         assert app.get(task.id).status == "ACTIVE"
         app.send_event(task.id, "approved", "yes", sender=EventSender(role="admin", subject="key:root"))
         sim.advance(timedelta(seconds=1))

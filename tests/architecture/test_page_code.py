@@ -178,7 +178,15 @@ def test_a_model_does_a_task() -> None:
 
 def test_an_approval_is_waited_for() -> None:
     """The test of the page is green."""
-    handlers, test = read_python("approvals.md")
+    handlers, asking, test = read_python("approvals.md")
+    app = run(asking, "approvals.md")["app"]
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", handler="invoice")
+        sim.advance(timedelta(minutes=1))
+        assert [each.title for each in sim.inbox("grace")] == ["Pay?"]
+        app.send_event(task.id, "decision", {"approved": True})
+        sim.advance(timedelta(minutes=1))
+        assert [each.content for each in sim.executions(task.id)] == ["paid"]
     names = run(handlers + test.replace("from handlers import app\n", ""), "approvals.md")
     names["test_the_bonus_is_paid_once_it_is_approved"]()
 

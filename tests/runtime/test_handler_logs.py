@@ -131,7 +131,9 @@ def test_a_final_failure_is_an_error_that_error_reporting_groups(sim: Simulation
     assert failed["@type"].endswith("v1beta1.ReportedErrorEvent")
     assert failed["context"]["user"] == "ada"
     message = failed["message"]
-    assert message.startswith(f"failed {failed['executionId']}: ValueError: no seat\n")
+    assert message.startswith(
+        f"failed {failed['executionId']} of 'fail', task {failed['taskId']}: ValueError: no seat\n"
+    )
     assert TRACEBACK.fullmatch(message.partition("\n")[2])
     assert "in book\n" in message
 

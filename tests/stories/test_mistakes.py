@@ -160,7 +160,6 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "sleep int": (lambda d: d.run(lambda c: c.sleep(60)), "until: is 60 (Give a timedelta, such as timedelta(minutes=5), or an aware datetime.)"),
     "call unknown": (lambda d: d.run(lambda c: c.call("remnd", {})), "handler: there is no handler named 'remnd' (Registered: flow, remind.)"),
     "call function": (lambda d: d.run(lambda c: c.call(fetch)), 'handler: is the function \'fetch\', which is not registered (Give the name of a handler, or a function with @app.handler("name").)'),
-    "call owner": (lambda d: d.run(lambda c: c.call(remind, Reminder(text="x"), owner="x")), "owner: cannot be set by a call, in the call of 'remind' (A call has the same owner as its caller.)"),
     "call typo": (lambda d: d.run(lambda c: c.call("remind", {"txt": "x"})), "payload.txt: is not a field of Reminder, in the call of 'remind' (Did you mean 'text'? Reminder has text: str, times: int (optional).)"),
     "gather list": (lambda d: d.run(lambda c: c.gather([1])), "calls.0: is [1] (Pass what ctx.call returned as separate arguments: ctx.gather(*calls).)"),
     "snooze int": (lambda d: d.run(lambda c: Snooze(60)), "until: is 60 (Give a timedelta, such as timedelta(minutes=5), or an aware datetime.)"),

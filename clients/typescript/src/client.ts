@@ -168,9 +168,10 @@ export class Client<P extends object = AnyPayloads> {
   }
 
   /** Send an event to a task's durable handler. */
-  sendEvent(taskId: string, event: string, payload?: unknown, options: ChangeOptions & { executionId?: string } = {}): Promise<api.Task> {
-    const { executionId, ...more } = options;
-    return this.#change(taskId, `events/${encode(event)}`, { payload: payload ?? null, ...(executionId === undefined ? {} : { executionId }) }, more);
+  sendEvent(taskId: string, event: string, payload?: unknown, options: ChangeOptions & { executionId?: string; early?: boolean } = {}): Promise<api.Task> {
+    const { executionId, early, ...more } = options;
+    const addressed = { ...(executionId === undefined ? {} : { executionId }), ...(early ? { early } : {}) };
+    return this.#change(taskId, `events/${encode(event)}`, { payload: payload ?? null, ...addressed }, more);
   }
 
   tree(taskId: string, query: api.TreeQuery = {}, options?: RequestOptions): Promise<api.Tree> {

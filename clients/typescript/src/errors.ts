@@ -1,4 +1,4 @@
-import type { FieldError, Problem, ScheduleReading } from "./types.js";
+import type { AwaitedEvent, FieldError, Problem, ScheduleReading } from "./types.js";
 
 /** What any request can fail with. Its message says what is wrong, `hint` what to do. */
 export class CloudschedError extends Error {
@@ -54,6 +54,12 @@ export class DraftExpired extends InvalidInput {}
 export class NotFound extends CloudschedError {}
 /** The task's status does not allow the change. */
 export class NotAllowed extends CloudschedError {}
+/** No execution of the task waits for the event, or several do. Nothing was kept of it. */
+export class NotAwaited extends NotAllowed {
+  get awaited(): AwaitedEvent[] {
+    return this.problem?.awaited ?? [];
+  }
+}
 /** A worker's claim has ended, or was never valid. */
 export class LeaseLost extends CloudschedError {}
 /** Nesting, calls or a script's resources exceed a limit. */
@@ -87,6 +93,7 @@ export const KINDS: Record<string, Kind> = {
   "key-reused": KeyReused,
   "draft-expired": DraftExpired,
   "not-allowed": NotAllowed,
+  "not-awaited": NotAwaited,
   "lease-lost": LeaseLost,
   "limit-exceeded": LimitExceeded,
 };

@@ -12,6 +12,7 @@ export {
   LimitExceeded,
   Misconfigured,
   NotAllowed,
+  NotAwaited,
   NotFound,
   PreconditionFailed,
   QuotaExceeded,

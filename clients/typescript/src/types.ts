@@ -46,6 +46,13 @@ export interface AttemptError {
   traceback?: string | null;
 }
 
+/** An event for which an execution of the task waits. */
+export interface AwaitedEvent {
+  name: string;
+  executionId: string;
+  until?: string;
+}
+
 /** Which past occurrences to run again; both ends are included. */
 export interface BackfillRequest {
   start: string;
@@ -989,6 +996,7 @@ export interface HandlerInfo {
   queue?: string;
   /** The JSON schema of its payload; None if it takes any object. */
   payloadSchema?: Record<string, unknown>;
+  eventSchemas?: Record<string, Record<string, unknown>>;
 }
 
 /** The handlers that the caller may name in a task. */
@@ -1479,6 +1487,7 @@ export interface Problem {
   errors?: Array<FieldError>;
   /** The meanings of a schedule in words, to choose from: each a `ScheduleReading`. */
   readings?: Array<ScheduleReading>;
+  awaited?: Array<AwaitedEvent>;
 }
 
 /** One progress note of a worker. */
@@ -1617,6 +1626,8 @@ export type Reason =
   | "NO_WORKER_LISTENS"
   | "WAITING_FOR_LOCK"
   | "WAITING_FOR_EVENT"
+  | "EVENT_ARRIVED"
+  | "EVENT_REFUSED"
   | "WAITING_FOR_CALLS"
   | "WAITING_FOR_QUOTA"
   | "SLEEPING"
@@ -2009,6 +2020,8 @@ export interface SendEventRequest {
   payload?: unknown;
   /** Sends the event to this execution only, and drops it when that ends. If omitted, the first execution that waits for it receives it. */
   executionId?: string | null;
+  /** Default: `false`. */
+  early?: boolean;
 }
 
 /** What the sender of an event is to the task. */

@@ -121,7 +121,7 @@ test("a list is watched, and shown again once a task has changed", async () => {
 
 test("events reach a durable handler", async () => {
   const task = await client.create({ owner: "ada", title: "Ask", handler: "ask" });
-  await client.sendEvent(task.id, "approved", { by: "grace" });
+  await client.sendEvent(task.id, "approved", { by: "grace" }, { early: true });
   assert.deepEqual((await client.wait(task.id, { interval: 50 })).content, { by: "grace" });
 });
 

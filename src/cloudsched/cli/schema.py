@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 def schema(client: Client, *, handlers: tuple[str, ...], typescript: bool) -> None:
     """Print the schemas of the payloads of all handlers that you may name, or of some.
 
-    As one JSON object by the handlers' names; null for a handler that takes any object.
+    As one JSON object by the handlers' names; null for a handler that takes any object. The payload of an event that a
+    handler has declared is there as HANDLER.EVENT.
     """
-    found = {each.name: each.payload_schema for each in client.handlers()}
+    found: dict[str, dict[str, Any] | None] = {}
+    for each in client.handlers():
+        found[each.name] = each.payload_schema
+        found |= {f"{each.name}.{event}": schema for event, schema in (each.event_schemas or {}).items()}
     unknown = [name for name in handlers if name not in found]
     if unknown:
         raise click.UsageError(f"No handler is called {unknown[0]!r}. There are: {', '.join(sorted(found)) or 'none'}.")

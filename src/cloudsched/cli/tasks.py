@@ -162,7 +162,7 @@ def create(
 @click.option("--schedule", help="When it runs, or a change in words: 'make it 10 instead', 'not on Fridays'.")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule.")
 @click.option("--at", help="When it runs once.")
-@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone to which its times move. [default: they stay]")
 @_locale_option
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null restores its default.")
 @key_option
@@ -405,9 +405,8 @@ def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) 
 @click.argument("task_id")
 @click.argument("event")
 @click.option("--payload", default="null", help="The event's payload, as JSON.")
-@click.option(
-    "--execution", metavar="ID", help="Send to this execution only; else the first that waits for it takes it."
-)
+@click.option("--execution", metavar="ID", help="The execution that it is for; needed if several wait for it.")
+@click.option("--early", is_flag=True, help="Keep it if no execution waits for it yet.")
 @key_option
 @dry_run_option
 @json_option
@@ -419,11 +418,12 @@ def send(  # noqa: PLR0913 - each is an option of its own
     *,
     payload: str,
     execution: str | None,
+    early: bool,
     key: str | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Send EVENT to a task's durable handler."""
+    """Send EVENT to the execution of a task that waits for it."""
     try:
         content = json.loads(payload)
     except ValueError as error:
@@ -431,7 +431,7 @@ def send(  # noqa: PLR0913 - each is an option of its own
     if dry_run:
         task = _require_allowed(client, task_id, "sendEvent")
     else:
-        task = client.send_event(task_id, event, content, execution_id=execution, idempotency_key=key)
+        task = client.send_event(task_id, event, content, execution_id=execution, early=early, idempotency_key=key)
     if as_json or dry_run:
         _make_printer(as_json=as_json).print_task(task)
     else:
@@ -576,21 +576,17 @@ def load_details(client: Client, execution: Execution) -> Execution:
 
 
 def _build_schedule_fields(options: dict[str, Any]) -> dict[str, Any]:
-    if options["schedule"] is None:
-        return _drop_none(schedule=_build_schedule(options["rrule"], options["at"], options["timezone"]))
-    if options["rrule"] or options["at"]:
+    """Return the schedule as text with its zone and language beside it; the zone alone is that of the task's times."""
+    given = [name for name in ("schedule", "rrule", "at") if options[name]]
+    if len(given) > 1:
         raise click.UsageError("Give one of --schedule, --rrule and --at.")
-    return {"schedule": options["schedule"], **_drop_none(timezone=options["timezone"], locale=options["locale"])}
-
-
-def _build_schedule(rrule: str | None, at: str | None, timezone: str | None) -> dict[str, str] | None:
-    if rrule and at:
-        raise click.UsageError("Give --rrule or --at, not both.")
-    if timezone is not None and not rrule and not at:
-        raise click.UsageError("--timezone is the zone of --schedule, --rrule or --at; give one of them as well.")
-    if rrule:
-        return {"rrule": rrule, "timezone": timezone or "UTC"}
-    return parse_once(at, timezone, "--at") if at else None
+    text = options[given[0]] if given else None
+    if options["rrule"]:
+        text = f"RRULE:{options['rrule'].removeprefix('RRULE:')}"
+    if options["at"]:
+        once = parse_once(options["at"], options["timezone"], "--at")
+        text = once.get("at") or once["local"]
+    return _drop_none(schedule=text, timezone=options["timezone"], locale=options["locale"])
 
 
 def _build_handler_fields(

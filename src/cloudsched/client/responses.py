@@ -13,6 +13,7 @@ from cloudsched.client.views import TaskView, reader
 from cloudsched.domain.documents.responses import FieldError, Problem
 from cloudsched.errors import (
     AmbiguousSchedule,
+    AwaitedEvent,
     CloudschedError,
     DraftExpired,
     Forbidden,
@@ -24,6 +25,7 @@ from cloudsched.errors import (
     LimitExceeded,
     Misconfigured,
     NotAllowed,
+    NotAwaited,
     NotFound,
     PreconditionFailed,
     QuotaExceeded,
@@ -45,6 +47,7 @@ _KINDS: dict[str, type[CloudschedError]] = {
     "key-reused": KeyReused,
     "draft-expired": DraftExpired,
     "not-allowed": NotAllowed,
+    "not-awaited": NotAwaited,
     "lease-lost": LeaseLost,
     "limit-exceeded": LimitExceeded,
 }
@@ -78,6 +81,8 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
         "problem": detail,
         "hint": problem.hint or "",
         "readings": tuple(problem.readings or ()),
+        "awaited": tuple(AwaitedEvent(each.name, each.execution_id, each.until) for each in problem.awaited or ()),
+        "event": "",
         "status": "",
         "action": "",
         "kind": "",
@@ -104,6 +109,7 @@ _ATTRIBUTES: dict[type, tuple[str, ...]] = {
     AmbiguousSchedule: ("field", "problem", "hint", "readings"),
     InvalidInput: ("field", "problem", "hint"),
     NotFound: ("kind", "key"),
+    NotAwaited: ("action", "status", "hint", "event", "awaited"),
     NotAllowed: ("action", "status", "hint"),
     LeaseLost: ("key",),
     VersionConflict: ("key",),

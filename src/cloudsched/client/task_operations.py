@@ -236,11 +236,16 @@ class TaskOperations:
         payload: Any = None,  # noqa: ANN401 - any JSON
         *,
         execution_id: str | None = None,
+        early: bool = False,
         idempotency_key: str | None = None,
     ) -> Flow[TaskView]:
-        """Send an event to a task's durable handler, or to one of its executions; it is kept until awaited."""
+        """Send an event to the execution that waits for it, or that is named; `early` keeps one that none waits for.
+
+        Raises:
+            NotAwaited: None waits for it, or several do; `awaited` says what is awaited, and until when.
+        """
         only = {} if execution_id is None else {"executionId": execution_id}
-        content = {"payload": payload, **only}
+        content = {"payload": payload, **only, **({"early": True} if early else {})}
         return _post_change(task_id, f"events/{quote(event, safe='')}", content, key=idempotency_key)
 
     @operation

@@ -103,6 +103,8 @@ class AsyncApp:
     """See `App.execution`."""
     deliveries = awaited(App.deliveries)
     """See `App.deliveries`."""
+    put_person = awaited(App.put_person)
+    """See `App.put_person`."""
     send_event = awaited(App.send_event)
     """See `App.send_event`."""
     tree = awaited(App.tree)

@@ -152,7 +152,7 @@ def test_events_are_limited_in_bytes(make_task: MakeTask) -> None:
         event = Event(
             name="e", payload=[1] * 4_000, at=NOW, token=f"{number}", sender=EventSender(role=SenderRole.OWNER)
         )
-        return on_event(task, event, NOW).task
+        return on_event(task, event.model_copy(update={"payload": [number] * 4_000}), NOW, early=True).task
 
     for number in range(5):
         task = send(number)

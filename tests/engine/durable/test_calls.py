@@ -334,7 +334,6 @@ def test_a_call_accepts_retries_in_the_same_forms_as_a_handler(
     [
         {"schedule": Schedule.once(START + DAY)},
         {"schedule": None},
-        {"owner": "eve"},
         {"id": "mine"},
         {"retry": 21},
         {"retry": "often"},
@@ -342,7 +341,7 @@ def test_a_call_accepts_retries_in_the_same_forms_as_a_handler(
     ],
 )
 def test_a_call_refuses_fields_that_it_cannot_have(app: App, fields: dict[str, Any]) -> None:
-    """Owner, schedule and id of a call are fixed; other fields are not dropped silently."""
+    """Schedule and id of a call are fixed; other fields are not dropped silently."""
     app.handler("fine")(lambda: 1)
     refused = list[str]()
 

@@ -55,7 +55,7 @@ def test_a_commit_that_conflicts_with_itself_consumes_one_event(
     register_work_handler(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more")])
     task = create(schedule=START + DAY)
     for number in range(2):
-        app.send_event(task.id, "more", number)
+        app.send_event(task.id, "more", number, early=True)
     inject_conflict(monkeypatch, lambda task: len(task.events) == 1, lambda: None)
     sim.run_until_idle()
     (execution,) = sim.executions(task.id)
@@ -69,7 +69,7 @@ def test_an_event_is_not_consumed_under_an_expired_lease(
     register_work_handler(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more", timeout=timedelta(0))])
     record, stood_still = ClaimedRun.append_journal, list[object]()
     task = create(schedule=START + DAY, expected_duration=MINUTE)
-    app.send_event(task.id, "more", 1)
+    app.send_event(task.id, "more", 1, early=True)
 
     def record_late(held: ClaimedRun, *arguments: Any) -> Task | None:
         if not stood_still:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 from cloudsched import App, Context, EventSender, EventTimedOut, Settings
 from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
-from cloudsched.errors import NotAllowed
+from cloudsched.errors import NotAllowed, NotAwaited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,14 +83,15 @@ def test_an_event_counts_if_its_sender_is_named(
     *,
     is_early: bool,
 ) -> None:
-    """By default the owner's and the admin's; the app's own code is an admin. Whether it came early changes nothing."""
+    """By default the owner's and the admin's; the app's own code is an admin. Whether it came early changes nothing.
+
+    Anybody else's is refused if the handler waits already, and goes untaken if it came early.
+    """
     task = create(handler=handler)
     if not is_early:
         sim.advance(timedelta(minutes=1))
-    if sender is None:
-        app.send_event(task.id, "approved", "yes")
-    else:
-        app.send_event(task.id, "approved", "yes", sender=sender)
+    with nullcontext() if is_early or result == "yes" else pytest.raises(NotAwaited):
+        app.send_event(task.id, "approved", "yes", early=is_early, sender=sender)
     sim.advance(2 * DAY)
     assert sim.executions(task.id)[0].content == result
 
@@ -97,10 +99,10 @@ def test_an_event_counts_if_its_sender_is_named(
 def test_an_event_that_does_not_count_wakes_nobody(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     """A handler that waits for an admin sleeps on when the owner sends one: it is not replayed over and over."""
     task = create(handler="admins")
-    app.send_event(task.id, "approved", "early", sender=OWNER)
+    app.send_event(task.id, "approved", "early", early=True, sender=OWNER)
     sim.advance(timedelta(seconds=20))
     (run,) = app.get(task.id).runs
-    app.send_event(task.id, "approved", "late", sender=OWNER)
+    app.send_event(task.id, "approved", "late", early=True, sender=OWNER)
     sim.advance(timedelta(seconds=20))
     (later,) = app.get(task.id).runs
     assert later.due_at == run.due_at > sim.now
@@ -114,9 +116,12 @@ def test_events_that_do_not_count_shut_out_none_that_does(
     task = create(handler="admins")
     sim.advance(timedelta(minutes=1))
     for _ in range(MAX_EVENTS):
-        app.send_event(task.id, "approved", "forged", sender=OWNER)
+        with pytest.raises(NotAwaited):
+            app.send_event(task.id, "approved", "forged", sender=OWNER)
+    for number in range(MAX_EVENTS):
+        app.send_event(task.id, "approved", number, early=True, sender=OWNER)
     with pytest.raises(NotAllowed, match="full of 20 events"):
-        app.send_event(task.id, "approved", "forged", sender=OWNER)
+        app.send_event(task.id, "approved", "forged", early=True, sender=OWNER)
     app.send_event(task.id, "approved", "yes")
     sim.run_until_idle()
     assert sim.executions(task.id)[0].content == "yes"
@@ -125,6 +130,7 @@ def test_events_that_do_not_count_shut_out_none_that_does(
 def test_a_replay_receives_the_same_sender(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     """The sender is recorded with the event, so a handler that resumes a day later still knows it."""
     task = create(handler="named")
+    sim.advance(timedelta(minutes=1))
     app.send_event(task.id, "approved", {"by": "ada"}, sender=OWNER)
     sim.run_until_idle()
     (execution,) = sim.executions(task.id)

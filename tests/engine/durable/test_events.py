@@ -1,16 +1,18 @@
-"""Events sent to a durable handler: which wait consumes one, how many may be stored, and when they are removed."""
+"""Events sent to a durable handler: which execution one belongs to, which are refused, and when they are removed."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import BaseModel
 from tests.engine.harness import DAY, MINUTE
 
 from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Settings, Task
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
-from cloudsched.errors import NotAllowed
+from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.errors import InvalidPayload, Misconfigured, NotAllowed, NotAwaited
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -18,15 +20,26 @@ if TYPE_CHECKING:
 
 MONTHLY = Schedule.every(30 * DAY, start=START)
 """One execution after the other."""
+TWO_AT_ONCE: dict[str, Any] = {
+    "schedule": Schedule.every(DAY, start=START),
+    "overlap": Overlap.ALLOW,
+    "maxRuns": 2,
+}
+
+
+class Decision(BaseModel):
+    """What an approval says."""
+
+    approved: bool
+    note: str = ""
 
 
 @pytest.fixture
 def app() -> App:
-    """Return an app whose handler waits a week for an approval, and then rests for a day."""
+    """Return an app whose handlers wait a week for an approval, and then rest for a day."""
     app = App(Settings())
 
-    @app.handler("work")
-    def work(ctx: Context) -> object:
+    def wait(ctx: Context) -> object:
         try:
             return ctx.wait_for("approved", timeout=7 * DAY)
         except EventTimedOut:
@@ -34,7 +47,30 @@ def app() -> App:
         finally:
             ctx.sleep(DAY)
 
+    @app.handler("work")
+    def work(ctx: Context) -> object:
+        return wait(ctx)
+
+    @app.handler("patient", early_events=("approved",))
+    def work_after_a_day(ctx: Context) -> object:
+        ctx.sleep(DAY)
+        return wait(ctx)
+
+    @app.handler("typed", events={"decision": Decision}, retry=2)
+    def decide(ctx: Context) -> str:
+        decision = ctx.wait_for("decision", Decision)
+        assert isinstance(decision, Decision)
+        return f"{decision.approved} {decision.note}".strip()
+
+    @app.handler("undeclared", retry=2)
+    def decide_undeclared(ctx: Context) -> object:
+        return ctx.wait_for("decision", Decision)
+
     return app
+
+
+def contents(sim: Simulation, task: Task) -> list[object]:
+    return [each.content for each in sim.executions(task.id)]
 
 
 def test_an_awaited_event_is_accepted_when_the_task_is_full_of_others(
@@ -43,60 +79,149 @@ def test_an_awaited_event_is_accepted_when_the_task_is_full_of_others(
     """Twenty events with a name that no handler awaits do not keep out the one that a handler awaits."""
     task = create()
     sim.advance(MINUTE)
-    for _ in range(MAX_EVENTS):
-        app.send_event(task.id, "aproved")
+    for number in range(MAX_EVENTS):
+        app.send_event(task.id, "aproved", number, early=True)
     app.send_event(task.id, "approved", "yes")
     with pytest.raises(NotAllowed, match="full of 20 events"):
-        app.send_event(task.id, "approved", "once more, before the first is taken")
-    with pytest.raises(NotAllowed, match="full of 20 events"):
-        app.send_event(task.id, "aproved")
+        app.send_event(task.id, "aproved", "one more", early=True)
     sim.run_until_idle()
-    assert sim.executions(task.id)[0].content == "yes"
+    assert contents(sim, task) == ["yes"]
 
 
 def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """There is room for one event for each of them, and for no more."""
-    task = create(schedule=Schedule.every(DAY, start=START), overlap=Overlap.ALLOW, maxRuns=2)
+    task = create(**TWO_AT_ONCE)
     sim.advance(DAY + MINUTE)
     first, second = (run.execution_id for run in app.get(task.id).runs)
-    for _ in range(MAX_EVENTS):
-        app.send_event(task.id, "aproved")
+    for number in range(MAX_EVENTS):
+        app.send_event(task.id, "aproved", number, execution_id=first, early=True)
     for only in (second, first):
         app.send_event(task.id, "approved", only, execution_id=only)
         with pytest.raises(NotAllowed, match="full of 20 events"):
-            app.send_event(task.id, "approved", "twice", execution_id=only)
+            app.send_event(task.id, "approved", "twice", execution_id=only, early=True)
     sim.run_until_idle()
     assert {each.id: each.content for each in sim.executions(task.id)} == {first: first, second: second}
 
 
-@pytest.mark.parametrize(("is_named", "answers"), [(True, ["yes", "nobody approved"]), (False, ["yes", "yes, yes"])])
-def test_an_event_for_one_execution_reaches_no_other(
-    app: App, sim: Simulation, create: Callable[..., Task], answers: list[str], *, is_named: bool
+@pytest.mark.parametrize("again_after", [timedelta(0), timedelta(hours=1), 2 * DAY])
+def test_a_second_click_is_the_same_answer(
+    app: App, sim: Simulation, create: Callable[..., Task], again_after: timedelta
 ) -> None:
-    """A second click on January's approval does not approve February, if the event names its execution."""
+    """Before the answer is taken, after that, and when its execution has ended: January's never approves February."""
     task = create(schedule=MONTHLY, maxRuns=2)
     sim.advance(MINUTE)
-    (run,) = app.get(task.id).runs
-    for answer in ("yes", "yes, yes"):
-        app.send_event(task.id, "approved", answer, execution_id=run.execution_id if is_named else None)
-    sim.advance(2 * DAY)
-    assert len(app.get(task.id).events) == (0 if is_named else 1), "it goes with what it was for"
+    app.send_event(task.id, "approved", "yes")
+    sim.advance(again_after)
+    app.send_event(task.id, "approved", "yes")
     sim.run_until_idle()
-    assert [each.content for each in sim.executions(task.id)] == answers
+    assert contents(sim, task) == ["yes", "nobody approved"]
+
+
+def test_another_answer_to_what_was_answered_is_refused(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+    """The first one counts, whether it has been taken yet or not."""
+    task = create()
+    sim.advance(MINUTE)
+    app.send_event(task.id, "approved", "yes")
+    for wait in (timedelta(0), MINUTE):
+        with pytest.raises(NotAwaited):
+            app.send_event(task.id, "approved", "no")
+        sim.advance(wait)
+    sim.run_until_idle()
+    assert contents(sim, task) == ["yes"]
+
+
+def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+    """It is refused with what is awaited, and the task remembers it; next month's question has an answer of its own."""
+    task = create(schedule=MONTHLY, maxRuns=2)
+    sim.advance(9 * DAY)
+    with pytest.raises(NotAwaited, match="It waits for no event now") as refused:
+        app.send_event(task.id, "approved", "late")
+    assert refused.value.awaited == ()
+    sim.advance(21 * DAY + MINUTE)
+    with pytest.raises(
+        NotAwaited, match=r"Awaited: 'approved' by execution 20270131T000000Z until 2027-02-07T"
+    ) as wrong:
+        app.send_event(task.id, "aproved", "yes")
+    (awaited,) = wrong.value.awaited
+    assert (awaited.name, awaited.execution_id) == ("approved", "20270131T000000Z")
+    assert [each.name for each in app.get(task.id).refused_events] == ["approved", "aproved"]
+    app.send_event(task.id, "approved", "in time")
+    sim.run_until_idle()
+    assert contents(sim, task) == ["nobody approved", "in time"]
+
+
+def test_of_several_that_wait_one_is_to_be_named(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+    """Without a name, nobody can say whose answer it is; once one has its answer, the other is meant."""
+    task = create(**TWO_AT_ONCE)
+    sim.advance(DAY + MINUTE)
+    first, second = (run.execution_id for run in app.get(task.id).runs)
+    with pytest.raises(NotAwaited, match="2 executions may be meant: name one"):
+        app.send_event(task.id, "approved", "whose?")
+    app.send_event(task.id, "approved", "the second's", execution_id=second)
+    app.send_event(task.id, "approved", "the first's")
+    sim.run_until_idle()
+    assert {each.id: each.content for each in sim.executions(task.id)} == {first: "the first's", second: "the second's"}
 
 
 @pytest.mark.parametrize("when", ["before it begins", "when it has ended", "of another one"])
 def test_an_event_for_an_execution_that_is_not_open_is_refused(
     app: App, sim: Simulation, create: Callable[..., Task], when: str
 ) -> None:
+    """Even one that may come early."""
     task = create(schedule=Schedule.every(30 * DAY, start=START + DAY))
     sim.advance(timedelta(0) if when == "before it begins" else 20 * DAY)
     only = "20261224T180000Z" if when == "of another one" else "20270102T000000Z"
-    with pytest.raises(NotAllowed, match=f"without an open execution '{only}'. Name an open execution"):
-        app.send_event(task.id, "approved", execution_id=only)
+    for early in (False, True):
+        with pytest.raises(NotAwaited, match=f"There is no open execution '{only}'"):
+            app.send_event(task.id, "approved", execution_id=only, early=early)
     assert app.get(task.id).events == ()
+
+
+@pytest.mark.parametrize("handler", ["work", "patient"])
+def test_an_early_answer_is_kept_if_somebody_asks_for_it(
+    app: App, sim: Simulation, create: Callable[..., Task], handler: str
+) -> None:
+    """The sender, or the handler: for the next execution if none is open, or for the open one, with which it ends."""
+    early = handler == "work"
+    task = create(handler=handler, schedule=Schedule.every(30 * DAY, start=START + DAY), maxRuns=2)
+    if early:
+        with pytest.raises(NotAwaited):
+            app.send_event(task.id, "approved", "before it begins")
+    app.send_event(task.id, "approved", "before it begins", early=early)
+    sim.advance(DAY + MINUTE)
+    (run,) = app.get(task.id).runs
+    app.send_event(task.id, "other", "while it is open", early=True)
+    assert [each.execution_id for each in app.get(task.id).events if each.name == "other"] == [run.execution_id]
+    sim.advance(5 * DAY)
+    assert app.get(task.id).events == ()
+    sim.run_until_idle()
+    assert contents(sim, task) == ["before it begins", "nobody approved"]
+
+
+@pytest.mark.parametrize("between", ["a replay", "a pause"])
+def test_an_answer_that_comes_while_it_looks_is_not_refused(
+    app: App, sim: Simulation, create: Callable[..., Task], between: str
+) -> None:
+    """A handler that is replayed to its wait, or that has been stopped on its way there, still waits for its event."""
+    task = create()
+    sim.advance(MINUTE)
+    if between == "a pause":
+        app.pause(task.id)
+        sim.advance(3 * MINUTE)
+    else:
+        (run,) = app.get(task.id).runs
+        stored = app.container.store.load(task.id)
+        assert stored is not None
+        assert run.suspension is not None
+        looking = run.model_copy(update={"suspension": None, "resumed_from": run.suspension})
+        app.container.engine.committer.try_to_change(stored, sim.now, runs=(looking,))
+    app.send_event(task.id, "approved", "yes")
+    if between == "a pause":
+        app.resume(task.id)
+    sim.run_until_idle()
+    assert contents(sim, task) == ["yes"]
 
 
 def test_a_wait_ends_at_the_very_instant_of_its_timeout(sim: Simulation, create: Callable[..., Task]) -> None:
@@ -112,25 +237,80 @@ def test_the_events_of_an_execution_are_removed_when_its_task_ends(
     app: App, sim: Simulation, create: Callable[..., Task], end: str
 ) -> None:
     task = create()
-    sim.advance(8 * DAY - MINUTE)
-    (run,) = app.get(task.id).runs
-    app.send_event(task.id, "approved", "too late", execution_id=run.execution_id)
-    app.send_event(task.id, "later", "for whoever comes")
+    sim.advance(7 * DAY - MINUTE)
+    app.send_event(task.id, "approved", "too late")
+    app.send_event(task.id, "later", "for nobody", early=True)
     getattr(app, end)(task.id)
-    left = [] if end == "delete" else [event.name for event in app.get(task.id).events]
-    assert left == ([] if end == "delete" else ["later"])
+    assert end == "delete" or app.get(task.id).events == ()
 
 
-def test_an_execution_consumes_the_earliest_event_that_it_may(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    """An earlier event for another execution does not delay it."""
-    task = create(schedule=Schedule.every(DAY, start=START), overlap=Overlap.ALLOW, maxRuns=2)
-    sim.advance(DAY + MINUTE)
-    first, second = (run.execution_id for run in app.get(task.id).runs)
-    app.send_event(task.id, "approved", "the second's", execution_id=second)
-    app.send_event(task.id, "approved", "anybody's")
+def test_what_comes_with_an_event_is_checked_when_it_is_sent(app: App, sim: Simulation) -> None:
+    """Against the type that the handler has declared, which it then gets; what does not fit is in no journal."""
+    task = app.create(owner="ada", handler="typed")
+    sim.advance(MINUTE)
+    wrongs = {"payload.approved": {"approved": "perhaps"}, "payload.aproved": {"aproved": True}, "payload": "yes"}
+    for field, wrong in wrongs.items():
+        with pytest.raises(InvalidPayload) as refused:
+            app.send_event(task.id, "decision", wrong)
+        assert refused.value.field == field
+    assert app.get(task.id).events == ()
+    app.send_event(task.id, "decision", Decision(approved=True, note="fine"))
     sim.run_until_idle()
-    found = {each.id: each.content for each in sim.executions(task.id)}
-    assert found[second] == "the second's"
-    assert found[first] == "anybody's"
+    assert contents(sim, task) == ["True fine"]
+
+
+def test_the_type_of_an_event_has_to_be_declared(app: App, sim: Simulation) -> None:
+    """Else nobody could check it at the door: the handler fails at once, and says what to write."""
+    task = app.create(owner="ada", handler="undeclared")
+    sim.advance(MINUTE)
+    (execution,) = sim.executions(task.id)
+    assert (execution.status, execution.attempt_count) == ("FAILED", 1)
+    assert execution.error is not None
+    assert "@app.handler('undeclared', events={\"decision\": Decision})" in execution.error.message
+    with pytest.raises(Misconfigured, match="its events"):
+        app.handler("wrong", events={"no name!": Decision})
+    with pytest.raises(Misconfigured, match="give its events as in"):
+        app.handler("wrong", early_events="decision")
+
+
+def test_an_answer_that_cannot_be_read_any_more_is_asked_for_again(app: App, sim: Simulation) -> None:
+    """The handler's model has changed since it was sent: a retry from before the answer repairs the execution."""
+    task = app.create(owner="ada", handler="typed")
+    sim.advance(MINUTE)
+    app.container.scheduler.send_event(task.id, "decision", {"approved": True}, by=OWN_CODE)
+    (run,) = app.get(task.id).runs
+    stored = app.container.store.load(task.id)
+    assert stored is not None
+    old = [each.model_copy(update={"payload": {"old": "form"}}) for each in stored.task.events]
+    app.container.engine.committer.try_to_change(stored, sim.now, events=tuple(old))
+    sim.run_until_idle()
+    failed = app.execution(task.id, run.execution_id)
+    assert (failed.status, failed.attempt_count) == ("FAILED", 1)
+    assert failed.error is not None
+    assert "cannot be read any more" in failed.error.message
+    app.retry(task.id, run.execution_id, from_step=1)
+    sim.advance(MINUTE)
+    app.send_event(task.id, "decision", {"approved": False})
+    sim.run_until_idle()
+    assert contents(sim, task) == ["False"]
+
+
+def test_a_handler_can_ask_somebody_else(app: App, sim: Simulation) -> None:
+    """A call that names another owner is theirs: they have the message, and the caller's owner has not."""
+
+    @app.handler("ask")
+    def ask(ctx: Context) -> None:
+        ctx.notify("Please approve", "It is ready.")
+
+    @app.handler("asking")
+    def asking(ctx: Context) -> object:
+        ctx.call("ask", owner="grace").result()
+        return ctx.wait_for("approved")
+
+    task = app.create(owner="ada", handler="asking")
+    sim.advance(MINUTE)
+    assert [each.title for each in sim.inbox("grace")] == ["Please approve"]
+    assert sim.inbox("ada") == []
+    app.send_event(task.id, "approved", "by grace")
+    sim.run_until_idle()
+    assert contents(sim, task) == ["by grace"]

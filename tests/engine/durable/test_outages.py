@@ -102,7 +102,7 @@ class OutageWorkflow:
     def run(self) -> tuple[Execution, int]:
         with Simulation(self.app) as sim:
             task = create(self.app)
-            self.app.send_event(task.id, "go", {"by": "grace"})
+            self.app.send_event(task.id, "go", {"by": "grace"}, early=True)
             sim.run_until_idle()
             (execution,) = sim.executions(task.id)
             return execution, len(self.app.tree(task.id).children)

@@ -94,7 +94,7 @@ def test_an_event_consumed_after_a_caught_failure_is_kept(
 
     register_work_handler(bench.app, call)
     task = create(retry={"maxRetries": 0})
-    bench.app.send_event(task.id, "approved", {"by": "grace"})
+    bench.app.send_event(task.id, "approved", {"by": "grace"}, early=True)
     sim.advance(MINUTE)
     bench.broken.clear()
     bench.app.retry(task.id)

@@ -124,13 +124,14 @@ def test_an_event_is_consumed_once_whether_early_or_awaited(
 
     task = create()
     sim.advance(MINUTE)
-    app.send_event(task.id, "other", {"by": "nobody"})
-    app.send_event(task.id, "answer", {"by": "grace"})
+    app.send_event(task.id, "other", {"by": "nobody"}, early=True)
+    app.send_event(task.id, "answer", {"by": "grace"}, early=first == "event")
+    assert [event.name for event in app.get(task.id).events] == ["other", "answer"]
     sim.run_until_idle()
     (execution,) = sim.executions(task.id)
     assert execution.status == "SUCCEEDED", execution.error
     assert execution.content == ["grace", "grace"]
-    assert [event.name for event in app.get(task.id).events] == ["other"]
+    assert app.get(task.id).events == (), "what nobody took ends with the execution"
     with pytest.raises(NotAllowed):
         app.send_event(task.id, "answer")
 
@@ -143,11 +144,11 @@ def test_events_are_bounded(app: App, create: Callable[..., Task]) -> None:
 
     task = create(schedule=Schedule.once(START + DAY))
     with pytest.raises(InvalidInput, match="bytes"):
-        app.send_event(task.id, "large", "x" * 10_000)
+        app.send_event(task.id, "large", "x" * 10_000, early=True)
     for _ in range(20):
-        app.send_event(task.id, "answer")
+        app.send_event(task.id, "answer", early=True)
     with pytest.raises(NotAllowed, match="full of 20 events"):
-        app.send_event(task.id, "answer")
+        app.send_event(task.id, "answer", early=True)
 
 
 def test_a_step_is_retried_by_its_policy_while_nothing_runs(app: App) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.explanations import explain_task
+from cloudsched.errors import NotAwaited
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -124,6 +126,17 @@ def wait_for_event(scene: Scene) -> None:
     scene.does["work"] = lambda ctx: ctx.wait_for("approved", timeout=30 * DAY)
     scene.create()
     scene.sim.advance(6 * MINUTE)
+
+
+def send_early(scene: Scene) -> None:
+    wait_for_event(scene)
+    scene.sim.app.send_event("t", "other", early=True)
+
+
+def send_wrong(scene: Scene) -> None:
+    wait_for_event(scene)
+    with suppress(NotAwaited):
+        scene.sim.app.send_event("t", "aproved")
 
 
 def wait_for_call(scene: Scene) -> None:
@@ -271,6 +284,8 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.WAITING_FOR_WORKER: offer,
     Reason.WAITING_FOR_LOCK: wait_for_lock,
     Reason.WAITING_FOR_EVENT: wait_for_event,
+    Reason.EVENT_ARRIVED: send_early,
+    Reason.EVENT_REFUSED: send_wrong,
     Reason.WAITING_FOR_CALLS: wait_for_call,
     Reason.WAITING_FOR_QUOTA: wait_for_quota,
     Reason.NO_WORKER_LISTENS: offer,
@@ -308,6 +323,8 @@ WORDS = {
     Reason.NO_WORKER_LISTENS: "'cuda' on the queue 'gpu'",
     Reason.WAITING_FOR_LOCK: "task holder",
     Reason.WAITING_FOR_EVENT: "'approved'",
+    Reason.EVENT_ARRIVED: "'other' from the app's own code came",
+    Reason.EVENT_REFUSED: "'aproved' from the app's own code was refused",
     Reason.WAITING_FOR_QUOTA: "may have 3 tasks",
     Reason.SUSPENDED: "try step 'order' again",
     Reason.BEYOND_HORIZON: "2 or 3 hops",

@@ -168,7 +168,7 @@ def test_nothing_that_an_owner_can_read_is_a_credential(world: ApiWorld) -> None
     contacts = {"email": {"address": "ada@example.com"}, "webhook": {"url": "https://example.com/hook"}}
     assert world.ask("ada", "/v1/people/ada", contacts, method="PUT").status_code == 201
     world.offer("flow", handler="flow", pull=None)
-    world.sim.app.send_event("flow", "approved", {"by": "ada"})
+    world.sim.app.send_event("flow", "approved", {"by": "ada"}, early=True)
     world.offer("ended")
     for _ in range(2):
         claim = world.claim("gpu-1")

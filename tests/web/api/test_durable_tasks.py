@@ -14,7 +14,7 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Context, Settings
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import Client
-from cloudsched.errors import InvalidInput, LimitExceeded, NotAllowed, NotFound
+from cloudsched.errors import InvalidInput, LimitExceeded, NotAllowed, NotAwaited, NotFound
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.functions import serve_api
@@ -103,11 +103,12 @@ def test_an_event_may_be_for_one_execution_alone(client: Client, url: str, sim: 
     client.create(**WHOLE)
     sim.advance(timedelta(minutes=1))
     (waiting,) = client.executions("w")
-    with pytest.raises(NotAllowed, match="without an open execution 'other'"):
+    with pytest.raises(NotAwaited, match="There is no open execution 'other'") as refused:
         client.send_event("w", "approved", {"by": "nobody"}, execution_id="other")
+    assert [(each.name, each.execution_id) for each in refused.value.awaited] == [("approved", waiting.id)]
     words = ["send", "w", "approved", "--payload", '{"by": "grace"}', "--execution"]
     told = CliRunner().invoke(cloudsched, ["tasks", "--url", url, *words, "other"])
-    assert isinstance(told.exception, NotAllowed)
+    assert isinstance(told.exception, NotAwaited)
     assert CliRunner().invoke(cloudsched, ["tasks", "--url", url, *words, waiting.id]).exit_code == 0
     sim.advance(timedelta(minutes=1))
     assert client.wait("w", timedelta(0)).content["by"] == "grace"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cloudsched import Context  # noqa: TC001 - a handler's annotations are read
 from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 
@@ -63,8 +64,16 @@ class World:
         return {"taskId": task_id}
 
     def waiting(self) -> dict[str, Any]:
-        """Have a task that waits for nothing yet."""
-        return {"taskId": self.task(schedule=WEEKDAYS), "event": "approved"}
+        """Have a task that waits for its event."""
+
+        def ask(ctx: Context) -> object:
+            return ctx.wait_for("approved")
+
+        if "ask" not in self.sim.app.container.registry:
+            self.sim.app.handler("ask")(ask)
+        task_id = self.task("ask")
+        self.sim.advance(timedelta(minutes=1))
+        return {"taskId": task_id, "event": "approved"}
 
     def failed(self) -> dict[str, Any]:
         """Have an execution that has failed for good, and name it in place of the example's."""

@@ -330,7 +330,7 @@ VERBS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "snooze": ("/snooze", {"duration": "10 minutes"}),
     "retry": ("/retry", {}),
     "backfill": ("/backfill", {"start": "2027-01-01T01:00:00Z", "end": "2027-01-01T03:00:00Z"}),
-    "send": ("/events/x", {"payload": 1}),
+    "send": ("/events/x", {"payload": 1, "early": True}),
 }
 
 

@@ -115,10 +115,10 @@ def test_a_user_s_limits_hold() -> None:
         assert (task["owner"], roles.sim.app.get(task["id"]).defined_by) == ("ada", "users")
         assert post("/v1/tasks", TASK).status_code == 429
         roles.sim.advance(MINUTE)
-        assert post(f"/v1/tasks/{task['id']}/events/approved", {"payload": 1}).status_code == 200
+        assert post(f"/v1/tasks/{task['id']}/events/approved", {"payload": 1, "early": True}).status_code == 200
         roles.sim.advance(MINUTE)
         assert len(roles.sim.app.get(task["id"]).runs) == 1
-        roles.ask("admin", "POST", f"/v1/tasks/{task['id']}/events/approved", {"payload": 2})
+        roles.ask("admin", "POST", f"/v1/tasks/{task['id']}/events/approved", {"payload": 2, "early": True})
         roles.sim.advance(MINUTE)
         assert roles.sim.app.executions(task["id"]).items[0].content == 2
 

@@ -102,6 +102,8 @@ def body_for(operation: Operation) -> object:
     """Return a body that the operation takes."""
     if operation.name == "backfill":
         return {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}
+    if operation.name == "send_event":
+        return {"early": True}
     if operation.name == "confirm_email":
         return {"code": "00000000"}
     if operation.name == "preview_schedule":

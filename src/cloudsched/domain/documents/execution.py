@@ -264,6 +264,8 @@ class Run(WireModel):
     progress: tuple[ProgressNote, ...] = ()
     suspension: Suspension | None = None
     """What it waits for, if its handler has suspended it."""
+    resumed_from: Suspension | None = None
+    """What it waited for when it was resumed, if that was an event that it has not taken yet."""
     suspension_count: int = 0
     """How often it has been suspended. A dispatch from before the latest suspension runs nothing."""
     lock_turn: int = 0
@@ -305,6 +307,11 @@ class Run(WireModel):
         shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
         left_out = self.attempts_left_out + too_many
         return self.model_copy(update={"attempts": shown, "attempts_left_out": left_out, **changes})
+
+    @property
+    def wait_for_event(self) -> Suspension | None:
+        """The wait for an event that it has not taken yet: it is suspended, or is being replayed to that wait."""
+        return next((each for each in (self.suspension, self.resumed_from) if each is not None and each.events), None)
 
     @property
     def wake_at(self) -> Instant:

@@ -305,6 +305,8 @@ class HandlerInfo(ApiResponse):
     """The queue of the workers that run its tasks, unless a task says otherwise."""
     payload_schema: dict[str, Any] | None = None
     """The JSON schema of its payload; None if it takes any object."""
+    event_schemas: dict[str, dict[str, Any]] | None = None
+    """The JSON schemas of the payloads of the events that it has declared, by the events' names."""
 
 
 class HandlerList(ApiResponse):

@@ -375,6 +375,15 @@ class FieldError(ApiResponse):
     """What to do about it."""
 
 
+class AwaitedEvent(ApiResponse):
+    """An event for which an execution of the task waits."""
+
+    name: str
+    execution_id: str
+    until: Instant | None = None
+    """When it stops waiting; None if it never does."""
+
+
 class Problem(ApiResponse):
     """Why a request failed (RFC 9457)."""
 
@@ -390,6 +399,8 @@ class Problem(ApiResponse):
     """All that is wrong with the body, as far as it was found."""
     readings: tuple[dict[str, Any], ...] | None = None
     """The meanings of a schedule in words, to choose from: each a `ScheduleReading`."""
+    awaited: tuple[AwaitedEvent, ...] | None = None
+    """The events that the task's executions wait for, if an event was refused because none waits for it."""
 
 
 class BatchResult(ApiResponse, Generic[T]):

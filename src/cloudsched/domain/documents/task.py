@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -35,8 +36,9 @@ from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
     from datetime import datetime
+    from typing import Self
 
     from cloudsched.domain.documents.execution import Execution
 
@@ -375,6 +377,15 @@ class Event(WireModel):
         return self.name == name and self.execution_id in {None, execution_id} and self.sender.role in senders
 
 
+class RefusedEvent(WireModel):
+    """An event that no execution of the task waited for when it was sent."""
+
+    name: EventName
+    at: Instant
+    sender: EventSender
+    why: str
+
+
 class ZonePlan(WireModel):
     """What a process with other time zone data needs to know of a plan.
 
@@ -486,6 +497,10 @@ class Task(PublicTask):
     """The events that its durable handler has not taken yet, the earliest first."""
     recent_event_tokens: tuple[str, ...] = ()
     """The tokens of the latest events, including those already taken, to recognise repeated ones."""
+    recent_answers: tuple[str, ...] = ()
+    """What the latest events said, each with the execution that it was for, to recognise a second click."""
+    refused_events: tuple[RefusedEvent, ...] = ()
+    """The latest events that were refused because no execution waited for them."""
     history: tuple[HistoryEntry, ...] = ()
     """What was done with it by hand, the earliest first; `transitions.history` bounds it."""
     history_left_out: int = 0
@@ -508,6 +523,20 @@ class Task(PublicTask):
     """With which time zone data it is planned; None where those cannot move it."""
     wake_at: Instant | None = None
     """When the sweep must process this task if nothing else has. None: never."""
+
+    @cached_property
+    def assumed(self) -> tuple[str, ...]:
+        """What the call that returns it has left open of its schedule, and how that was decided, one sentence each.
+
+        Empty if it was loaded: nothing of it is stored.
+        """
+        return ()
+
+    def answering(self, assumed: Sequence[str]) -> Self:
+        """Return the task as the answer to a call that has left this open."""
+        answer = self.model_copy()
+        vars(answer)["assumed"] = tuple(assumed)
+        return answer
 
     @property
     def tells_somebody(self) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
-from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.authority import Requesters, SenderRole
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus, Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.transitions.deliveries import is_undelivered
 from cloudsched.domain.transitions.planning import HORIZON, executor_wakeups, start_time
 from cloudsched.errors import UnknownHandler
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Lease, Run, Suspension
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.explanation.findings import Evidence
@@ -219,6 +221,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     last = () if evidence.last is None else (_explain_last(evidence),)
     has_failed = evidence.last is not None and evidence.last.status in FAILURE_STATUSES
     is_failing = has_failed and bool(task.consecutive_failures) and task.status is TaskStatus.ACTIVE and not runs
+    is_failing = is_failing or (evidence.last is not None and is_undelivered(evidence.last))
     if is_failing:  # that somebody has to know first; what comes next is below
         yield from last
     match task.status:
@@ -240,9 +243,26 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         sentence = f"The time zone data {time_zones.version()} have no zone {task.timezone!r}. "
         sentence += "Its plan goes on at the offset that was known last; give it another zone."
         yield Finding(reason=Reason.UNKNOWN_ZONE, sentence=sentence)
+    yield from _explain_events(task)
     yield from _explain_repairs(evidence)
     if not is_failing:
         yield from last
+
+
+def _explain_events(task: Task) -> Iterator[Finding]:
+    """Yield the events that no handler has taken, and those that were refused, the latest first."""
+    for event in task.events:
+        what = f"The event {event.name!r} from {_say_sender(event.sender)} came {say_instant(task, event.at)}"
+        sentence = f"{what}, and waits for its handler to take it."
+        yield Finding(reason=Reason.EVENT_ARRIVED, sentence=sentence, at=event.at, execution_id=event.execution_id)
+    for refused in reversed(task.refused_events):
+        what = f"The event {refused.name!r} from {_say_sender(refused.sender)} was refused"
+        sentence = f"{what} {say_instant(task, refused.at)}: {refused.why}"
+        yield Finding(reason=Reason.EVENT_REFUSED, sentence=sentence, at=refused.at)
+
+
+def _say_sender(sender: EventSender) -> str:
+    return sender.subject or ("the app's own code" if sender.role is SenderRole.ADMIN else sender.role.value)
 
 
 def _explain_pause(evidence: Evidence) -> Finding:

@@ -20,7 +20,7 @@ from cloudsched.domain.transitions.requirements import (
     require_snoozable,
     require_triggerable,
 )
-from cloudsched.domain.transitions.suspend import require_event_room
+from cloudsched.domain.transitions.suspend import find_addressee, list_awaited
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -125,14 +125,15 @@ def _has_past(task: Task, now: Callable[[], datetime]) -> bool:
 def _takes_events(
     task: Task, now: Callable[[], datetime], sender: EventSender, execution_id: str | None = None
 ) -> bool:
-    if task.has_ended or not task.events:
-        return not task.has_ended
-    awaited = {name for run in task.runs if run.suspension for name in run.suspension.events}
+    """Return whether an execution waits for an event of this sender."""
+    if not any(run.wait_for_event for run in task.runs):
+        return False
     at = now()
-    events = (
-        Event(name=name, at=at, sender=sender, execution_id=execution_id) for name in (*sorted(awaited), "any-other")
+    return any(
+        _passes(find_addressee, task, Event(name=each.name, at=at, sender=sender, execution_id=each.execution_id), at)
+        for each in list_awaited(task, at)
+        if execution_id in {None, each.execution_id}
     )
-    return any(_passes(require_event_room, task, event) for event in events)
 
 
 def _passes(check: Callable[..., object], *what: object) -> bool:

@@ -384,6 +384,7 @@ def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant, *, is_a
             "released_claim": None,
             "released_by": None,
             "suspension": None,
+            "resumed_from": run.wait_for_event,
             "call_finished_while_running": False,
         }
     )

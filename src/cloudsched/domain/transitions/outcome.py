@@ -82,6 +82,8 @@ class Suspend:
     """Whether the end of one of the calls is enough."""
     deadline: datetime | None = None
     """When it stops waiting for an event; None if it never does."""
+    is_interrupted: bool = False
+    """Whether it has not come as far as it was before: then it still waits for what it waited for."""
 
 
 Outcome = Done | Retry | Snooze | Fail | Cancel | Suspend

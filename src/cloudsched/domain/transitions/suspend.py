@@ -8,6 +8,8 @@ least once a day.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,10 +17,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
-from cloudsched.domain.documents.task import EventName
+from cloudsched.domain.documents.task import EventName, RefusedEvent
 from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES
 from cloudsched.domain.transitions.lifecycle import Transition, may_have_children, with_changes
-from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -38,6 +40,8 @@ MAX_EVENT_BYTES = 8 * 1024
 
 _MAX_REASON = 2_000
 """How many bytes are stored of why a run is suspended."""
+_MAX_REFUSED, _MAX_WHY = 5, 200
+"""How many refused events a task remembers, and how many bytes of why each was refused."""
 
 _EVENT_NAME: TypeAdapter[str] = TypeAdapter(EventName, config=ConfigDict(defer_build=True))
 
@@ -73,6 +77,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
                 quota_refusal=outcome.quota_refusal,
                 deadline=outcome.deadline,
             ),
+            "resumed_from": run.resumed_from if outcome.is_interrupted else None,
             "suspension_count": run.suspension_count + 1,
             "attempts_before_suspension": run.attempt - 1,
             "call_finished_while_running": False,
@@ -105,19 +110,23 @@ def can_still_call(task: Task, now: datetime) -> bool:
     return any(run.lease is not None and run.lease.until > now and run.steps > 0 for run in task.runs)
 
 
-def consume_event(transition: Transition, event: Event, now: datetime) -> Transition:
-    """Return the transition with this event removed from the task; other events of the same name stay.
+def consume_event(transition: Transition, event: Event, execution_id: str, now: datetime) -> Transition:
+    """Return the transition with this event taken by an execution; other events of the same name stay.
 
     Raises:
         LookupError: The event is no longer there.
     """
-    if event not in transition.task.events:
+    task = transition.task
+    if event not in task.events:
         raise LookupError(event.name)
-    at = transition.task.events.index(event)
-    rest = (*transition.task.events[:at], *transition.task.events[at + 1 :])
-    return Transition(
-        with_changes(transition.task, now, events=rest), transition.executions, transition.messages, transition.entries
+    at = task.events.index(event)
+    rest = (*task.events[:at], *task.events[at + 1 :])
+    runs = tuple(
+        each.model_copy(update={"resumed_from": None}) if each.execution_id == execution_id else each
+        for each in task.runs
     )
+    taken = with_changes(task, now, events=rest, runs=runs)
+    return Transition(taken, transition.executions, transition.messages, transition.entries)
 
 
 def on_call_finished(
@@ -155,40 +164,100 @@ def parse_event_name(name: object) -> str:
         raise InvalidInput("event", f"is {repr(name)[:200]}", hint) from error
 
 
-def on_event(task: Task, event: Event, now: datetime) -> Transition:
-    """Store an event for the task's durable handler, and make a run that waits for it due.
+def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) -> Transition:
+    """Store an event for the execution that waits for it, and make that due.
 
-    An event whose `token` was seen before changes nothing. An event that a run waits for is accepted above the limit.
+    It belongs to that execution, and ends with it. What the execution has been sent already changes nothing, as a
+    second click; nor does an event whose `token` was seen before.
+
+    Args:
+        task: The task.
+        event: The event.
+        now: The current time.
+        early: Whether it is kept if none waits for it: for the open execution, or for the next one if none is open.
 
     Raises:
         InvalidInput: Its payload is too large, or not JSON.
-        NotAllowed: The task or the execution that it is for has ended, or too many or too large events wait for the
-            task.
+        NotAwaited: No execution waits for it, or several do and it names none.
+        NotAllowed: Too many or too large events wait for the task.
     """
     if event.token in task.recent_event_tokens:
         return Transition(task)
     require_storable("payload", event.payload, MAX_EVENT_BYTES)
-    waiting = require_event_room(task, event)
-    runs = tuple(
-        run.model_copy(update={"due_at": min(run.due_at, now)}) if run in waiting else run for run in task.runs
-    )
+    run = find_addressee(task, event, now, early=early)
+    if isinstance(run, Repeated):
+        return Transition(task)
+    bound = event if run is None else event.model_copy(update={"execution_id": run.execution_id})
+    is_wanted = run is not None and _waits_for(run, event, now) and not _has_event(task, run, event.name)
+    require_event_room(task, bound, is_wanted=is_wanted)
+    runs = task.runs
+    if run is not None and is_wanted and run.lease is None:
+        runs = task.runs_with(run.model_copy(update={"due_at": min(run.due_at, now)}))
+    answers = (*task.recent_answers, *([_mark_answer(bound)] if run is not None else []))[-MAX_EVENTS:]
     tokens = (*task.recent_event_tokens, event.token)[-MAX_EVENTS:]
-    return Transition(with_changes(task, now, events=(*task.events, event), recent_event_tokens=tokens, runs=runs))
+    changed = {"events": (*task.events, bound), "recent_event_tokens": tokens, "recent_answers": answers}
+    return Transition(with_changes(task, now, runs=runs, **changed))
 
 
-def require_event_room(task: Task, event: Event) -> list[Run]:
-    """Check that a task takes an event, and return the runs that wait for it.
+class Repeated:
+    """An event is a repetition of one that its execution has been sent."""
+
+
+def find_addressee(task: Task, event: Event, now: datetime, *, early: bool = False) -> Run | Repeated | None:
+    """Return the execution that an event is for; None if it is for the next one.
 
     Raises:
-        NotAllowed: As `on_event`.
+        NotAwaited: As `on_event`.
     """
+    only = event.execution_id
+    named = [run for run in task.runs if only in {None, run.execution_id}]
+    waiting = [run for run in named if _waits_for(run, event, now) and not _has_event(task, run, event.name)]
+    if len(waiting) == 1:
+        return waiting[0]
+    if not waiting and _is_repeated(task, event):
+        return Repeated()
+    if not waiting and early and not task.has_ended and (only is None or named):
+        if len(named) <= 1:
+            return named[0] if named else None
+        waiting = named
+    raise NotAwaited(event.name, list_awaited(task, now), _say_why(task, event, len(waiting)))
+
+
+def _say_why(task: Task, event: Event, count: int) -> str:
+    if count > 1:
+        return f"{count} executions may be meant: name one."
     if task.has_ended:
-        raise NotAllowed("send an event to", task.status, "Its handler will not run again.")
+        return f"The task is {task.status}: its handler will not run again."
     if event.execution_id is not None and task.find_run(event.execution_id) is None:
-        hint = "Name an open execution, or none: then the first execution that waits for it takes it."
-        raise NotAllowed("send an event to", f"without an open execution {event.execution_id!r}", hint)
-    waiting = [run for run in task.runs if _is_waiting_for(run, event)]
-    is_wanted = any(not _has_event(task, run, event.name) for run in waiting)
+        return f"There is no open execution {event.execution_id!r}."
+    if any(_has_event(task, run, event.name) for run in task.runs):
+        return "It has been answered already."
+    return ""
+
+
+def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
+    """Return the events for which executions of a task wait, and that have not come yet."""
+    found = []
+    for run in task.runs:
+        wait = run.wait_for_event
+        if wait is not None and (wait.deadline is None or wait.deadline > now):
+            names = (name for name in wait.events if not _has_event(task, run, name))
+            found += [AwaitedEvent(name, run.execution_id, wait.deadline) for name in names]
+    return found
+
+
+def note_refused_event(task: Task, event: Event, why: str, now: datetime) -> Transition:
+    """Note an event that no execution waited for, so that it can be told why nothing came of it."""
+    refused = RefusedEvent(name=event.name, at=now, sender=event.sender, why=truncate(why, _MAX_WHY))
+    return Transition(with_changes(task, now, refused_events=(*task.refused_events, refused)[-_MAX_REFUSED:]))
+
+
+def require_event_room(task: Task, event: Event, *, is_wanted: bool) -> None:
+    """Check that a task has room for an event; there is more for one that an execution waits for.
+
+    Raises:
+        NotAllowed: Too many or too large events wait for the task.
+    """
     if len(task.events) >= MAX_EVENTS and not is_wanted:
         hint = "Its handler must take some first; an event that it is waiting for is always accepted."
         raise NotAllowed("send an event to", f"full of {MAX_EVENTS} events", hint)
@@ -196,15 +265,31 @@ def require_event_room(task: Task, event: Event) -> list[Run]:
     if waiting_bytes > (MAX_AWAITED_EVENTS_BYTES if is_wanted else MAX_EVENTS_BYTES):
         hint = "Its handler must take some first. Store large data elsewhere and send a reference to it."
         raise NotAllowed("send an event to", f"full of {waiting_bytes} bytes of events", hint)
-    return waiting
 
 
-def _is_waiting_for(run: Run, event: Event) -> bool:
-    if run.lease is not None or run.suspension is None:
+def _waits_for(run: Run, event: Event, now: datetime) -> bool:
+    wait = run.wait_for_event
+    if wait is None or (wait.deadline is not None and wait.deadline <= now):
         return False
-    return any(event.is_for(name, run.execution_id, run.suspension.senders) for name in run.suspension.events)
+    return any(event.is_for(name, run.execution_id, wait.senders) for name in wait.events)
 
 
 def _has_event(task: Task, run: Run, name: str) -> bool:
-    senders = run.suspension.senders if run.suspension else ()
+    senders = run.wait_for_event.senders if run.wait_for_event else ()
     return any(event.is_for(name, run.execution_id, senders) for event in task.events)
+
+
+def _is_repeated(task: Task, event: Event) -> bool:
+    """Return whether an open execution was sent just this, or the latest one, if none is open."""
+    answered = {mark.partition(" ")[0] for mark in task.recent_answers if mark.endswith(_mark_answer(event, ""))}
+    if event.execution_id is not None:
+        return event.execution_id in answered
+    still_open = {run.execution_id for run in task.runs}
+    return bool(answered & still_open) or bool(answered and not still_open)
+
+
+def _mark_answer(event: Event, execution_id: str | None = None) -> str:
+    """Return by which a repetition of an event is known: the execution, and a hash of what it was sent, by whom."""
+    said = [event.name, event.payload, event.sender.role, event.sender.subject]
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+    return f"{event.execution_id if execution_id is None else execution_id} {digest}"

@@ -354,12 +354,12 @@ class JournalCursor:
         task = self._write_pending(event)
         now = self.clock.now()
         if task.status is TaskStatus.PAUSED:
-            self.suspend("waits for its task to be resumed", now)
+            self._suspend_with(Suspend("waits for its task to be resumed", now, is_interrupted=True))
         if not task.is_active:
             self._suspend_with(Cancel(f"The task is {task.status}."))
         policy = self.surroundings.suspend_policy
         if policy.every_step or (policy.until is not None and now >= policy.until):
-            self.suspend("continues in another call of its function", now)
+            self._suspend_with(Suspend("continues in another call of its function", now, is_interrupted=True))
 
     def _write_pending(self, event: Event | None) -> Task:
         """Write the pending entries, in several commits if they are many: then in order, so that none leaves a gap."""
@@ -429,7 +429,7 @@ class JournalCursor:
 
     def suspend_for_outage(self, reason: str) -> NoReturn:
         """Suspend the handler for `OUTAGE_PAUSE`, because a service that it needs is unavailable."""
-        self._suspend_with(Suspend(reason, self.clock.now() + OUTAGE_PAUSE))
+        self._suspend_with(Suspend(reason, self.clock.now() + OUTAGE_PAUSE, is_interrupted=True))
 
     def note_failure(self, error: Exception) -> Exception:
         """Note that the entry at the current position failed, and return the error to raise in the handler."""

@@ -89,7 +89,8 @@ class AttemptEnd:
         Raises:
             InvalidInput: A follow-up is refused.
         """
-        engine, report, run = self._services.engine, self.report, task.find_run(self._run.execution_id)
+        engine, run = self._services.engine, task.find_run(self._run.execution_id)
+        report = self._services.deliveries.require_reach(task, self.report) if task.delivery_channels else self.report
         is_repeat, self._has_decided = self._has_decided, True
         if run is None or self._run.lease is None:
             return None

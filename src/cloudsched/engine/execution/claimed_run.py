@@ -121,7 +121,7 @@ class ClaimedRun:
             if transition is None or run is None:
                 return None
             if event is not None:
-                transition = consume_event(transition, event, now)
+                transition = consume_event(transition, event, execution_id, now)
             lock = self._engine.locks.extend(task.id, run, run.wake_at)
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, now):
                 return None  # as in `renew`

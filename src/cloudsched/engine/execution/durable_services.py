@@ -35,7 +35,6 @@ TIME_BUDGET_FRACTION = 0.8
 """The share of the function's time limit after which a handler is suspended at its next durable point."""
 _NOT_ALLOWED_IN_CALLS = {
     "id": "It is derived from the call's position in the journal. Use the handle that the call returns.",
-    "owner": "A call has the same owner as its caller.",
     "schedule": "A call starts immediately. Use ctx.sleep before it, or create a separate task.",
 }
 """The fields of a draft that a call may not set, each with a hint."""
@@ -106,13 +105,14 @@ class DurableServices:
         """
         now = self._engine.clock.now()
         called, fields, tree = handler, {**fields}, None
+        owner = fields.pop("owner", None) or task.owner
         script = fields.pop(SCRIPT_CALL, None)  # only `run_script` gives it
         if script is not None:
             handler, fields = SCRIPT_HANDLER, {**fields, "script": {"name": script["name"]}}
             tree = script["tree"]
         fixed = {
             "id": child,
-            "owner": task.owner,
+            "owner": owner,
             "handler": handler,
             "payload": {} if payload is None else payload,
             "schedule": Schedule.once(now),
@@ -134,12 +134,13 @@ class DurableServices:
                 "parent": parent.model_copy(
                     update={
                         "is_owners": task.is_written_by_owner,
-                        "is_for_user": task.is_for_user or task.handler == ASSISTANT_HANDLER,
+                        # Another owner's quota is not for this one's tasks to use up.
+                        "is_for_user": owner == task.owner and (task.is_for_user or task.handler == ASSISTANT_HANDLER),
                         "script_tree": tree,
                     }
                 ),
                 "defined_by": None if script is None else script["definedBy"],
-                "has_budget": task.has_budget,
+                "has_budget": task.has_budget or owner != task.owner,  # whether that one has a budget is not known here
                 "retention": min(retentions, default=None),
             }
         )

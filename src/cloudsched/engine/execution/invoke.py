@@ -25,7 +25,7 @@ from cloudsched.engine.durable.suspend import Suspended, is_handler_failure
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.handlers.context import MAX_TEXT
 from cloudsched.engine.handlers.dependencies import Dependencies
-from cloudsched.errors import UnknownHandler, WorkflowError
+from cloudsched.errors import InvalidInput, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +68,7 @@ def call_handler(registry: Registry, context: Context, handler_of_today: str | N
     try:
         handler = registry.find(task.handler) or _refuse_missing(registry, task.handler, handler_of_today)
         payload = handler.parse_payload(task.payload)
+        context.event_types = handler.events
     except UnknownHandler as error:
         return _report(context, Retry(_error_text(error)), error)
     except Exception as error:  # noqa: BLE001 - a model's validators are user code, and may raise anything
@@ -91,8 +92,14 @@ def call_handler(registry: Registry, context: Context, handler_of_today: str | N
         if not is_handler_failure(error):
             raise
         reason = _error_text(error)
-        return _report_failure(context, Retry(reason) if handler.is_retryable(error) else Fail(reason), error)
+        may_help = handler.is_retryable(error) and not _is_mistake(error)
+        return _report_failure(context, Retry(reason) if may_help else Fail(reason), error)
     return _report(context, outcome) if result_error is None else _report_failure(context, outcome, result_error)
+
+
+def _is_mistake(error: BaseException) -> bool:
+    """Return whether the handler's code has asked for what cannot be, such as ``ctx.sleep(60)``: it would again."""
+    return isinstance(error, InvalidInput) and not isinstance(error, UnknownHandler)
 
 
 def _refuse_missing(registry: Registry, began_with: str, handler_of_today: str | None) -> NoReturn:

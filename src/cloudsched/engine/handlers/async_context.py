@@ -147,6 +147,7 @@ class AsyncContext(AnyContext):
     async def wait_for(
         self,
         event: str,
+        model: None = None,
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
@@ -156,23 +157,45 @@ class AsyncContext(AnyContext):
     async def wait_for(
         self,
         event: str,
+        model: type[T],
+        timeout: timedelta | None = None,
+        *,
+        by: Sequence[str] = DEFAULT_SENDERS,
+        with_sender: Literal[False] = False,
+    ) -> T: ...
+    @overload
+    async def wait_for(
+        self,
+        event: str,
+        model: None = None,
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         with_sender: Literal[True],
     ) -> tuple[Any, EventSender]: ...
+    @overload
+    async def wait_for(
+        self,
+        event: str,
+        model: type[T],
+        timeout: timedelta | None = None,
+        *,
+        by: Sequence[str] = DEFAULT_SENDERS,
+        with_sender: Literal[True],
+    ) -> tuple[T, EventSender]: ...
     @_awaited
     async def wait_for(
         self,
         event: str,
+        model: type[Any] | None = None,
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         with_sender: bool = False,
     ) -> Any:
-        """Return the payload of an event that is sent to this task from outside; see `Context.wait_for`."""
+        """Return the payload of an event that is sent to this execution from outside; see `Context.wait_for`."""
         function: Any = self._context.wait_for
-        request = partial(function, event, timeout, by=by, with_sender=with_sender)
+        request = partial(function, event, model, timeout, by=by, with_sender=with_sender)
         return await self._durable(f"ctx.wait_for({event!r})", request)
 
     @_awaited

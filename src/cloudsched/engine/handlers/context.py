@@ -41,7 +41,7 @@ from cloudsched.engine.handlers.typed_calls import Calls
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
     from random import Random
     from uuid import UUID
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.durable_run import DurableRun
+    from cloudsched.engine.handlers.event_types import EventType
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
@@ -64,6 +65,14 @@ class EventPayload(dict[str, Any]):
             return self[name]
         except KeyError:
             raise AttributeError(f"The event has no field {name!r}; it has {', '.join(self) or 'none'}.") from None
+
+
+def _read_answer(kind: EventType, name: str, payload: object) -> Any:  # noqa: ANN401 - whatever was declared
+    try:
+        return kind.read(payload)
+    except InvalidInput as error:
+        hint = "Retry the execution from this step, and send the event again"
+        raise WorkflowError(f"The event {name!r} in the journal cannot be read any more: {error}. {hint}.") from error
 
 
 log = logging.getLogger(__name__)
@@ -115,6 +124,8 @@ class Context(Calls):
         self._progress = list(run.progress)
         self._notices: list[InboxMessage] = []
         self._usage = Usage()
+        self.event_types: Mapping[str, EventType] = {}
+        """The types of the events that its handler has declared."""
 
     def now(self) -> datetime:
         """Return the present instant by the scheduler's clock, which a test can move.
@@ -245,6 +256,7 @@ class Context(Calls):
     def wait_for(
         self,
         event: str,
+        model: None = None,
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
@@ -254,41 +266,77 @@ class Context(Calls):
     def wait_for(
         self,
         event: str,
+        model: type[T],
+        timeout: timedelta | None = None,
+        *,
+        by: Sequence[str] = DEFAULT_SENDERS,
+        with_sender: Literal[False] = False,
+    ) -> T: ...
+    @overload
+    def wait_for(
+        self,
+        event: str,
+        model: None = None,
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         with_sender: Literal[True],
     ) -> tuple[Any, EventSender]: ...
+    @overload
     def wait_for(
         self,
         event: str,
+        model: type[T],
+        timeout: timedelta | None = None,
+        *,
+        by: Sequence[str] = DEFAULT_SENDERS,
+        with_sender: Literal[True],
+    ) -> tuple[T, EventSender]: ...
+    def wait_for(
+        self,
+        event: str,
+        model: type[Any] | None = None,
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         with_sender: bool = False,
     ) -> Any:
-        """Return the payload of an event that is sent to this task from outside, once it has come.
+        """Return the payload of an event that is sent to this execution from outside, once it has come.
 
-        An event that came earlier counts too, unless something else has taken it. A payload that is a JSON object is
-        an `EventPayload`, whose fields are attributes.
+        An event is accepted only while an execution waits for it, unless its sender, or `early_events` of the handler,
+        asks that it be kept. A payload that is a JSON object is an `EventPayload`, whose fields are attributes.
 
         Args:
             event: Its name.
+            model: The type of its payload, which the handler has declared: ``events={"decision": Decision}``. Anything
+                else is refused when it is sent.
             timeout: How long to wait; without limit if None.
-            by: Whose events count, of ``"owner"``, ``"admin"`` and ``"worker"``. Others' events stay with the task
-                until a wait that names their sender takes them.
+            by: Whose events count, of ``"owner"``, ``"admin"`` and ``"worker"``. Others' are refused.
             with_sender: Return ``(payload, sender)``, where `sender` is an `EventSender`.
 
         Raises:
             EventTimedOut: It did not come in time.
             InvalidInput: No event can have that name, the timeout is not a timedelta, or `by` names something else.
+            WorkflowError: The handler has not declared this type for the event; or what its journal has is not of it.
         """
         limit = None if timeout is None else parse_duration("timeout", timeout)
         senders = parse_senders(by)
         name = parse_event_name(event)
+        kind = None if model is None else self._find_event_type(name, model)
         payload, sender = self.durable_run.perform(f"ctx.wait_for({name!r})", wait_for_event, name, limit, senders)
-        content = EventPayload(payload) if isinstance(payload, dict) else payload
+        if kind is not None:
+            content = _read_answer(kind, name, payload)
+        else:
+            content = EventPayload(payload) if isinstance(payload, dict) else payload
         return (content, sender) if with_sender else content
+
+    def _find_event_type(self, name: str, model: type[Any]) -> EventType:
+        declared = self.event_types.get(name)
+        if declared is None or declared.model is not model:
+            shown = getattr(model, "__name__", repr(model))
+            example = f'@app.handler({self.task.handler!r}, events={{"{name}": {shown}}})'
+            raise WorkflowError(f"The type of an event is declared, so that it is checked when it is sent: {example}.")
+        return declared
 
     def time_left(self) -> timedelta:
         """Return how long the lease still lasts; after that, another executor may start the next attempt.

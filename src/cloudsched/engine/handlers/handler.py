@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.dependencies import Depends
+    from cloudsched.engine.handlers.event_types import EventType
 
     OnFailure = Callable[[Task, Execution], object]
 
@@ -133,6 +134,10 @@ class Handler:
     """Whether the owner of a task may read what it logs, and not only those who see all tasks."""
     task_id: Callable[[Any], str | None] | None = None
     """Returns the id of a task with this payload, for creations without one."""
+    events: Mapping[str, EventType] = field(default_factory=dict)
+    """The types of the events that it waits for, as far as it has declared them."""
+    early_events: frozenset[str] = frozenset()
+    """The events that are kept if they come before it waits for them."""
     draft: str | None = None
     """What it does, in words, if drafts may propose it."""
     is_quick: bool = False
@@ -191,6 +196,20 @@ class Handler:
             if unknown is not None:
                 raise InvalidPayload(f"payload{unknown.path}", f"is not a field of {unknown.model}", unknown.hint)
         return self.parse_payload(payload)
+
+    def check_event(self, name: str, payload: Any) -> None:  # noqa: ANN401 - any JSON
+        """Check the payload of an event that is sent to one of its tasks.
+
+        Raises:
+            InvalidPayload: It is none of the type that the handler has declared for that event.
+        """
+        kind = self.events.get(name)
+        if kind is None:
+            return
+        unknown = find_unknown_field(kind.adapter.core_schema, payload) if isinstance(payload, dict) else None
+        if unknown is not None:
+            raise InvalidPayload(f"payload{unknown.path}", f"is not a field of {unknown.model}", unknown.hint)
+        kind.read(payload)
 
     def _explain(self, error: ValidationError) -> InvalidInput:
         invalid = to_invalid_input(error, "payload", InvalidPayload)

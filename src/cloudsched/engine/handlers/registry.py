@@ -6,12 +6,13 @@ A handler stays callable. Mistakes raise an error when the module is imported, n
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from pydantic import ValidationError
+from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
@@ -19,7 +20,9 @@ from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
 from cloudsched.domain.documents.policy import Priority, to_retry_policy
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME
+from cloudsched.domain.transitions.suspend import parse_event_name
 from cloudsched.engine.handlers.declaration import Declaration, check_declaration
+from cloudsched.engine.handlers.event_types import EventType
 from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX, Handler, builtin_handler, validate_task_id
 from cloudsched.engine.handlers.quick import DEFAULT_QUICK_DURATION, refuse_durable_use, validate_quick
 from cloudsched.engine.handlers.run_children import run_children
@@ -27,7 +30,7 @@ from cloudsched.engine.handlers.signature import read_signature
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from typing import Unpack
 
     from cloudsched.domain.documents.policy import RetryPolicy
@@ -108,6 +111,18 @@ def validate_log_readers(name: str, logs: str) -> bool:
     return logs == "owner"
 
 
+def validate_events(name: str, events: object, early: object) -> dict[str, Any]:
+    """Return the types of a handler's events, and which of them may come early. Raises Misconfigured."""
+    example = 'events={"decision": Decision}, early_events=("decision",)'
+    if not isinstance(events, Mapping) or isinstance(early, str) or not isinstance(early, Iterable):
+        raise Misconfigured(f"Handler {name!r}: give its events as in {example}.")
+    try:
+        kinds = {parse_event_name(each): EventType(kind, TypeAdapter(kind)) for each, kind in events.items()}
+        return {"events": kinds, "early_events": frozenset(map(parse_event_name, early))}
+    except (InvalidInput, PydanticSchemaGenerationError, PydanticUserError) as error:
+        raise Misconfigured(f"Handler {name!r}: its events: {error}") from error
+
+
 MAX_DRAFT_TEXT = 500
 
 
@@ -142,6 +157,8 @@ class HandlerOptions(TypedDict, total=False):
     draft: str | None
     quick: bool
     logs: str
+    events: Mapping[str, Any] | None
+    early_events: Iterable[str]
 
 
 @dataclass(slots=True)
@@ -201,6 +218,7 @@ class Registry:
         quick, queues = options.get("quick", False), user_options["user_queues"]
         is_quick = validate_quick(name, quick=quick, pull=workers, expected_duration=duration, queues=queues)
         owners_see_logs = validate_log_readers(name, options.get("logs", "admins"))
+        events = validate_events(name, options.get("events") or {}, options.get("early_events", ()))
 
         def decorate(function: F) -> F:
             if name in self.registrations.handlers:
@@ -226,6 +244,7 @@ class Registry:
                 is_quick=is_quick,
                 owners_see_logs=owners_see_logs,
                 **user_options,
+                **events,
             )
             return function
 

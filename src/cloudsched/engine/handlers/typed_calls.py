@@ -38,8 +38,8 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class CallFields(TypedDict, total=False):
-    """The fields of a task that a call may set, by their Python names; see `TaskSpec`."""
+class CommonFields(TypedDict, total=False):
+    """The fields of a task that a call and a creation may set, by their Python names; see `TaskSpec`."""
 
     title: str
     description: str
@@ -75,7 +75,13 @@ class CallFields(TypedDict, total=False):
     retention: timedelta | None
 
 
-class TaskFields(CallFields, total=False):
+class CallFields(CommonFields, total=False):
+    """The fields of a task that a call may set, by their Python names."""
+
+    owner: str
+
+
+class TaskFields(CommonFields, total=False):
     """The other fields of a task that is created, by their Python names; see `TaskDraft`."""
 
     id: str | None
@@ -131,7 +137,8 @@ class Calls(AnyContext):
                 registered name.
             payload: Its payload: an instance of its model, or a JSON object (a dict) that fits the model.
             **fields: Other fields of its task (`TaskDraft`): title, priority, lock_key, expected_duration …; and retry,
-                as a policy, a number of retries, True or False. It starts at once, for the same owner.
+                as a policy, a number of retries, True or False. It starts at once, and belongs to the same owner
+                unless `owner` names another, who is to be asked or told.
 
         Raises:
             InvalidInput: There is no such handler, or the payload or a field is not valid.

@@ -85,7 +85,9 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
     elif run.lease is None and before is None:
         _log_line(task, "run_requested", executionId=run.execution_id, trigger=run.trigger.value)
     elif run.lease is None and run.suspension is not None and before is not None and before.lease is not None:
-        _log_line(task, "suspended", executionId=run.execution_id, until=run.due_at.isoformat())
+        is_same_wait = before.resumed_from is not None and before.resumed_from.events == run.suspension.events
+        level = logging.DEBUG if is_same_wait else logging.INFO  # it has only looked whether its event has come
+        _log_line(task, "suspended", level=level, executionId=run.execution_id, until=run.due_at.isoformat())
 
 
 def log_started(task: Task, run: Run) -> None:
@@ -97,6 +99,7 @@ def log_started(task: Task, run: Run) -> None:
     _log_line(
         task,
         "started",
+        level=logging.INFO if run.resumed_from is None else logging.DEBUG,
         executionId=run.execution_id,
         attempt=run.attempt,
         latenessSeconds=max(0.0, lateness),
@@ -140,8 +143,12 @@ def _log_line(
     if task.labels:
         fields["labels"] = list(task.labels)
     message = f"{action} {more['executionId']}" if "executionId" in more else action
+    if level > logging.INFO:  # whoever reads it has perhaps no formatter for the fields
+        message += f" of {task.handler!r}, task {task.id}"
     if reason:
         message += f": {' '.join(reason.split())}"
+    if not log.isEnabledFor(level):
+        return
     line = log.makeRecord(
         log.name, level, __file__, 0, "%s", (message,), None, extra={**fields, "revision": task.revision, **more}
     )

@@ -25,7 +25,7 @@ from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.request_marks import once
-from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
+from cloudsched.domain.transitions.suspend import can_still_call, note_refused_event, on_event, parse_event_name
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.handlers.validation import validate_draft
@@ -36,8 +36,10 @@ from cloudsched.engine.state.quotas import is_revival
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
 from cloudsched.engine.tasks.manual_runs import ManualRuns
 from cloudsched.errors import (
+    CloudschedError,
     InvalidInput,
     KeyReused,
+    NotAwaited,
     NotFound,
     QueueUnavailable,
     QuotaExceeded,
@@ -337,10 +339,11 @@ class Scheduler:
         payload: Any,  # noqa: ANN401 - any JSON
         execution_id: str | None = None,
         *,
+        early: bool = False,
         by: Authority,
         mark: RequestMark | None = None,
     ) -> Task:
-        """Send an event to a task's durable handler, or only to one of its executions; see `App.send_event`."""
+        """Send an event to the execution of a task that waits for it; see `App.send_event`."""
         content = to_json_value("payload", payload)
         fields = {
             "name": parse_event_name(name),
@@ -349,10 +352,24 @@ class Scheduler:
             "sender": by.actor,
         }
 
-        def decide(task: Task, now: datetime) -> Transition:
-            return on_event(task, Event(**fields, at=now, execution_id=execution_id), now)
+        def make(now: datetime) -> Event:
+            return Event(**fields, at=now, execution_id=execution_id)
 
-        return self.change(task_id, once(mark, decide), by)
+        def decide(task: Task, now: datetime) -> Transition:
+            handler = self._engine.registry.find(task.handler)
+            is_kept = early or (handler is not None and name in handler.early_events)
+            changed = on_event(task, make(now), now, early=is_kept)
+            if handler is not None and changed.task is not task:
+                handler.check_event(name, content)
+            return changed
+
+        try:
+            return self.change(task_id, once(mark, decide), by)
+        except NotAwaited as refused:
+            why = refused.hint
+            with suppress(CloudschedError):
+                self.change(task_id, lambda task, now: note_refused_event(task, make(now), why, now), by)
+            raise
 
     def delete(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible.

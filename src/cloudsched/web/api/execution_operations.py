@@ -150,13 +150,15 @@ def backfill(call: ApiCall, body: bodies.BackfillRequest) -> Response:
     **CHANGE,
 )
 def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
-    """Send an event to a task's durable handler.
+    """Send an event to the execution of a task that waits for it.
 
-    An event that no handler waits for yet is kept until one asks for it.
+    It belongs to that execution, and ends with it; the same once more, as by a second click, changes nothing. If none
+    waits for it, or several do and it names none, it is refused (`not-awaited`), and `awaited` lists what is awaited.
     """
     name, only = call.path["event"], body.execution_id
-    mark = mark_change(call, "send", [name, body.payload, only])
-    return task_response(call, call.app.send_event(call.task_id, name, body.payload, execution_id=only, mark=mark))
+    mark = mark_change(call, "send", [name, body.payload, only, *([True] if body.early else [])])
+    task = call.app.send_event(call.task_id, name, body.payload, execution_id=only, early=body.early, mark=mark)
+    return task_response(call, task)
 
 
 @operation(

@@ -21,6 +21,7 @@ from cloudsched.web.api.parse import validate
 from cloudsched.web.api.responses import json_response
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
     from werkzeug.wrappers import Response
 
     from cloudsched.domain.documents.pull import OfferEntry
@@ -164,10 +165,7 @@ def _make_sweep_state(call: ApiCall, note: SweepNote | None) -> responses.SweepS
 
 def _make_handler(handler: Handler) -> responses.HandlerInfo:
     about = inspect.cleandoc(handler.function.__doc__ or "").partition("\n\n")[0]
-    schema: dict[str, Any] | None = None
-    if handler.payload is not None:
-        with suppress(PydanticInvalidForJsonSchema, PydanticUserError):
-            schema = handler.payload.json_schema()
+    events = {name: _make_schema(each.adapter) for name, each in handler.events.items()}
     return responses.HandlerInfo(
         name=handler.name,
         description=" ".join(about.split()) or None,
@@ -175,8 +173,15 @@ def _make_handler(handler: Handler) -> responses.HandlerInfo:
         is_tool=handler.is_tool,
         is_quick=handler.is_quick,
         queue=None if handler.pull is None else handler.pull.queue,
-        payload_schema=schema,
+        payload_schema=None if handler.payload is None else _make_schema(handler.payload),
+        event_schemas={name: schema for name, schema in events.items() if schema is not None} or None,
     )
+
+
+def _make_schema(kind: TypeAdapter[Any]) -> dict[str, Any] | None:
+    with suppress(PydanticInvalidForJsonSchema, PydanticUserError):
+        return kind.json_schema()
+    return None
 
 
 def _choose_owner(call: ApiCall, owner: str | None) -> str | None:

@@ -26,6 +26,7 @@ from cloudsched.errors import (
     Misconfigured,
     MissingExtra,
     NotAllowed,
+    NotAwaited,
     NotFound,
     PreconditionFailed,
     QuotaExceeded,
@@ -112,6 +113,15 @@ def _render_known(error: CloudschedError, status: HTTPStatus, body: str | None =
             headers = {"Accept": "application/json", "Accept-Patch": "application/merge-patch+json"}
     elif isinstance(error, NotAllowed | QuotaExceeded | UnreadableDocument):
         more = {"hint": error.hint}
+        if isinstance(error, NotAwaited):
+            more["awaited"] = [
+                {
+                    "name": each.name,
+                    "executionId": each.execution_id,
+                    **({} if each.until is None else {"until": each.until.isoformat().replace("+00:00", "Z")}),
+                }
+                for each in error.awaited
+            ]
         if isinstance(error, QuotaExceeded) and error.retry_after is not None:
             headers = {"Retry-After": str(error.retry_after)}
     elif isinstance(error, Unavailable):

@@ -356,8 +356,9 @@ class SendEventRequest(WireModel):
     payload: Any = None
     """Any JSON; the fields of an object become attributes of what the handler receives."""
     execution_id: str | None = None
-    """Sends the event to this execution only, and drops it when that ends. If omitted, the first execution that waits
-    for it receives it."""
+    """The execution that it is for. Needed only if several wait for it."""
+    early: bool = False
+    """Keeps it if no execution waits for it yet: for the open execution, or for the next one if none is open."""
 
 
 class BackfillRequest(WireModel):

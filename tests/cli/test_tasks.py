@@ -224,6 +224,17 @@ def test_a_schedule_may_be_words_and_be_changed_in_words(tasks: Tasks) -> None:
     assert tasks("create", "Tea", "--schedule", "every day", "--at", "2027-02-01T09:00:00Z").code == 2
 
 
+def test_an_event_that_nobody_awaits_is_refused_or_kept(tasks: Tasks, sim: Simulation) -> None:
+    """Without `--early` it is refused, and nothing is kept of it."""
+    tasks(*GREET)
+    said = tasks("send", "t", "approved")
+    assert said.code == ExitCode.REFUSED
+    why = "Cannot send the event 'approved' to a task that is not waiting for it. It waits for no event now."
+    assert said.err == f"cloudsched: {why}\n"
+    assert tasks("send", "t", "approved", "--early").code == ExitCode.DONE
+    assert [each.name for each in sim.app.get("t").events] == ["approved"]
+
+
 def test_title_and_owner_may_be_left_out(tasks: Tasks) -> None:
     """The handler's name is the title, and `system` the owner of what a server creates for itself."""
     created = json.loads(tasks("create", "--handler", "greet", "--payload", '{"name": "Ada"}', "--json").out)

@@ -29,6 +29,7 @@ from cloudsched.errors import (
     InvalidSchedule,
     KeyReused,
     NotAllowed,
+    NotAwaited,
     NotFound,
     PreconditionFailed,
     QuotaExceeded,
@@ -135,6 +136,7 @@ def test_every_failure_raises_an_error_of_the_library(client: Client) -> None:
         assert type(error) is kind
         assert getattr(error, "field", "") == field
         assert str(error)
+    assert type(catch_error(lambda: client.send_event(task.id, "approved"))) is NotAwaited
     client.cancel(task.id)
     assert type(catch_error(lambda: client.trigger(task.id))) is NotAllowed
     (result,) = client.create_many([{**GREET, "handler": "x"}])

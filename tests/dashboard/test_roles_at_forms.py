@@ -136,6 +136,20 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
     assert pages.post(who, f"{at}/verbs/delete", {}).status_code == 303
 
 
+@pytest.mark.parametrize("who", ["ada", "admin"])
+def test_who_may_act_can_answer_what_is_asked(pages: Pages, create: Callable[..., Task], who: str) -> None:
+    """It is offered while something waits for an event, and another event is refused."""
+    task = create(handler="asks")
+    at = f"/tasks/{task.id}"
+    assert "verbs/send" not in pages.get(who, at).text
+    pages.sim.advance(timedelta(minutes=1))
+    assert "verbs/send" in pages.get(who, at).text
+    assert pages.post(who, f"{at}/verbs/send", {"event": "go"}).status_code == 409
+    assert pages.post(who, f"{at}/verbs/send", {"event": "approved", "payload": "1"}).status_code == 303
+    pages.sim.advance(timedelta(minutes=1))
+    assert "verbs/send" not in pages.get(who, at).text
+
+
 def test_only_who_sees_all_tasks_names_an_owner(pages: Pages) -> None:
     """A user's form has no field for the owner; a forged one is refused alike, whether that person is known or not."""
     assert 'name="owner"' in pages.get("admin", "/new?handler=work").text

@@ -121,8 +121,10 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
             event = world.random.choice(EVENTS)
             open_runs = [run.execution_id for run in app.get(task_id).runs]
             only = world.random.choice([None, None, *open_runs[:1]])
+            early = world.random.random() < 0.5
             for _ in range(world.random.choice([1, 1, 2])):
-                told = app.send_event(task_id, event, {"n": world.random.getrandbits(40)}, execution_id=only)
+                payload = {"n": world.random.getrandbits(40)}
+                told = app.send_event(task_id, event, payload, execution_id=only, early=early)
         case "look at":
             app.tree(task_id)
         case "delete":

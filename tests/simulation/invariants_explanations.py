@@ -31,6 +31,8 @@ _SUSPENDED: Final = {
     Reason.SUSPENDED,
     Reason.DUE,
 }
+_BESIDE: Final = {Reason.BEYOND_HORIZON, Reason.EVENT_ARRIVED}
+"""What is said of a run beside why it is open."""
 _WAITS: Final = {WaitingFor.WORKER: Reason.WAITING_FOR_WORKER, WaitingFor.LOCK: Reason.WAITING_FOR_LOCK}
 
 
@@ -40,7 +42,7 @@ def check_explanation(task: Task, now: datetime) -> None:
     said = f"of {task.id}, {task.status}: {[(each.reason.value, each.sentence) for each in found.findings]}"
     for run in task.runs:
         about = [each.reason for each in found.findings if each.execution_id == run.execution_id]
-        reasons = [reason for reason in about if reason is not Reason.BEYOND_HORIZON]  # says how, and not why
+        reasons = [reason for reason in about if reason not in _BESIDE]
         if len(reasons) != 1 or reasons[0] not in _find_possible(run, now):
             raise InvariantViolated(f"X1 {run.execution_id} is not explained {said}")
     is_idle = task.status is TaskStatus.ACTIVE and not task.runs and task.next_execution_time is not None

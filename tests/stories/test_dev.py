@@ -193,7 +193,7 @@ def test_handlers_that_exit_or_hang_do_not_disturb_the_stack(tmp_path: Path) -> 
         url, _ = _ready(dev)
         for handler, says in (("leave", "enough"), ("exit", "os._exit(3)")):
             request(url, "POST", "/v1/tasks", {"id": handler, "owner": "a", "title": "Hi", "handler": handler})
-            dev.wait_for(rf"{handler} failed \S+: SystemExit: {re.escape(says)}")
+            dev.wait_for(rf"{handler} failed \S+ of .*: SystemExit: {re.escape(says)}")
             (execution,) = request(url, "GET", f"/v1/tasks/{handler}/executions").body["executions"]
             assert (execution["status"], execution["error"]["type"]) == ("FAILED", "SystemExit")
         request(url, "POST", "/v1/tasks", {"id": "h", "owner": "a", "title": "Hi", "handler": "hang"})

@@ -50,6 +50,7 @@ export interface AttemptError {
 export interface AwaitedEvent {
   name: string;
   executionId: string;
+  /** When it stops waiting; None if it never does. */
   until?: string;
 }
 
@@ -996,6 +997,7 @@ export interface HandlerInfo {
   queue?: string;
   /** The JSON schema of its payload; None if it takes any object. */
   payloadSchema?: Record<string, unknown>;
+  /** The JSON schemas of the payloads of the events that it has declared, by the events' names. */
   eventSchemas?: Record<string, Record<string, unknown>>;
 }
 
@@ -1487,6 +1489,7 @@ export interface Problem {
   errors?: Array<FieldError>;
   /** The meanings of a schedule in words, to choose from: each a `ScheduleReading`. */
   readings?: Array<ScheduleReading>;
+  /** The events that the task's executions wait for, if an event was refused because none waits for it. */
   awaited?: Array<AwaitedEvent>;
 }
 
@@ -2018,9 +2021,9 @@ export interface ScriptSummary {
 export interface SendEventRequest {
   /** Any JSON; the fields of an object become attributes of what the handler receives. */
   payload?: unknown;
-  /** Sends the event to this execution only, and drops it when that ends. If omitted, the first execution that waits for it receives it. */
+  /** The execution that it is for. Needed only if several wait for it. */
   executionId?: string | null;
-  /** Default: `false`. */
+  /** Keeps it if no execution waits for it yet: for the open execution, or for the next one if none is open. Default: `false`. */
   early?: boolean;
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from cloudsched import Context  # noqa: TC001 - its annotation is read at run time
+
 if TYPE_CHECKING:
     from tests.cli.agents.conftest import Agent
 
@@ -52,6 +54,26 @@ def test_a_task_lives_through_the_tools(sim: Simulation, agent: Agent) -> None:
     cancelled = agent.call("cancel_task", task_id=task_id, timezone=ZONE)
     assert (cancelled["status"], cancelled["next"]) == ("CANCELLED", [])
     assert sim.app.get(task_id).status == "CANCELLED"
+
+
+def test_an_answer_reaches_the_run_that_asked(sim: Simulation, agent: Agent) -> None:
+    """A wrong name is told what is awaited; what is said twice is one answer."""
+
+    @sim.app.handler("ask", access="users")
+    def ask(ctx: Context) -> object:
+        return ctx.wait_for("approval").by
+
+    task_id = sim.app.create(owner="ada", handler="ask", schedule="every day at 9:00").id
+    sim.advance(timedelta(days=1))
+    (run,) = sim.app.get(task_id).runs
+    answer: dict[str, Any] = {"task_id": task_id, "payload": {"by": "ada"}, "timezone": ZONE}
+    said = agent.call("send_event", event="aproval", **answer)
+    assert f"Awaited: 'approval' by execution {run.execution_id}" in said
+    for _ in range(2):
+        sent = agent.call("send_event", event="approval", execution_id=run.execution_id, **answer)
+        assert len(sent["next"]) == 5
+        sim.advance(timedelta(minutes=1))
+    assert [each.content for each in sim.executions(task_id)] == ["ada"]
 
 
 def test_the_tools_say_what_they_do(agent: Agent) -> None:

@@ -110,6 +110,22 @@ def test_a_durable_handler_awaits_what_others_call(app: App, *, replay: bool) ->
         assert [message.title for message in sim.inbox("ada")] == ["Done"]
 
 
+def test_an_async_handler_gets_an_event_of_its_type(app: App, sim: Simulation) -> None:
+    """With its sender, if it asks for that; after a timeout that is given by name."""
+
+    @app.handler("work", events={"row": Row})
+    async def work(ctx: AsyncContext) -> dict[str, object]:
+        row, sender = await ctx.wait_for("row", Row, timeout=DAY, with_sender=True)
+        assert isinstance(row, Row)
+        return {"n": row.n, "sender": sender.role}
+
+    task = create(app)
+    sim.advance(timedelta(minutes=1))
+    app.send_event(task.id, "row", {"n": 3})
+    sim.run_until_idle()
+    assert [each.content for each in sim.executions(task.id)] == [{"n": 3, "sender": "admin"}]
+
+
 def test_a_plain_handler_may_have_async_steps(app: App) -> None:
     """They run on the loop, even if only the object that the function returns is asynchronous."""
 

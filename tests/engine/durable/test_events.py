@@ -9,10 +9,12 @@ import pytest
 from pydantic import BaseModel
 from tests.engine.harness import DAY, MINUTE
 
-from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Settings, Task
+from cloudsched import App, Context, EventSender, EventTimedOut, Overlap, Schedule, Settings, Task
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.errors import InvalidPayload, Misconfigured, NotAllowed, NotAwaited
+from cloudsched.errors import InvalidPayload, Misconfigured, NotAllowed, NotAwaited, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -220,6 +222,122 @@ def test_an_answer_that_comes_while_it_looks_is_not_refused(
     app.send_event(task.id, "approved", "yes")
     if between == "a pause":
         app.resume(task.id)
+    sim.run_until_idle()
+    assert contents(sim, task) == ["yes"]
+
+
+@pytest.mark.parametrize("when", ["during a replay", "during an outage"])
+def test_an_answer_that_comes_while_the_handler_runs_again_is_taken(
+    app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """It polls after a minute, and has not come to its wait again when the answer is there."""
+    looks = list[object]()
+
+    @app.handler("looking", retry=False)
+    def look(ctx: Context) -> object:
+        looks.append(None)
+        if len(looks) == 2 and when == "during a replay":
+            app.send_event(ctx.task.id, "approved", "yes")
+        return ctx.wait_for("approved")
+
+    task = app.create(owner="ada", handler="looking")
+    sim.advance(timedelta(seconds=30))
+    (run,) = app.get(task.id).runs
+    with monkeypatch.context() as patch:
+        if when == "during an outage":
+            patch.setattr(SqliteStore, "load_journal", fail_as_unavailable)
+        sim.advance(run.due_at - sim.now)
+    if when == "during an outage":
+        (run,) = app.get(task.id).runs
+        assert run.suspension is not None
+        assert run.suspension.events == ()
+        app.send_event(task.id, "approved", "yes")
+    sim.run_until_idle()
+    assert contents(sim, task) == ["yes"]
+    assert len(looks) > 1
+
+
+def fail_as_unavailable(*_: object, **__: object) -> None:
+    raise StoreUnavailable("The store", "down")
+
+
+def test_a_task_remembers_the_latest_five_refusals(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+    """With who sent each, when, and why it was refused; what was full or of a wrong shape is none of them."""
+    task = create()
+    sim.advance(MINUTE)
+    grace = EventSender(role=SenderRole.OWNER, subject="user:grace")
+    for number in range(7):
+        with pytest.raises(NotAwaited):
+            app.send_event(task.id, f"event-{number}", sender=grace)
+    refused = app.get(task.id).refused_events
+    assert [each.name for each in refused] == [f"event-{number}" for number in range(2, 7)]
+    assert {(each.sender, each.at) for each in refused} == {(grace, sim.now)}
+    assert {each.why for each in refused} == {
+        "Awaited: 'approved' by execution 20270101T000000Z until 2027-01-08T00:00:00Z."
+    }
+
+
+def test_an_early_event_names_its_execution_if_several_are_open(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
+    task = create(**TWO_AT_ONCE)
+    sim.advance(DAY + MINUTE)
+    with pytest.raises(NotAwaited, match="2 executions may be meant: name one"):
+        app.send_event(task.id, "other", early=True)
+    first, _ = (run.execution_id for run in app.get(task.id).runs)
+    app.send_event(task.id, "other", early=True, execution_id=first)
+    assert [each.execution_id for each in app.get(task.id).events] == [first]
+
+
+def test_an_answer_like_last_month_s_is_refused_when_it_is_late(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
+    """The latest execution was not answered: that an earlier one was sent the same makes this no second click."""
+    task = create(schedule=MONTHLY, maxRuns=3)
+    sim.advance(MINUTE)
+    app.send_event(task.id, "approved", "yes")
+    sim.advance(39 * DAY)
+    assert contents(sim, task) == ["yes", "nobody approved"]
+    with pytest.raises(NotAwaited):
+        app.send_event(task.id, "approved", "yes")
+
+
+@pytest.mark.parametrize("again_after", [timedelta(0), 2 * DAY])
+def test_a_second_early_click_does_not_answer_the_next_execution(
+    app: App, sim: Simulation, create: Callable[..., Task], again_after: timedelta
+) -> None:
+    """It is the same answer, before the execution begins and when it has been taken."""
+    task = create(schedule=Schedule.every(30 * DAY, start=START + DAY), maxRuns=2)
+    for wait in (again_after, timedelta(0)):
+        app.send_event(task.id, "approved", "yes", early=True)
+        sim.advance(wait)
+    sim.run_until_idle()
+    assert contents(sim, task) == ["yes", "nobody approved"]
+
+
+def test_the_same_answer_to_a_question_that_is_asked_again_is_not_lost(app: App, sim: Simulation) -> None:
+    """After a retry from the wait it is refused until the handler asks, or kept; it does not succeed in vain."""
+
+    @app.handler("failing", retry=False)
+    def fail(ctx: Context) -> object:
+        answer = ctx.wait_for("approved")
+        if len(answers) == 0:
+            answers.append(answer)
+            raise ValueError(answer)
+        return answer
+
+    answers = list[object]()
+    task = app.create(owner="ada", handler="failing")
+    sim.advance(MINUTE)
+    (run,) = app.get(task.id).runs
+    app.send_event(task.id, "approved", "yes")
+    sim.advance(MINUTE)
+    app.retry(task.id, run.execution_id, from_step=1)
+    try:
+        app.send_event(task.id, "approved", "yes")
+    except NotAwaited:
+        sim.advance(MINUTE)
+        app.send_event(task.id, "approved", "yes")
     sim.run_until_idle()
     assert contents(sim, task) == ["yes"]
 

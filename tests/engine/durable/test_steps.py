@@ -145,10 +145,10 @@ def test_events_are_bounded(app: App, create: Callable[..., Task]) -> None:
     task = create(schedule=Schedule.once(START + DAY))
     with pytest.raises(InvalidInput, match="bytes"):
         app.send_event(task.id, "large", "x" * 10_000, early=True)
-    for _ in range(20):
-        app.send_event(task.id, "answer", early=True)
+    for number in range(20):
+        app.send_event(task.id, "answer", number, early=True)
     with pytest.raises(NotAllowed, match="full of 20 events"):
-        app.send_event(task.id, "answer", early=True)
+        app.send_event(task.id, "answer", "one more", early=True)
 
 
 def test_a_step_is_retried_by_its_policy_while_nothing_runs(app: App) -> None:

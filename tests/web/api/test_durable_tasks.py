@@ -9,18 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from pydantic import BaseModel
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Settings
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import Client
-from cloudsched.errors import InvalidInput, LimitExceeded, NotAllowed, NotAwaited, NotFound
+from cloudsched.errors import (
+    AwaitedEvent,
+    InvalidInput,
+    InvalidPayload,
+    LimitExceeded,
+    NotAllowed,
+    NotAwaited,
+    NotFound,
+)
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.web.conftest import Call
 
 WHOLE: dict[str, Any] = {
     "id": "w",
@@ -29,6 +40,12 @@ WHOLE: dict[str, Any] = {
     "handler": "whole",
     "schedule": {"at": START.isoformat()},
 }
+
+
+class Decision(BaseModel):
+    """What an approval says."""
+
+    note: str
 
 
 @pytest.fixture
@@ -44,6 +61,10 @@ def app() -> App:
     def whole(ctx: Context) -> dict[str, Any]:
         parts = ctx.gather(*[ctx.call("part", {"n": n}) for n in range(3)])
         return {"parts": parts, "by": ctx.wait_for("approved").by}
+
+    @app.handler("decide", events={"decision": Decision})
+    def decide(ctx: Context) -> str:
+        return ctx.wait_for("decision", Decision, timeout=timedelta(days=7)).note
 
     return app
 
@@ -110,6 +131,54 @@ def test_an_event_may_be_for_one_execution_alone(client: Client, url: str, sim: 
     told = CliRunner().invoke(cloudsched, ["tasks", "--url", url, *words, "other"])
     assert isinstance(told.exception, NotAwaited)
     assert CliRunner().invoke(cloudsched, ["tasks", "--url", url, *words, waiting.id]).exit_code == 0
+    sim.advance(timedelta(minutes=1))
+    assert client.wait("w", timedelta(0)).content["by"] == "grace"
+
+
+def test_an_event_that_nobody_awaits_is_told_what_is(client: Client, call: Call, sim: Simulation) -> None:
+    """The problem of the API, and the error of the client, have the names, the executions and the deadlines."""
+    client.create(**{**WHOLE, "handler": "decide"})
+    sim.advance(timedelta(minutes=1))
+    (run,) = client.executions("w")
+    answer = call("POST", "/v1/tasks/w/events/decided", {"payload": {"note": "fine"}})
+    problem = answer.get_json()
+    assert (answer.status_code, answer.mimetype) == (409, "application/problem+json")
+    assert problem["type"].endswith("/not-awaited")
+    until = START + timedelta(days=7)
+    awaited = {"name": "decision", "executionId": run.id, "until": "2027-01-08T00:00:00Z"}
+    assert problem["awaited"] == [awaited]
+    with pytest.raises(NotAwaited) as refused:
+        client.send_event("w", "decided", {"note": "fine"})
+    assert refused.value.awaited == (AwaitedEvent("decision", run.id, until),)
+    assert str(refused.value) == problem["detail"]
+
+
+def test_a_payload_of_the_wrong_shape_is_refused_at_the_door(client: Client, sim: Simulation) -> None:
+    """With the field that is wrong; nothing of it is kept, and the handlers' list has the shape."""
+    client.create(**{**WHOLE, "handler": "decide"})
+    sim.advance(timedelta(minutes=1))
+    with pytest.raises(InvalidPayload) as refused:
+        client.send_event("w", "decision", {"note": 7})
+    assert refused.value.field == "payload.note"
+    assert sim.app.get("w").events == ()
+    schemas = {each.name: each.event_schemas for each in client.handlers()}
+    assert schemas["decide"] == {"decision": Decision.model_json_schema()}
+    assert schemas["whole"] is None
+
+
+def test_a_refused_event_does_not_outdate_what_others_have_seen(client: Client, call: Call, sim: Simulation) -> None:
+    """Whoever looked before somebody else's wrong event can still answer."""
+    client.create(**WHOLE)
+    sim.advance(timedelta(minutes=1))
+    seen = call("GET", "/v1/tasks/w").headers["ETag"]
+    assert call("POST", "/v1/tasks/w/events/aproved", {}).status_code == 409
+    body = {"payload": {"by": "grace"}}
+    assert call("POST", "/v1/tasks/w/events/approved", body, headers={"If-Match": seen}).status_code == 200
+
+
+def test_an_early_event_is_kept_if_the_request_says_so(client: Client, sim: Simulation) -> None:
+    client.create(**WHOLE)
+    client.send_event("w", "approved", {"by": "grace"}, early=True)
     sim.advance(timedelta(minutes=1))
     assert client.wait("w", timedelta(0)).content["by"] == "grace"
 

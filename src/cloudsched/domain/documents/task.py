@@ -376,6 +376,12 @@ class Event(WireModel):
         """Return whether an execution that waits for an event of that name from these senders may take this one."""
         return self.name == name and self.execution_id in {None, execution_id} and self.sender.role in senders
 
+    def mark(self, execution_id: str) -> str:
+        """Return by which a repetition is known: the execution, and a hash of what it was sent, by whom."""
+        said = [self.name, self.payload, self.sender.role, self.sender.subject]
+        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+        return f"{execution_id} {digest}"
+
 
 class RefusedEvent(WireModel):
     """An event that no execution of the task waited for when it was sent."""

@@ -78,6 +78,10 @@ class Transition:
     """New or changed journal entries of its open runs."""
 
 
+MAX_ANSWERS = 20
+"""How many answers a task remembers, to recognise a second click."""
+
+
 def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     """Return the task with these changes, and with its timestamps, its offer and its `wake_at` updated.
 
@@ -97,9 +101,8 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     derived = refresh_offers(changed, now) if is_offered else {}
     if changed.backlog or changed.plan_from:
         derived |= forget_backlog(changed)
-    if changed.events and any(each.execution_id for each in changed.events):
-        ids = {None, *(run.execution_id for run in changed.runs)}
-        derived["events"] = tuple(each for each in changed.events if each.execution_id in ids)
+    if changed.events:
+        derived |= _bind_events(changed)
     if changed.timezone != "UTC" or changed.zone_plan is not None:
         derived["zone_plan"] = note_zone(changed.model_copy(update=derived) if derived else changed)
     if changed.earlier_definitions:
@@ -108,6 +111,18 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
         changed = changed.model_copy(update=derived)
     vars(changed)["wake_at"] = wake_instant(changed)  # nobody else has seen this copy yet
     return changed
+
+
+def _bind_events(task: Task) -> dict[str, Any]:
+    """Return the events that go on: of open executions, which what came before they began is for as well."""
+    ids = {None, *(run.execution_id for run in task.runs)}
+    kept = tuple(each for each in task.events if each.execution_id in ids)
+    if not task.runs or all(each.execution_id for each in kept):
+        return {"events": kept}
+    first = task.runs[0].execution_id
+    marks = tuple(each.mark(first) for each in kept if each.execution_id is None)
+    bound = tuple(each if each.execution_id else each.model_copy(update={"execution_id": first}) for each in kept)
+    return {"events": bound, "recent_answers": (*task.recent_answers, *marks)[-MAX_ANSWERS:]}
 
 
 def complete_if_idle(task: Task, now: datetime) -> Task:
@@ -324,6 +339,7 @@ def retry(
         message=message,
         runs=task.runs_with(run),
         has_children=may_have_children(task, entries),
+        recent_answers=tuple(each for each in task.recent_answers if not each.startswith(f"{run.execution_id} ")),
     )
     return Transition(active, (record,), entries=entries)
 

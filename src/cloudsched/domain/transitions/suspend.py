@@ -8,8 +8,6 @@ least once a day.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -193,7 +191,7 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) ->
     runs = task.runs
     if run is not None and is_wanted and run.lease is None:
         runs = task.runs_with(run.model_copy(update={"due_at": min(run.due_at, now)}))
-    answers = (*task.recent_answers, *([_mark_answer(bound)] if run is not None else []))[-MAX_EVENTS:]
+    answers = (*task.recent_answers, *([event.mark(run.execution_id)] if run is not None else []))[-MAX_EVENTS:]
     tokens = (*task.recent_event_tokens, event.token)[-MAX_EVENTS:]
     changed = {"events": (*task.events, bound), "recent_event_tokens": tokens, "recent_answers": answers}
     return Transition(with_changes(task, now, runs=runs, **changed))
@@ -249,7 +247,8 @@ def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
 def note_refused_event(task: Task, event: Event, why: str, now: datetime) -> Transition:
     """Note an event that no execution waited for, so that it can be told why nothing came of it."""
     refused = RefusedEvent(name=event.name, at=now, sender=event.sender, why=truncate(why, _MAX_WHY))
-    return Transition(with_changes(task, now, refused_events=(*task.refused_events, refused)[-_MAX_REFUSED:]))
+    noted = (*task.refused_events, refused)[-_MAX_REFUSED:]
+    return Transition(task.model_copy(update={"refused_events": noted}))  # to its callers it is as it was
 
 
 def require_event_room(task: Task, event: Event, *, is_wanted: bool) -> None:
@@ -281,15 +280,10 @@ def _has_event(task: Task, run: Run, name: str) -> bool:
 
 def _is_repeated(task: Task, event: Event) -> bool:
     """Return whether an open execution was sent just this, or the latest one, if none is open."""
-    answered = {mark.partition(" ")[0] for mark in task.recent_answers if mark.endswith(_mark_answer(event, ""))}
+    answered = {mark.partition(" ")[0] for mark in task.recent_answers if mark.endswith(event.mark(""))}
     if event.execution_id is not None:
         return event.execution_id in answered
-    still_open = {run.execution_id for run in task.runs}
-    return bool(answered & still_open) or bool(answered and not still_open)
-
-
-def _mark_answer(event: Event, execution_id: str | None = None) -> str:
-    """Return by which a repetition of an event is known: the execution, and a hash of what it was sent, by whom."""
-    said = [event.name, event.payload, event.sender.role, event.sender.subject]
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
-    return f"{event.execution_id if execution_id is None else execution_id} {digest}"
+    if not task.runs:
+        waits_for_next = any(each.mark("") == event.mark("") for each in task.events)
+        return waits_for_next or task.last_execution_id in answered
+    return any(run.execution_id in answered for run in task.runs)

@@ -118,7 +118,7 @@ def preview_schedule(call: ApiCall) -> Response:
     locale = "en"
     read, records = None, call.app.container.store.records
     find_zone = cache(partial(find_owner_zone, records, owner))
-    if has_schedule_text(content):
+    if content.get("schedule") is not None and has_schedule_text(content):
         settings = call.app.container.settings
         at, calendar = settings.default_time, settings.default_calendar
         read = read_schedule_field(

@@ -125,19 +125,25 @@ def is_left_out(file: Path, config: pytest.Config) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out single tests of files that otherwise run."""
     rows = [row for row in list_rows(config) if not _is_named(row, config)]
-    left_out = {item for item in items if any(_covers(row, item) for row in rows) and not _covers_any(KEPT, item)}
+    left_out = {
+        item
+        for item in items
+        if any(_covers(row, item.nodeid) for row in rows) and not any(_covers(row, item.nodeid) for row in KEPT)
+    }
     if left_out:
         config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]
 
 
-def _covers(row: str, item: pytest.Item) -> bool:
+def runs_each_time(test: str) -> bool:
+    """Return whether a test, by its id from the top of the checkout, runs without `--all`."""
+    return any(_covers(row, test) for row in KEPT) or not any(_covers(row, test) for row in (*CHECK, *ALL))
+
+
+def _covers(row: str, test: str) -> bool:
     path, _, start = row.partition("::")
-    return item.path.is_relative_to(TESTS / path) and item.nodeid.partition("::")[2].startswith(start)
-
-
-def _covers_any(rows: tuple[str, ...], item: pytest.Item) -> bool:
-    return any(_covers(row, item) for row in rows)
+    file, _, name = test.partition("::")
+    return (TESTS.parent / file).is_relative_to(TESTS / path) and name.startswith(start)
 
 
 def _is_named(row: str, config: pytest.Config) -> bool:

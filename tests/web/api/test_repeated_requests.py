@@ -381,7 +381,7 @@ def test_another_key_is_another_request_of_a_verb(sim: Simulation, call: Call, v
     path, body = f"/v1/tasks/t{VERBS[verb][0]}", VERBS[verb][1]
     before = count_attempts(sim).total()
     for key in ("a", "b", "a"):
-        said = {**body, "payload": key} if verb == "send" else body  # the same payload would be the same answer
+        said = {**(body or {}), "payload": key} if verb == "send" else body  # the same payload would be the same answer
         assert call("POST", path, said, headers={"Idempotency-Key": key}).status_code == 200
         sim.advance(HOUR)
     if verb == "send":

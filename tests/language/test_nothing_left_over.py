@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from tests.cases import try_each
 from tests.language.walk import NOW, ZONE
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.errors import InvalidInput
-from cloudsched.language import Reading, read
+from cloudsched.errors import InvalidInput, InvalidSchedule
+from cloudsched.language import Reading, read, read_schedule
 from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.task_fields import with_schedule
 
@@ -79,6 +81,29 @@ def test_what_is_not_understood_is_marked(phrase: str, locale: str, code: str, p
     assert reading.problems[0].code == code
     if place is not None:
         assert phrase[slice(*reading.problems[0].span)] == place
+
+
+@try_each(
+    "phrase, code, shown",
+    [
+        ("every 0 minutes", "no-interval", "every 5 minutes"),
+        ("every 0 days at 9:00", "no-interval", "every 5 minutes"),
+        ("alle 0 Minuten", "no-interval", "every 5 minutes"),
+        ("every 100 milliseconds", "too-short", "every second"),
+        ("every 100ms", "too-short", "every second"),
+        ("alle 100 Millisekunden", "too-short", "every second"),
+        ("toutes les 100 millisecondes", "too-short", "every second"),
+        ("cada 100 milisegundos", "too-short", "every second"),
+        ("30 February at 9:00", "no-such-date", "check the day"),
+        ("yesterday at 9:00", "past", "still to come"),
+    ],
+)
+def test_what_is_understood_and_cannot_be_is_not_called_unread(phrase: str, code: str, shown: str) -> None:
+    """It is refused for what it is, in every language, and what can be is shown."""
+    reading = ask(phrase, None)
+    assert (reading.kind, reading.problems[0].code) == ("refusal", code)
+    with pytest.raises(InvalidSchedule, match=f"cannot be scheduled .*{shown}"):
+        read_schedule(phrase, now=datetime(2026, 11, 20, tzinfo=UTC), has_title=True)
 
 
 @try_each(

@@ -16,9 +16,10 @@ from cloudsched.drafts.phrases import (
     strip_request,
     take_delivery,
 )
-from cloudsched.drafts.request import ASK_WHEN, UNREAD, Proposal, to_missing_fields
+from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
 from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import read_update, refuse_change
+from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule

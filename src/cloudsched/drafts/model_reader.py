@@ -22,7 +22,7 @@ from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.payload import Filled, complete_payload, find_field
 from cloudsched.drafts.phrases import Delivery, may_name_time, refers_to_past
-from cloudsched.drafts.request import ASK_WHEN, UNREAD, Proposal, clean, to_missing_fields
+from cloudsched.drafts.request import ASK_WHEN, Proposal, clean, to_missing_fields
 from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.engine.assistant.brief import describe_tools
@@ -32,6 +32,7 @@ from cloudsched.errors import ModelUnavailable, UnusableAnswer
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import CLOCK, DATE, PAIR, PATH, classify, tokenise
+from cloudsched.language.result import UNREAD
 from cloudsched.language.watchwords import TOMORROW, find_days
 
 if TYPE_CHECKING:

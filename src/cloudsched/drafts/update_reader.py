@@ -11,8 +11,9 @@ from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.payload import check_fields, find_field, list_payload_fields, take_fields
 from cloudsched.drafts.phrases import find_category, take_delivery
-from cloudsched.drafts.request import UNREAD, Proposal, to_missing_fields
+from cloudsched.drafts.request import Proposal, to_missing_fields
 from cloudsched.drafts.situation import ask_which, find_meant, is_named
+from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -48,6 +48,7 @@ ENGLISH = Language(
             7: "year|years|yr|yrs",
             8: "fortnight|fortnights",
         },
+        "too-short": {0: "millisecond|milliseconds|millis|ms|microsecond|microseconds"},
         "unit-short": {0: "s", 1: "m", 2: "h", 3: "d", 4: "w"},
         "day-word": {1: "day|days"},
         "the": {1: "the|on the"},

@@ -67,6 +67,7 @@ FRENCH = Language(
             8: "quinzaine|quinzaines",
             9: "semestre|semestres",
         },
+        "too-short": {0: "milliseconde|millisecondes|ms|microseconde|microsecondes"},
         "unit-short": {0: "s", 1: "m", 2: "h", 3: "j"},
         "day-word": {1: "jour|jours"},
         "adverb": {

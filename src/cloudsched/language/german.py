@@ -70,6 +70,7 @@ GERMAN = Language(
             6: "quartal|quartale|quartalen|quartals",
             7: "jahr|jahre|jahren|jahres",
         },
+        "too-short": {0: "millisekunde|millisekunden|ms|mikrosekunde|mikrosekunden"},
         "unit-short": {0: "s", 1: "m", 2: "h", 3: "d"},
         "day-word": {1: "tag|tages|tage"},
         "the": {1: "am|den|dem|der"},

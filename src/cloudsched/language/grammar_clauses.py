@@ -158,7 +158,9 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
             if count is not None and count < 2:
                 return None
     if count is not None and count < 1:
-        raise Refused("never", c.span(start))
+        raise Refused("no-interval", c.span(start))
+    if c.take("too-short") is not None:
+        raise Refused("too-short", c.span(start))
     interval = 1 if count is None else count
     if count is not None and c.sees("weekday", "weekdays", *_SETS) and not c.sees("unit"):
         return _parse_day_interval(c, start, interval, nth=nth)

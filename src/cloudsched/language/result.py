@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
@@ -22,6 +22,8 @@ HINTS = {
     "no-such-date": "there is no such date; check the day and the month",
     "past": "this is in the past; choose a time that is still to come",
     "never": "this would never run; check its days, limits and exceptions",
+    "no-interval": "an interval is 1 or more, for example: every 5 minutes",
+    "too-short": "the shortest interval is a second, for example: every second",
     "contradiction": "parts of this contradict each other; keep only one of them",
     "no-recurrence": "say how often it repeats, for example: every Monday until June",
     "holidays": "set CLOUDSCHED_DEFAULT_CALENDAR, or list the dates, for example: except December 25",
@@ -32,6 +34,10 @@ HINTS = {
     "date-order": "write the month as a word, or the date as 2027-01-31",
     "no-update": "say what to change, such as: make it 10 instead, not on Fridays, also Saturdays, skip the next one",
 }
+
+
+UNREAD: Final = frozenset({"not-understood", "other-language", "half-known", "empty", "too-long"})
+"""The problems of words that are not read at all; those with another one were understood, and are refused."""
 
 
 class Refused(Exception):

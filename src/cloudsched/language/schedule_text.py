@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
+from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -95,7 +96,8 @@ def read_schedule(  # noqa: PLR0913 -- each is named
     closest = find_closest(text, reading, read_words)
     if closest is not None:
         hint += f"; the closest that is understood is {closest[0]!r}: {closest[1]}"
-    raise InvalidSchedule("schedule", f"{shown!r} is not understood", hint)
+    is_read = all(problem.code not in {*UNREAD, "no-update"} for problem in reading.problems)
+    raise InvalidSchedule("schedule", f"{shown!r} {'cannot be scheduled' if is_read else 'is not understood'}", hint)
 
 
 def read_until(text: str, *, now: datetime, timezone: str, default_time: time = DEFAULT_TIME) -> datetime:

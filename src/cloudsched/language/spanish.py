@@ -61,6 +61,7 @@ SPANISH = Language(
             8: "quincena|quincenas",
             9: "semestre|semestres",
         },
+        "too-short": {0: "milisegundo|milisegundos|ms|microsegundo|microsegundos"},
         "unit-short": {0: "s", 1: "m", 2: "h", 3: "d"},
         "day-word": {1: "día|días"},
         "adverb": {

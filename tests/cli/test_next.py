@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
 
+from cloudsched.cli.exit_codes import ExitCode
 from cloudsched.cli.next import next_command
 from cloudsched.domain.recurrence.time_zones import version
 from cloudsched.domain.schedules.preview import preview
 from cloudsched.domain.schedules.schedule import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import CommandResult
 
 PARIS = {"timezone": "Europe/Paris"}
 
@@ -94,16 +101,20 @@ def test_says_when_no_occurrence_is_left() -> None:
         ("FREQ=DAILY", "--tz", "Europe/Pariss"),
         ("FREQ=DAILY", "--dtstart", "soon"),
         ("PT5M", "--dtstart", "2027-01-01"),
-        ("FREQ=DAILY", "--after", "FREQ=DAILY"),
         ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",),
         ("hello",),
     ],
 )
-def test_says_what_is_wrong_and_exits_with_2(arguments: tuple[str, ...]) -> None:
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert "Error: " in result.output
-    assert "Traceback" not in result.output
+def test_what_is_given_is_refused_and_the_command_is_not(
+    run_command: Callable[..., CommandResult], arguments: tuple[str, ...]
+) -> None:
+    """As the page says: 3, one line that says what is wrong and where, and nothing about how to type commands."""
+    said = run_command("next", *arguments)
+    assert (said.code, said.err.startswith("cloudsched: ")) == (ExitCode.REFUSED, True), said.err
+    assert "Usage" not in said.err
+    assert "Traceback" not in said.err
+    refused = run_command("next", *arguments, "--json")
+    assert (refused.code, bool(json.loads(refused.err)["error"]["faults"])) == (ExitCode.REFUSED, True)
 
 
 @pytest.mark.parametrize("after", ["foo", "PT5M", "FREQ=DAILY"])
@@ -121,9 +132,9 @@ def test_words_are_read_and_what_was_assumed_is_printed() -> None:
     assert json.loads(run("every weekday at 9", "--json").output)["assumptions"] == ["9:00 is in the morning."]
 
 
-def test_ambiguous_words_are_answered_with_a_question() -> None:
+def test_ambiguous_words_are_answered_with_a_question(run_command: Callable[..., CommandResult]) -> None:
     """Five words have as many fields as cron, and are still read as words."""
-    asked = run("every second Tuesday at 9")
-    assert asked.exit_code == 2
-    assert "every month on the 2nd Tuesday" in asked.output
-    assert "every 2 weeks on Tuesday" in asked.output
+    asked = run_command("next", "every second Tuesday at 9")
+    assert asked.code == ExitCode.REFUSED
+    assert "every month on the 2nd Tuesday" in asked.err
+    assert "every 2 weeks on Tuesday" in asked.err

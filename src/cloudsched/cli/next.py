@@ -184,17 +184,14 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     now = SystemClock().now()
     stored = StoredCalendars(connection)
     policies = {"gap": gap, "fold": fold, "sub_daily": sub_daily}
-    try:
-        start = parse_instant(after, timezone, "--after") if after else now
-        rules = read_calendars(calendars, now, stored)
-        set_policies = {name: value for name, value in policies.items() if value}
-        read = _read(schedule, dtstart, timezone, now, set_policies, find_default(rules), locale=locale)
-        parsed = add_calendars(read.schedule, rules, stored)
-        previews = preview(parsed, start, count)
-        ends = describe_ends(parsed.calendars, previews[-1].local.date()) if previews else []
-        assumptions = [*read.assumptions, *ends]
-    except InvalidInput as error:
-        raise click.UsageError(str(error)) from error
+    start = parse_instant(after, timezone, "--after") if after else now
+    rules = read_calendars(calendars, now, stored)
+    set_policies = {name: value for name, value in policies.items() if value}
+    read = _read(schedule, dtstart, timezone, now, set_policies, find_default(rules), locale=locale)
+    parsed = add_calendars(read.schedule, rules, stored)
+    previews = preview(parsed, start, count)
+    ends = describe_ends(parsed.calendars, previews[-1].local.date()) if previews else []
+    assumptions = [*read.assumptions, *ends]
     if as_json:
         more = {"assumptions": assumptions} if assumptions else {}
         click.echo(json.dumps({**_to_json(parsed, previews), **more}, indent=2))

@@ -29,8 +29,16 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.recurrence.iso8601 import add_duration
-from cloudsched.domain.transitions.drafts import TaskDraft, has_schedule_text, to_draft_content, to_wire_fields
+from cloudsched.domain.transitions.drafts import (
+    TaskDraft,
+    check_patch,
+    explain_fields,
+    has_schedule_text,
+    to_draft_content,
+    to_wire_fields,
+)
 from cloudsched.domain.transitions.edits import NO_LEAD
+from cloudsched.domain.transitions.invalid_input import find_all_faults, say_in_python
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX, upcoming_occurrences
 from cloudsched.engine.children.child_tasks import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
@@ -323,14 +331,21 @@ class App:
 
         if draft is not None:
             mark = None if draft.id is None else RequestMark.of_content(draft)
-            return self.put(draft, mark=mark)[0]
-        content = self._to_content(fields)
-        is_text = has_schedule_text(content)
-        mark = None if fields.get("id") is None else RequestMark.of_content(content, depends_on_time=is_text)
-        if not is_text and "owner" in fields:
-            return self.put_content(content, mark=mark)[0]
-        with note_assumptions() as noted:
-            return _answer(self.put_content(content, mark=mark)[0], content, noted)
+            try:
+                return self.put(draft, mark=mark)[0]
+            except InvalidInput as error:
+                say_in_python(error, (), TaskDraft)
+                raise
+        try:
+            content = self._to_content(fields)
+            is_text = has_schedule_text(content)
+            mark = None if fields.get("id") is None else RequestMark.of_content(content, depends_on_time=is_text)
+            if not is_text and "owner" in fields:
+                return self.put_content(content, mark=mark)[0]
+            with note_assumptions() as noted:
+                return _answer(self.put_content(content, mark=mark)[0], content, noted)
+        except InvalidInput as error:
+            raise self._explain_fields(error, fields) from None
 
     def run_now(
         self,
@@ -349,13 +364,44 @@ class App:
         from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - dispatches need none
 
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
-        draft = with_preferred_channels(self.to_draft(given), self.container.engine)
-        task, is_new = self._scheduler.create(draft, lead=NO_LEAD, by=self._authority)
+        draft = self.to_draft(given)
+        try:
+            draft = with_preferred_channels(draft, self.container.engine)
+            task, is_new = self._scheduler.create(draft, lead=NO_LEAD, by=self._authority)
+        except InvalidInput as error:
+            say_in_python(error, given, TaskDraft)
+            raise
         return task if is_new else self.trigger(task.id)
 
     def to_draft(self, fields: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields by their Python names, with a schedule in words read."""
-        return self.read_draft(self._to_content(fields))
+        try:
+            return self.read_draft(self._to_content(fields))
+        except InvalidInput as error:
+            raise self._explain_fields(error, fields) from None
+
+    def _explain_fields(self, error: InvalidInput, fields: dict[str, Any]) -> InvalidInput:
+        """Return an error with all that is wrong with the fields of a new task by their Python names."""
+
+        def check(rest: dict[str, Any]) -> None:
+            self._check_content(self._to_content(rest), runs=rest.get("schedule") is fields.get("schedule"))
+
+        return explain_fields(error, fields, check)
+
+    def _check_content(self, content: dict[str, Any], *, runs: bool) -> None:
+        """Check what is left of a new task once something was found wrong with it, reading nothing.
+
+        Args:
+            content: What is left, as JSON.
+            runs: Whether to check also that it runs, since its schedule is whole.
+
+        Raises:
+            InvalidInput: Something else is wrong.
+        """
+        now, settings = self.container.clock.now(), self.container.settings
+        at, calendar = settings.default_time, settings.default_calendar
+        read = with_schedule(content, now=now, default_time=at, default_calendar=calendar)
+        self._scheduler.check_new(TaskDraft.from_wire(read), self._authority, runs=runs and read is content)
 
     def _to_content(self, fields: dict[str, Any]) -> dict[str, Any]:
         if callable(fields.get("handler")):
@@ -399,13 +445,15 @@ class App:
         try:
             draft = self.read_draft(content)
             task, is_new = self.put(draft, fingerprint=fingerprint, mark=mark, refusal=refusal)
-        except InvalidInput:
-            if fingerprint is None and mark is None:
-                raise
-            task_id = self._find_id(content)
+        except InvalidInput as error:
+            task_id = None if fingerprint is None and mark is None else self._find_id(content)
             found = task_id and self._scheduler.find_repeated(task_id, fingerprint, mark, self._authority)
             if not found:
-                raise
+
+                def check(rest: dict[str, Any]) -> None:
+                    self._check_content(rest, runs=rest.get("schedule") is content.get("schedule"))
+
+                raise find_all_faults(error, content, check) from None
             task, is_new, is_as_read = found, False, False
         else:
             is_as_read = is_new or _is_of(task, draft)
@@ -439,25 +487,36 @@ class App:
         10 instead" change it. Its times stay in the task's zone unless `timezone` gives another, which alone moves the
         task there. `assumed` of the task that is returned says what was left open.
         """
-        patch = to_wire_fields(changes)
-        if not has_schedule_text(patch):
-            return self.patch(task_id, patch)
-        with note_assumptions() as noted:
-            return _answer(self.patch(task_id, patch), patch, noted)
+        try:
+            patch = to_wire_fields(changes)
+            if not has_schedule_text(patch):
+                return self.patch(task_id, patch)
+            with note_assumptions() as noted:
+                return _answer(self.patch(task_id, patch), patch, noted)
+        except InvalidInput as error:
+            raise explain_fields(error, changes, lambda rest: check_patch(to_wire_fields(rest))) from None
 
     def patch(self, task_id: str, patch: dict[str, Any], *, mark: RequestMark | None = None) -> Task:
         """Change some of a task's fields by a JSON merge patch (RFC 7396); its schedule may be text, as in `update`.
 
         With a mark, a repetition of the same request returns the task as it is now.
         """
-        now = None
-        if has_schedule_text(patch):
-            task = self.get(task_id)
-            if mark is not None and mark.is_known_to(task):
-                return task
-            now = self.container.clock.now()
-            patch = self._with_schedule(patch, now, task)
-        return self._scheduler.update(task_id, patch, self._authority, mark, now)
+        if not has_schedule_text(patch):
+            return self._scheduler.update(task_id, patch, self._authority, mark)
+        task, now = self.get(task_id), self.container.clock.now()
+        if mark is not None and mark.is_known_to(task):
+            return task
+        try:
+            read = self._with_schedule(patch, now, task)
+            return self._scheduler.update(task_id, read, self._authority, mark, now)
+        except InvalidInput as error:
+            at, calendar = self.container.settings.default_time, self.container.settings.default_calendar
+
+            def check(rest: dict[str, Any]) -> None:
+                read = with_schedule(rest, now=now, default_time=at, default_calendar=calendar, current=task.schedule)
+                self._scheduler.check_edit(task, read, by=self._authority)
+
+            raise find_all_faults(error, patch, check) from None
 
     def _find_zone(self, owner: object) -> str | None:
         from cloudsched.engine.tasks.owner_zones import find_owner_zone  # noqa: PLC0415 - few schedules ask for it
@@ -637,9 +696,14 @@ class App:
 
         Raises InvalidInput.
         """
-        from cloudsched.engine.people.people import parse_person  # noqa: PLC0415 - dispatches need none
+        from cloudsched.domain.documents.person import PersonSpec  # noqa: PLC0415 - dispatches need none
+        from cloudsched.engine.people.people import parse_person  # noqa: PLC0415 - the same
 
-        return self.container.people.put(owner, parse_person(to_wire_fields(fields)), by=self._authority).person
+        try:
+            return self.container.people.put(owner, parse_person(to_wire_fields(fields)), by=self._authority).person
+        except InvalidInput as error:
+            say_in_python(error, fields, PersonSpec)
+            raise
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""

@@ -72,17 +72,31 @@ class InvalidInput(CloudschedError):
         problem: What is wrong with it.
         hint: How to fix it; may be empty.
         path: The same path in parts, if it is known: keys may have dots.
-        others: What else is wrong with the same data, as far as it was found.
+        others: What else is wrong with the same data. The message has a line for each.
+        is_cut: Whether more is wrong than was listed.
+        meant: What an unknown field is called, as far as that can be told: it is not missing besides.
+        readings: The meanings of a schedule in words that has several; see `AmbiguousSchedule`.
     """
 
     path: tuple[str | int, ...] | None = None
     others: tuple[InvalidInput, ...] = ()
+    is_cut: bool = False
+    meant: str | None = None
+    readings: tuple[dict[str, object], ...] = ()
 
     def __init__(self, field: str, problem: str, hint: str = "") -> None:
         self.field = field
         self.problem = problem
         self.hint = hint
         super().__init__(f"{field}: {problem}" + (f" ({hint})" if hint else ""))
+
+    def __str__(self) -> str:
+        return "\n".join(str(each.args[0]) for each in self.faults)
+
+    @property
+    def faults(self) -> tuple[InvalidInput, ...]:
+        """All that is wrong: this, and the others."""
+        return (self, *self.others)
 
 
 class InvalidSchedule(InvalidInput):

@@ -208,6 +208,17 @@ def test_a_refusal_stands_at_its_field_and_loses_nothing(stack: Stack, ui: str, 
     assert list_tasks(stack, sent["title"]) == []
 
 
+def test_all_that_is_refused_stands_at_its_fields_at_once(stack: Stack, ui: str) -> None:
+    """Whatever else is wrong: the form is sent once, and mended once."""
+    wrong = {"labels": "no label", "priority": "UTMOST", "lockKey": "x" * 201}
+    page = new(ui, title="All wrong", **wrong)
+    assert page.status_code == 400
+    for name in wrong:
+        following = page.text[page.text.index(f'name="{name}"') :]
+        assert 'aria-invalid="true"' in following[: following.index("data-error>") + 10], name
+    assert list_tasks(stack, "All wrong") == []
+
+
 def test_words_with_several_meanings_are_asked_back(stack: Stack, ui: str) -> None:
     """Each meaning is a button; choosing one fills the schedule in."""
     page = new(ui, title="Ambiguous", schedule="every 2nd monday at 9:00")

@@ -74,6 +74,6 @@ def _to_json(error: Exception, code: ExitCode) -> dict[str, Any]:
     message = error.format_message() if isinstance(error, click.ClickException) else f"{error}"
     shown: dict[str, Any] = {"kind": code.name.lower(), "exitCode": int(code), "message": message}
     if isinstance(error, InvalidInput):
-        faults = [{"field": each.field, "problem": each.problem, "hint": each.hint} for each in (error, *error.others)]
+        faults = [{"field": each.field, "problem": each.problem, "hint": each.hint} for each in error.faults]
         shown["faults"] = faults
     return shown

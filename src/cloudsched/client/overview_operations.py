@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.client.flow import ApiRequest, Flow, Listing, listing, operation
 from cloudsched.client.responses import parse_task
+from cloudsched.client.task_operations import send_fields
 from cloudsched.client.views import reader
 from cloudsched.domain.documents.overview_responses import (
     BudgetDetails,
@@ -64,7 +65,7 @@ class OverviewOperations:
         path = "/v1/tasks" if task_id is None else f"/v1/tasks/{quote(task_id, safe='')}"
         method = "POST" if task_id is None else "PATCH"
         query = {"validateOnly": "true"}
-        return parse_task((yield ApiRequest(method, path, to_wire_fields(fields), query=query, is_idempotent=True)))
+        return send_fields(fields, lambda content: ApiRequest(method, path, content, query=query, is_idempotent=True))
 
     @listing
     def find_executions(self, /, **filters: str | datetime | None) -> Listing[Execution]:

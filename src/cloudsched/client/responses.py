@@ -94,7 +94,11 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
     for name in _ATTRIBUTES.get(next(each for each in kind.__mro__ if each in _ATTRIBUTES), ()):
         setattr(error, name, known[name])
     if isinstance(error, InvalidInput):
-        error.others = tuple(map(_read_fault, (problem.errors or ())[1:]))
+        error.readings = tuple(problem.readings or ())
+        first, *others = map(_read_fault, problem.errors) if problem.errors else (None,)
+        if first is not None:
+            error.args, error.path, error.others = first.args, first.path, tuple(others)
+            error.problem = first.problem
     return error
 
 

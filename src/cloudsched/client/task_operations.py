@@ -25,11 +25,12 @@ from cloudsched.domain.documents.responses import (
     TaskHistory,
 )
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.drafts import to_wire_fields
-from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, Unavailable
+from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
+from cloudsched.domain.transitions.invalid_input import say_in_python
+from cloudsched.errors import CloudschedError, InvalidInput, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 POLL_INTERVAL = timedelta(seconds=1)
 """How often `wait` polls at first."""
@@ -57,7 +58,7 @@ class TaskOperations:
             InvalidInput: A field is invalid.
             QuotaExceeded: The owner's quota is exceeded.
         """
-        return _create(to_wire_fields(fields), idempotency_key)
+        return _create(fields, idempotency_key)
 
     @operation
     def run_now(
@@ -79,7 +80,7 @@ class TaskOperations:
             QuotaExceeded: The owner's quota is exceeded.
         """
         given = {"handler": handler, **fields, **({} if payload is None else {"payload": payload})}
-        return _create(to_wire_fields(given), idempotency_key)
+        return _create(given, idempotency_key)
 
     @operation
     def create_many(
@@ -127,8 +128,9 @@ class TaskOperations:
             PreconditionFailed: The task has changed since this `etag`. Nothing was changed.
         """
         path, headers = _task_path(task_id), _write_conditions(etag, idempotency_key)
-        content = to_wire_fields(changes)
-        return parse_task((yield ApiRequest("PATCH", path, content, headers=headers, is_idempotent=True)))
+        return send_fields(
+            changes, lambda content: ApiRequest("PATCH", path, content, headers=headers, is_idempotent=True)
+        )
 
     @operation
     def delete(self, task_id: str, *, etag: str | None = None) -> Flow[None]:
@@ -397,9 +399,20 @@ def _parse_created(content: object) -> Created:
     return Created(task=None, error=error_from_problem(result.problem))
 
 
-def _create(content: dict[str, Any], key: str | None) -> Flow[TaskView]:
-    headers = {} if content.get("id") is not None else {"Idempotency-Key": key or str(uuid.uuid4())}
-    return parse_task((yield ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)))
+def _create(fields: dict[str, Any], key: str | None) -> Flow[TaskView]:
+    headers = {} if fields.get("id") is not None else {"Idempotency-Key": key or str(uuid.uuid4())}
+    return send_fields(
+        fields, lambda content: ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)
+    )
+
+
+def send_fields(fields: dict[str, Any], make_request: Callable[[dict[str, Any]], ApiRequest]) -> Flow[TaskView]:
+    """Send a task's fields, and return the task. What is wrong with them is told by their Python names."""
+    try:
+        return parse_task((yield make_request(to_wire_fields(fields))))
+    except InvalidInput as error:
+        say_in_python(error, fields, TaskDraft)
+        raise
 
 
 def _post_change(

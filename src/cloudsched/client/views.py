@@ -65,7 +65,7 @@ class TaskView(responses.Task):
         try:
             return reader(cls)({**content, "etag": etag} if isinstance(content, dict) else content)
         except ValidationError as error:
-            raise _unexpected_response_error("a task", error) from error
+            raise _unexpected_response_error("a task", error) from None
 
 
 class Created(BaseModel):
@@ -139,7 +139,7 @@ class ClaimView(responses.Claim[TaskView]):
         try:
             return reader(cls)({**content, "taskData": content.get("task")} if isinstance(content, dict) else content)
         except ValidationError as error:
-            raise _unexpected_response_error("a claim", error) from error
+            raise _unexpected_response_error("a claim", error) from None
 
 
 class HeartbeatResult(responses.RenewedLease):

@@ -39,7 +39,7 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cloudsched.dashboard.api import Json
 
@@ -232,6 +232,23 @@ def place_error(field: str, names: Iterable[str]) -> str:
         if (field == path or field.startswith(f"{path}.")) and len(path) > len(best.removesuffix(AS_JSON)):
             best = name
     return best
+
+
+def place_faults(error: InvalidInput, names: Sequence[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return what is wrong by the form's fields that show it, without the paths; under "" what belongs to none.
+
+    Args:
+        error: What the API refused.
+        names: The names of the form's fields.
+        known: What the form calls a field otherwise.
+    """
+    told: dict[str, str] = {}
+    for each in error.faults:
+        name = place_error((known or {}).get(each.field, each.field), names)
+        said = str(each.args[0])
+        said = said.removeprefix(f"{each.field}: ") if name else said
+        told[name] = f"{told[name]}; {said}" if name in told else said
+    return told
 
 
 def list_names(fields: Iterable[Field]) -> list[str]:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.forms import Again, Done, Field, describe_problem, list_names, make_fields, place_error
+from cloudsched.dashboard.forms import Again, Done, Field, describe_problem, list_names, make_fields, place_faults
 from cloudsched.dashboard.payload_schema import ABSENT, Slot, read_schema, read_value, write_texts
-from cloudsched.dashboard.task_form import write_error
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound
 
@@ -68,8 +67,10 @@ def _refuse(answer: Json, error: CloudschedError) -> Again:
     status, what, then = describe_problem(error)
     if isinstance(error, InvalidInput):
         names = list_names(make_fields(_find_slot(answer), answer["texts"], {}))
-        if name := place_error(error.field, names):
-            return Again({**answer, "errors": {name: write_error(error)}}, status)
+        told = place_faults(error, names)
+        rest = told.pop("", "")
+        if told:
+            return Again({**answer, "errors": told, "error": rest}, status)
     return Again({**answer, "error": f"{what} {then}".strip()}, status)
 
 

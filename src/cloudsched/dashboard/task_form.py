@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.forms import Again, Done, Field, describe_problem, list_names, make_fields, place_error
+from cloudsched.dashboard.forms import Again, Done, Field, describe_problem, list_names, make_fields, place_faults
 from cloudsched.dashboard.payload_schema import ABSENT, Slot, read_schema, read_value, write_texts
 from cloudsched.dashboard.task_options import (
     MORE,
@@ -31,7 +31,7 @@ from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import OWNER_ZONE
-from cloudsched.errors import AmbiguousSchedule, CloudschedError, InvalidInput, KeyReused, NotFound, PreconditionFailed
+from cloudsched.errors import CloudschedError, InvalidInput, KeyReused, NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,21 +93,13 @@ def _check_change(api: Api, task: Json, content: Json, errors: dict[str, str]) -
 def _ask_schedule(ask: Callable[[], Json], errors: dict[str, str]) -> Json | None:
     try:
         return ask()
-    except AmbiguousSchedule as error:
-        errors["schedule"] = error.problem
-        return {"readings": list(error.readings)}
     except NotFound:  # an owner whom the caller may not see: the task's own request refuses it
         return None
     except InvalidInput as error:
-        name = "timezone" if error.field in {"timezone", "schedule.timezone"} else "schedule"
-        errors.setdefault(name, write_error(error))
-        return None
-
-
-def write_error(error: CloudschedError) -> str:
-    """Return what is wrong without the path, which the field shows itself."""
-    text = str(error)
-    return text.removeprefix(f"{error.field}: ") if isinstance(error, InvalidInput) else text
+        told = place_faults(error, ("schedule", "timezone"), {"schedule.timezone": "timezone"})
+        for name, said in told.items():
+            errors.setdefault(name or "schedule", said)
+        return {"readings": list(error.readings)} if error.readings else None
 
 
 def build_check(preview: Json | None, visit: Visit) -> ScheduleCheck | None:
@@ -359,8 +351,10 @@ def _refuse(answer: Json, error: CloudschedError) -> Again:
         slot = _find_slot(answer["handlers"], answer["handler"])
         names = [*NAMES, *list_names(make_fields(slot, answer["texts"], {}))]
         known = {"retry": "retries", "retry.maxRetries": "retries"}
-        if name := place_error(known.get(error.field, error.field), names):
-            return Again({**answer, "errors": {**errors, name: write_error(error)}}, status)
+        told = place_faults(error, names, known)
+        rest = told.pop("", "")
+        if told:
+            return Again({**answer, "errors": {**errors, **told}, "error": rest}, status)
     return Again({**answer, "error": f"{what} {then}".strip()}, status)
 
 

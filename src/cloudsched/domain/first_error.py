@@ -1,4 +1,4 @@
-"""The first of the errors that pydantic finds, at a cost that does not grow with what each of the others says."""
+"""What pydantic finds wrong, in words, at a cost that does not grow with what each of many errors says."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic import ValidationError
 
 FEW: Final = 20
@@ -25,3 +27,36 @@ def find_first_error(error: ValidationError, rather: str = "") -> dict[str, Any]
         return dict(next((each for each in errors if each["type"] == rather), errors[0]))
     first, _ = _DECODER.raw_decode(error.json(include_url=False, include_input=False), 1)
     return {**first, "loc": tuple(first["loc"])}
+
+
+def list_errors(error: ValidationError, rather: str = "") -> list[dict[str, Any]]:
+    """Return all errors like `find_first_error`, those of the type `rather` first; only the first if there are many."""
+    if error.error_count() > FEW:
+        return [find_first_error(error, rather)]
+    errors = map(dict, error.errors(include_url=False, include_input=False))
+    return sorted(errors, key=lambda each: each["type"] != rather) if rather else list(errors)
+
+
+_DURATION: Final = ("is no length of time", "Give seconds, such as 600, or an ISO 8601 duration, such as PT10M.")
+_INSTANT: Final = ("is no instant", "Give RFC 3339 with an offset, such as 2027-01-01T09:00:00Z.")
+_OBJECT: Final = ("Input should be an object", "Give its fields by their names, {…}.")
+_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
+    "time_delta_parsing": _DURATION,
+    "time_delta_type": _DURATION,
+    "datetime_parsing": _INSTANT,
+    "datetime_from_date_parsing": _INSTANT,
+    "datetime_type": _INSTANT,
+    "timezone_aware": ("has no time zone", "Give the offset from UTC, as in 2027-01-01T09:00:00Z."),
+    "model_type": _OBJECT,
+    "dict_type": _OBJECT,
+    "tuple_type": ("Input should be a list", "Put it into a list, also if it is one: [value]."),
+}
+"""What is said of some types of errors, where pydantic's own words are about how it reads."""
+_HINTS: Final = {"missing": "It is required."}
+
+
+def describe_error(error: Mapping[str, Any], patterns: Mapping[str, str]) -> tuple[str, str]:
+    """Return what is wrong, and what to write instead; `patterns` are those of names, in words."""
+    kind, said = error["type"], str(error["msg"]).removeprefix("Value error, ")
+    words = patterns.get(str(error.get("ctx", {}).get("pattern")))
+    return (words, "") if words else _SENTENCES.get(kind, (said, _HINTS.get(kind, "")))

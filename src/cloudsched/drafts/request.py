@@ -91,7 +91,7 @@ class DraftRequest(WireModel):
         try:
             return cls.model_validate(content, by_alias=True, by_name=False)
         except ValidationError as error:
-            raise to_invalid_input(error) from error
+            raise to_invalid_input(error, model=cls) from None
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:

@@ -130,6 +130,8 @@ def _find_text(fields: dict[str, Any]) -> tuple[str | None, str | None]:
         if unknown:
             raise InvalidInput(f"schedule.{min(unknown)}", "stands beside cron", "Give cron and timezone alone.")
         text, beside = schedule["cron"], schedule if "timezone" in schedule else fields
+        if not isinstance(text, str):
+            raise InvalidInput("schedule.cron", "is no text", 'Give a cron expression, such as "0 9 * * 1-5".')
     has_zone = "timezone" in beside
     if not isinstance(text, str) and (text is not None or not has_zone):
         hint = "A schedule given as an object has a timezone of its own, and no words."

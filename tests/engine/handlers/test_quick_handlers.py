@@ -98,10 +98,10 @@ def make(**more: Any) -> TaskDraft:
 
 
 CONFLICTS = [
-    ("lock_key", "lockKey", "door", "Leave it out, or name a handler without quick=True."),
-    ("pull", "pull", "gpu", "Leave it out, or name a handler without quick=True."),
-    ("overlap", "overlap", "skip", "Give 'allow', or name a handler without quick=True."),
-    ("overlap", "overlap", "buffer", "Give 'allow', or name a handler without quick=True."),
+    ("lock_key", "lockKey", "door", "Leave it out, or name a handler that is not quick."),
+    ("pull", "pull", "gpu", "Leave it out, or name a handler that is not quick."),
+    ("overlap", "overlap", "skip", "Give 'allow', or name a handler that is not quick."),
+    ("overlap", "overlap", "buffer", "Give 'allow', or name a handler that is not quick."),
     ("expected_duration", "expectedDuration", timedelta(minutes=1), "Give a shorter one"),
 ]
 
@@ -115,14 +115,14 @@ def test_a_task_that_its_quick_handler_cannot_run_is_refused(
         sim.app.create(make(**{name: value}))
     assert (refused.value.field, hint in str(refused.value)) == (field, True)
     sim.app.create(make())
-    with pytest.raises(InvalidInput, match=f"^{field}"):
+    with pytest.raises(InvalidInput, match=f"^{name}"):
         sim.app.create(make(**{name: value}))
-    with pytest.raises(InvalidInput, match=f"^{field}"):
+    with pytest.raises(InvalidInput, match=f"^{name}"):
         sim.app.update("t", **{name: value})
     sim.app.create(make(id="s", handler="slow", **{"overlap": Overlap.ALLOW, name: value}))
     if name != "expected_duration":
         sim.app.update("s", expected_duration=timedelta(seconds=5))
-    with pytest.raises(InvalidInput, match=f"^{field}"):
+    with pytest.raises(InvalidInput, match=f"^{name}"):
         sim.app.update("s", handler="blink")
     untouched = sim.app.create(make(id="default"))
     assert getattr(sim.app.get("t"), name) == getattr(untouched, name)
@@ -148,7 +148,7 @@ def test_children_calls_and_follow_ups_are_checked_as_well(sim: Simulation) -> N
     (record,) = sim.executions("t")
     assert record.status is ExecutionStatus.FAILED
     assert record.error is not None
-    assert "lockKey: is given, and its handler 'blink' is quick" in record.error.message
+    assert "lock_key: is given, and its handler 'blink' is quick" in record.error.message
 
 
 @pytest.mark.parametrize("handler", ["sneak", "sneak later"])

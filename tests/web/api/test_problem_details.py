@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import sys
+import traceback
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 
 from cloudsched.client.responses import error_from_problem
 from cloudsched.domain.documents.responses import Problem
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
 
 
 def pointers(problem: dict[str, Any]) -> set[str]:
@@ -35,6 +44,178 @@ def test_all_faults_of_a_body_are_told_at_once(call: Call, greeting: dict[str, A
     assert problem["status"] in {400, 404}
     problem = call("PUT", "/v1/people/ada", {"channels": {"a.b/c~": ["EMAIL"]}}).get_json()
     assert pointers(problem) == {"#/channels/a.b~1c~0/[key]"} or pointers(problem) == {"#/channels/a.b~1c~0"}
+
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "#/deliveryChannels/0": {"deliveryChannels": ["PIGEON"]},
+    "#/priority": {"priority": "SOON"},
+    "#/tilte": {"tilte": "T"},
+    "#/taskType": {"taskType": "greet"},
+    "#/payload/name": {"payload": {"name": 5}},
+    "#/labels/0": {"labels": ["Urgent!"]},
+    "#/jitter": {"jitter": "ten minutes"},
+    "#/retry/maxRetires": {"retry": {"maxRetires": 3}},
+}
+"""What is wrong with a body, by its place; each alone, and with all others."""
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "#/schedule": {"schedule": "when the cows come home"},
+    "#/schedule/timezone": {"schedule": {"rrule": "FREQ=DAILY", "timezone": "Mars/Olympus"}},
+    "#/schedule/rrule": {"schedule": {"rrule": "FREQ=NEVER"}},
+    "#/timezone": {"schedule": "every day at 9:00", "timezone": "Mars/Olympus"},
+    "#/schedule/at": {"schedule": {"at": "2020-01-01T00:00:00Z"}},
+}
+BOTH_OF_A_SCHEDULE = {"schedule": {"rrule": "FREQ=NEVER", "timezone": "Mars/Olympus", "gap": "jump"}}
+SETS = [
+    *([place] for place in (*FAULTS, *SCHEDULES)),
+    *itertools.combinations(FAULTS, 2),
+    *([place, schedule] for place in FAULTS for schedule in SCHEDULES),
+    *([*FAULTS, schedule] for schedule in SCHEDULES),
+]
+"""Every fault alone, every two, and all of them."""
+
+
+def make_body(places: Iterable[str]) -> dict[str, Any]:
+    """Return what is wrong at these places."""
+    return {name: value for place in places for name, value in (FAULTS | SCHEDULES)[place].items()}
+
+
+@try_each("places", ((each,) for each in SETS))
+def test_faults_of_every_kind_are_told_together(
+    call: Call, sim: Simulation, greeting: dict[str, Any], places: tuple[Sequence[str]]
+) -> None:
+    """Whatever else is wrong: of creations, tried or meant, and in a batch. A single one keeps its kind."""
+    expected, body = set(places[0]), {**greeting, **make_body(places[0])}
+    reads = sim.counts.reads
+    for path in ("/v1/tasks", "/v1/tasks?validateOnly=true"):
+        problem = call("POST", path, body).get_json()
+        assert pointers(problem) == expected
+        assert problem["errors"][0]["pointer"] == "#/" + problem["field"].replace(".", "/")
+        assert all(each["detail"] in problem["detail"] for each in problem["errors"])
+        kinds = {each.split("/")[1] for each in expected} & {"schedule", "payload", "timezone"}
+        if len(expected) > 1 and len(kinds) < len(expected):
+            assert problem["type"].endswith("/invalid-input") or kinds == {"schedule"}
+    has_words = isinstance(body.get("schedule"), str)  # whose language their owner may have set
+    assert sim.counts.reads - reads == (2 if has_words else 0)
+    result = call("POST", "/v1/tasks/batchCreate", {"tasks": [body]}).get_json()["results"][0]["problem"]
+    assert pointers(result) == {each.replace("#", "#/tasks/0") for each in expected}
+    assert sim.counts.commits == 0
+
+
+@try_each("places", ((each,) for each in SETS if "#/schedule/at" not in each))
+def test_faults_of_every_kind_are_told_of_an_edit(
+    call: Call, greeting: dict[str, Any], places: tuple[Sequence[str]]
+) -> None:
+    """Also those that only the task's handler knows, unless an unknown name refuses it before its task is read."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": "every day at 9:00"})
+    body, expected = make_body(places[0]), set(places[0])
+    is_read = isinstance(body.get("schedule"), str) or not {"tilte", "taskType", "retry"} & body.keys()
+    assert pointers(call("PATCH", "/v1/tasks/t", body).get_json()) == expected - (
+        set() if is_read else {"#/payload/name"}
+    )
+
+
+@try_each("places", ((each,) for each in SETS))
+def test_python_tells_the_same_by_its_own_names(sim: Simulation, places: tuple[Sequence[str]]) -> None:
+    """As they were given: a line for each, in snake_case, and no address of pydantic in the traceback."""
+    to_snake = {"deliveryChannels": "delivery_channels"}
+    fields = {to_snake.get(name, name): value for name, value in make_body(places[0]).items()}
+    with pytest.raises(InvalidInput) as refused:
+        sim.app.create(**{"owner": "ada", "handler": "greet", "payload": {"name": "Ada"}, **fields})
+    expected = {each.removeprefix("#/").replace("/", ".") for each in places[0]}
+    assert {each.field for each in refused.value.faults} == expected
+    said = {line.partition(": ")[0] for line in str(refused.value).splitlines()}
+    assert said == {each.replace("deliveryChannels", "delivery_channels") for each in expected}
+    shown = "".join(traceback.format_exception(refused.value))
+    assert "pydantic.dev" not in shown
+    assert "direct cause" not in shown
+
+
+def test_several_faults_of_a_schedule_are_told_at_once(call: Call, greeting: dict[str, Any]) -> None:
+    """They stay a schedule's. What means nothing without what was wrong is no fault of its own."""
+    problem = call("POST", "/v1/tasks", {**greeting, **BOTH_OF_A_SCHEDULE}).get_json()
+    assert pointers(problem) == {"#/schedule/rrule", "#/schedule/timezone", "#/schedule/gap"}
+    assert problem["type"].endswith("/invalid-schedule")
+    alone = {"calendars": [{"id": "a b"}], "businessDay": 3, "rrule": "FREQ=MONTHLY"}
+    problem = call("POST", "/v1/tasks", {**greeting, "schedule": alone, "priority": 1}).get_json()
+    assert pointers(problem) == {"#/schedule/calendars/0/id", "#/priority"}
+    words = {"schedule": "when the cows come home", "locale": "en", "children": [{"retry": 1}]}
+    problem = call("POST", "/v1/tasks", {"title": "T", **words}).get_json()
+    assert "#/locale" not in pointers(problem)
+    assert "#/handler" not in pointers(problem)
+
+
+def test_an_empty_rule_alone_is_once(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+    """As tables of others store it, and as the page says: it runs now, and nothing follows. No rule is a mistake."""
+    made = call("POST", "/v1/tasks", {**greeting, "schedule": {"rrule": "", "timezone": "Europe/Paris"}})
+    assert (made.status_code, made.get_json()["isOneTime"]) == (201, True)
+    sim.advance(timedelta(seconds=1))
+    assert call("GET", f"/v1/tasks/{made.get_json()['id']}").get_json()["status"] == "COMPLETED"
+    problem = call("POST", "/v1/tasks", {**greeting, "schedule": {"timezone": "Europe/Paris"}}).get_json()
+    assert pointers(problem) == {"#/schedule/rrule"}
+    at = {"rrule": "", "at": "2027-03-01T09:00:00Z"}
+    assert call("POST", "/v1/tasks", {**greeting, "schedule": at}).get_json()["nextExecutionTime"] == at["at"]
+
+
+def test_words_with_several_meanings_keep_them_beside_other_faults(call: Call, greeting: dict[str, Any]) -> None:
+    """`readings` can be shown although something else has to be mended, too."""
+    body = {**greeting, "schedule": "every second Tuesday at 9:00", "priority": "SOON"}
+    problem = call("POST", "/v1/tasks", body).get_json()
+    assert (pointers(problem), len(problem["readings"])) == ({"#/schedule", "#/priority"}, 2)
+
+
+def test_faults_of_payloads_and_children_are_told_at_once(call: Call, greeting: dict[str, Any]) -> None:
+    """Of each child, each field of a payload, and of what is missing only what nothing else was meant to be."""
+    child = {"handler": "greet", "payload": {"nam": "Ada", "times": "many"}, "priority": "HIGH"}
+    body = {"owner": "ada", "title": "T", "children": [child, {**child, "handler": "nobody"}], "pull": "gpu"}
+    problem = call("POST", "/v1/tasks", body).get_json()
+    assert pointers(problem) == {
+        "#/pull",
+        "#/children/0/payload/nam",
+        "#/children/0/payload/times",
+        "#/children/1/handler",
+    }
+    problem = call("POST", "/v1/tasks", {**greeting, "handler": "nobody", "payload": {"x": 1}}).get_json()
+    assert (pointers(problem), problem["type"].rpartition("/")[2]) == ({"#/handler"}, "unknown-handler")
+
+
+HINTS = {
+    "taskType": "handler",
+    "delivery": "deliveryChannels",
+    "expectedExecutionTimeInMinutes": "expectedDuration? It is in seconds.",
+    "isOneTimeExecution": "Leave it out: it follows from the schedule.",
+    "time_zone": "timezone",
+    "lock_key": "lockKey",
+    "tilte": "title",
+}
+
+
+def test_every_unknown_field_has_a_hint_of_its_own(call: Call, greeting: dict[str, Any]) -> None:
+    """In the names of JSON: what other systems call it, the nearest name, or that there is none."""
+    for path, method in (("/v1/tasks", "POST"), ("/v1/tasks/t", "PATCH")):
+        problem = call(method, path, {**greeting, **dict.fromkeys(HINTS, "x"), "zzz": 1}).get_json()
+        hints = {each["pointer"].removeprefix("#/"): each["hint"] for each in problem["errors"]}
+        assert all(hint in hints[name] for name, hint in HINTS.items()), hints
+        assert hints["zzz"] == "Remove it, or check its spelling."
+        assert not [hint for hint in hints.values() if re.search("[a-z]_[a-z]", hint)]
+
+
+@try_each(
+    "path, body, expected",
+    [
+        ("/v1/people/ada", {"emial": {}, "timezone": "Mars", "channels": {"REPORT": ["PIGEON"]}}, 3),
+        ("/v1/people/ada", {"email": {"adress": "a@example.com"}, "quietHours": {"form": "22:00"}}, 3),
+        ("/v1/calendars/shop", {"wekdays": ["MO"], "days": [{"date": "soon"}], "title": 5}, 3),
+        ("/v1/scripts/s", {"surce": "1", "owner": "a/b"}, 2),
+    ],
+)
+def test_other_bodies_tell_all_faults_too(call: Call, path: str, body: dict[str, Any], expected: int) -> None:
+    """With the field that is meant, wherever an unknown one stands."""
+    problem = call("PUT", path, body).get_json()
+    assert len(problem["errors"]) >= expected, problem
+    for each in problem["errors"]:
+        name = each["pointer"].rpartition("/")[2]
+        if name in {"emial", "adress", "form", "wekdays", "surce"}:
+            assert each["hint"].startswith("Did you mean "), each
 
 
 def test_a_task_of_a_batch_has_its_place(call: Call, greeting: dict[str, Any]) -> None:

@@ -189,7 +189,8 @@ def _advise(error: CloudschedError) -> str:
     if isinstance(error, NotFound):
         return f"{error} Call list_tasks for the ids."
     if isinstance(error, InvalidInput):
-        return f"{str(error).removesuffix('.')}. Correct {error.field!r} and call again."
+        fields = " and ".join(repr(each.field) for each in error.faults)
+        return f"{str(error).removesuffix('.')}. Correct {fields} and call again."
     return str(error)
 
 

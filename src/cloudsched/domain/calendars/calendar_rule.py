@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pydantic import SerializationInfo
 
 On = Literal["skip", "before", "after"]
-CalendarId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
+CALENDAR_ID: Final = r"^[A-Za-z0-9_-]{1,100}$"
+CalendarId = Annotated[str, StringConstraints(pattern=CALENDAR_ID)]
 """Letters, digits, hyphens and underscores."""
 MAX_CALENDARS: Final = 5
 """How many calendars a schedule may name."""

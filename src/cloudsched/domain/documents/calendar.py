@@ -28,10 +28,13 @@ CHANGES_OWNER: Final = "calendars"
 """The owner of all `CalendarChange` records."""
 
 
+CountryCode = Annotated[str, StringConstraints(pattern=r"^[A-Z]{2,3}$")]
+
+
 class HolidaySource(WireModel):
     """A country's holidays, from the package ``holidays``."""
 
-    country: Annotated[str, StringConstraints(pattern=r"^[A-Z]{2,3}$")]
+    country: CountryCode
     """The ISO 3166 code of the country, such as FR."""
     subdivision: Annotated[str, StringConstraints(max_length=20)] | None = None
     """The code of its part, such as BY for Bavaria."""

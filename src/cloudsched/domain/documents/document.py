@@ -156,7 +156,7 @@ _set_values, _set_fields_set, _set_extra, _set_private = (
 
 def _reject_boolean(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError("is not a number of seconds")  # noqa: TRY004 - pydantic's way to report it
+        raise ValueError("is not a number of seconds, such as 600")  # noqa: TRY004 - pydantic's way to report it
     return value
 
 
@@ -322,7 +322,7 @@ class Document(WireModel):
         except ValidationError as error:  # its text has the values, which are not for everybody
             first = find_first_error(error)
             place = ".".join(str(part) for part in first["loc"]) or "(document)"
-            raise DamagedDocument(cls.__name__, key, f"{place} is not valid ({first['type']})") from error
+            raise DamagedDocument(cls.__name__, key, f"{place} is not valid ({first['type']})") from None
 
     @classmethod
     def from_stored_json(cls, key: str, body: bytes) -> Self:

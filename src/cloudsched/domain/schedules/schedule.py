@@ -45,9 +45,9 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.brief_repr import list_given
 from cloudsched.domain.calendars.calendar_recurrence import CalendarRecurrence, apply_calendars
-from cloudsched.domain.calendars.calendar_rule import MAX_CALENDARS, CalendarRule
+from cloudsched.domain.calendars.calendar_rule import CALENDAR_ID, MAX_CALENDARS, CalendarRule
 from cloudsched.domain.calendars.days import to_date
-from cloudsched.domain.first_error import find_first_error
+from cloudsched.domain.first_error import describe_error, list_errors
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.iso8601 import (
@@ -79,6 +79,9 @@ MAX_DATES = 1000
 _DATE_STEPS: Final = 2
 """How many steps of a search it takes to read one of the dates that a request gives."""
 _ABSENT = (None, ())
+_PATTERNS: Final = {CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores"}
+_TIMES: Final = frozenset({"at", "delay", "local", "dtstart", "rdates"})
+"""What says when it happens; an empty rule without any of these is once, now."""
 _SINGLE = {"at": "instant", "delay": "delay"}
 
 
@@ -364,7 +367,7 @@ class Schedule(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401 - anything
+    def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:  # noqa: ANN401 - anything
         """Refuse what pydantic refuses with an error of our own, which says what to write instead.
 
         A schedule is immutable, so one that was checked already is taken as it is.
@@ -374,21 +377,29 @@ class Schedule(BaseModel):
         if isinstance(data, dict) and data.get("timezone") == OWNER_ZONE:
             known = {name: value for name, value in data.items() if name != "follows_owner"}
             data = {**known, "timezone": "UTC", "followsOwner": True}
+        if isinstance(data, dict) and data.get("rrule") == "" and data.keys().isdisjoint(_TIMES):
+            data = {**{name: value for name, value in data.items() if name != "rrule"}, "delay": timedelta(0)}
         try:
             return handler(data)
         except ValidationError as error:
-            first = find_first_error(error)
-            field = (
-                ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "(schedule)"
-            )
-            if first["type"] != "extra_forbidden":
-                raise InvalidSchedule(field, first["msg"].removeprefix("Value error, "), "") from error
-            if field == "cron":
-                hint = 'write Schedule.parse("0 9 * * 1-5"), or give the cron expression itself as the schedule'
-            else:
-                near = get_close_matches(field, [*cls.model_fields], n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(cls.model_fields)}"
-            raise InvalidSchedule(field, "is no field of a schedule", hint) from error
+            is_wire = info.context is not None and "wire" in info.context
+            found = [cls._describe(each, is_wire=is_wire) for each in list_errors(error, "extra_forbidden")]
+        found[0].others = tuple({each.field: each for each in found if each.field != found[0].field}.values())
+        raise found[0]
+
+    @classmethod
+    def _describe(cls, error: dict[str, Any], *, is_wire: bool) -> InvalidSchedule:
+        parts = [str(part) for part in error["loc"] if not str(part).startswith("function-")]
+        field = ".".join(parts[:1] if "rrule" in parts else parts) or "(schedule)"  # without which of its types it is
+        if error["type"] != "extra_forbidden" or "." in field:
+            return InvalidSchedule(field, *describe_error(error, _PATTERNS))
+        names = [(each.alias or name) if is_wire else name for name, each in cls.model_fields.items()]
+        near = get_close_matches(field, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
+        if field == "cron":
+            hint = "give the cron expression itself as the schedule"
+            hint = hint if is_wire else f'write Schedule.parse("0 9 * * 1-5"), or {hint}'
+        return InvalidSchedule(field, "is no field of a schedule", hint)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         return list_given(self)

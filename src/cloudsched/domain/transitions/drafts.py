@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -13,6 +13,7 @@ from pydantic import (
     PrivateAttr,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -25,13 +26,50 @@ from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_js
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
-from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.invalid_input import list_others, to_invalid_input
+from cloudsched.domain.transitions.invalid_input import (
+    WIRE,
+    Faults,
+    find_all_faults,
+    join_faults,
+    say_in_python,
+    to_invalid_input,
+    unknown_field,
+)
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 _BUILT_IN_HANDLERS = {"children": CHILDREN_HANDLER, "script": SCRIPT_HANDLER}
 """The fields that replace a handler, and the built-in handler that runs each."""
+
+
+_OTHER_NAMES: Mapping[str, str] = {
+    other: field
+    for field, others in {
+        "schedule": "at cron cronexpression countdown eta every interval recurrence rrule rruleexpression runat "
+        "rundate scheduledat scheduledfor timestamp trigger when",
+        "title": "label name taskname",
+        "purpose": "goal purposeoftask reason",
+        "payload": "arguments args body currentpayload data input kwargs params",
+        "handler": "callback func function functionname job jobtype method task tasktype type",
+        "owner": "communityid createdby createdbyuserid customerid ownerid tenant tenantid uid user userid",
+        "source": "createdbychatid chatid currentchatmessageid messageid",
+        "deliverychannels": "channel channels delivery deliverymethod notify notifyby",
+        "lockkey": "concurrencykey documentid lock mutex singleton",
+        "expectedduration": "estimateddurationinminutes executiontimeout expectedexecutiontimeinminutes leaseseconds "
+        "maxruntime timeout",
+        "expiration": "deadline expirationinminutes expires expiresin misfiregracetime ttl",
+        "retry": "attempts autoretry maxattempts maxretries retries retrypolicy",
+        "pull": "deployment queue queuename taskqueue worker",
+        "labels": "attributes metadata tags",
+        "priority": "importance prio urgency",
+        "description": "desc notes",
+        "timezone": "tz zone",
+        "maxruns": "count maxexecutions maxoccurrences repeat",
+        "id": "idempotencykey jobid key taskid uniquekey",
+    }.items()
+    for other in others.split()
+} | dict.fromkeys(("isonetime", "isonetimeexecution", "isrecurring"), "Leave it out: it follows from the schedule.")
+"""What other schedulers call a field, in small letters without separators, and its name here, or a sentence."""
 
 
 class TaskDraft(TaskSpec):
@@ -45,6 +83,10 @@ class TaskDraft(TaskSpec):
     """Whose it is; ``system`` if it is left out."""
     schedule: Schedule | None = None
     """When it runs; once, now, if None."""
+
+    called: ClassVar = "of a task"
+    beside: ClassVar = ("timezone", "locale")  # what stands beside the fields where a schedule is text
+    other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
 
     @model_validator(mode="before")
     @classmethod
@@ -89,18 +131,15 @@ class TaskDraft(TaskSpec):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401 - anything
+    def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:  # noqa: ANN401 - anything
         """Refuse what pydantic refuses with an error of our own, which says what to write instead."""
         try:
             return handler(data)
         except ValidationError as error:
-            first = find_first_error(error, rather="extra_forbidden")  # "taskType", rather than "handler is missing"
-            if first["type"] != "extra_forbidden" or len(first["loc"]) != 1:
-                raise to_invalid_input(error) from error
-            name = str(first["loc"][0])
-            found = InvalidInput(name, "is no field of a task", explain_unknown_field(name))
-            found.others = list_others(error, found)
-            raise found from error
+            found = to_invalid_input(error, model=cls)
+        if info.context is None:
+            say_in_python(found, (), cls)
+        raise found
 
     @field_validator("schedule", mode="before")
     @classmethod
@@ -125,27 +164,19 @@ class TaskDraft(TaskSpec):
         """Parse a draft from JSON.
 
         Raises:
-            InvalidInput: It is not valid; `field` names the first wrong field.
+            InvalidInput: It is not valid; `field` names the first wrong field, and `others` have all others.
         """
         try:
-            return cls.model_validate(data, by_alias=True, by_name=False)
-        except InvalidSchedule as error:
-            field = error.field if error.field.split(".")[0] == "schedule" else f"schedule.{error.field}"
-            found = error.at(field)
-            found.others = cls._find_faults_beside_schedule(data)
-            raise found from error
-        except ValidationError as error:
-            raise to_invalid_input(error) from error
+            return cls.model_validate(data, by_alias=True, by_name=False, context=WIRE)
+        except InvalidInput as error:
+            raise find_all_faults(_place(error), data, cls._parse) from None
 
     @classmethod
-    def _find_faults_beside_schedule(cls, data: object) -> tuple[InvalidInput, ...]:
-        """Return what is wrong with the other fields: an invalid schedule ends the validation where it stands."""
-        given = {name: value for name, value in data.items() if name != "schedule"} if isinstance(data, dict) else {}
+    def _parse(cls, data: object) -> Self:
         try:
-            cls.model_validate(given, by_alias=True, by_name=False)
+            return cls.model_validate(data, by_alias=True, by_name=False, context=WIRE)
         except InvalidInput as error:
-            return (error, *error.others)
-        return ()
+            raise _place(error) from None
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
@@ -158,18 +189,44 @@ class TaskDraft(TaskSpec):
         Raises:
             InvalidInput: A field is not valid.
         """
-        return cls.from_wire(to_draft_content(fields))
+        try:
+            return cls.from_wire(to_draft_content(fields))
+        except InvalidInput as error:
+            raise explain_fields(error, fields, lambda rest: cls.from_wire(to_draft_content(rest))) from None
+
+
+def _place(error: InvalidInput) -> InvalidInput:
+    """Return an error that validating a draft raised with the place that it has in the draft."""
+    if not isinstance(error, InvalidSchedule) or error.field.split(".")[0] == "schedule":
+        return error
+    return error.at(f"schedule.{error.field}")
+
+
+def explain_fields(
+    error: InvalidInput, fields: dict[str, Any], check: Callable[[dict[str, Any]], object]
+) -> InvalidInput:
+    """Return an error with all that is wrong with a task's fields that Python code gave, in its words.
+
+    Args:
+        error: What was refused.
+        fields: The fields by their Python names.
+        check: Checks such fields, by either name, and changes nothing. It raises InvalidInput.
+    """
+    found = find_all_faults(error, {_to_wire_name(name): value for name, value in fields.items()}, check)
+    say_in_python(found, fields, TaskDraft)
+    return found
 
 
 def to_draft_content(fields: dict[str, Any]) -> dict[str, Any]:
     """Return what `TaskDraft.from_wire` takes, from fields with Python names; see `TaskDraft.of`."""
     given = {name: value for name, value in fields.items() if value is not None or name not in {"title", "owner"}}
     schedule = given.pop("schedule", None)
-    if isinstance(schedule, datetime | timedelta):
-        schedule = _to_schedule(schedule)
-    if type(schedule) is Schedule:
-        return {**to_wire_fields(given), "schedule": schedule}
-    return to_wire_fields(given if schedule is None else {**given, "schedule": schedule})
+    if schedule is None:
+        return to_wire_fields(given)
+    if isinstance(schedule, str | dict):
+        return to_wire_fields({**given, "schedule": schedule})
+    made = schedule if type(schedule) is Schedule else _to_python_schedule(schedule)
+    return {**to_wire_fields(given), "schedule": made}
 
 
 def has_schedule_text(fields: dict[str, Any]) -> bool:
@@ -184,12 +241,20 @@ _SAME_IN_JSON = (str, int, bool, type(None))
 
 def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields with Python names as JSON with camelCase names; `retry` may be a number, True or False."""
-    if isinstance(retry := fields.get("retry"), int):
-        fields = {**fields, "retry": _parse_retry(retry)}
-    return {
-        _to_wire_name(name): value if type(value) in _SAME_IN_JSON else _to_wire_value(name, value)
-        for name, value in fields.items()
-    }
+    try:
+        return {
+            _to_wire_name(name): value
+            if type(value) in _SAME_IN_JSON and name != "retry"
+            else _to_wire_value(name, value)
+            for name, value in fields.items()
+        }
+    except InvalidInput:
+        faults = Faults()
+        for name, value in fields.items():
+            with faults:
+                _to_wire_value(name, value)
+        faults.tell()
+        raise
 
 
 @lru_cache(maxsize=200)
@@ -200,16 +265,19 @@ def _to_wire_name(name: str) -> str:
 def _parse_retry(retry: int) -> RetryPolicy:
     try:
         return to_retry_policy(retry)
-    except ValidationError as error:
-        raise InvalidInput("retry", f"is {retry}", "Give 0 to 20 retries, True, False or a RetryPolicy.") from error
+    except ValidationError:
+        hint = "Give 0 to 20 retries, True, False or a RetryPolicy."
+        raise InvalidInput("retry", f"is {retry}", hint) from None
 
 
 def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
+    if name == "retry" and isinstance(value, int):
+        value = _parse_retry(value)
     if name == "handler" and callable(value):
         problem = f"is the function {getattr(value, '__name__', value)!r}"
         raise InvalidInput("handler", problem, "Give its registered name; app.create and ctx.call take the function.")
-    if name == "schedule" and isinstance(value, datetime | timedelta):
-        value = _to_schedule(value)
+    if name == "schedule" and value is not None and not isinstance(value, str | dict):
+        value = _to_python_schedule(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, BaseModel):
@@ -220,18 +288,12 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller gives
-    """Return a schedule that was given as a datetime or a notation; anything else unchanged.
+    """Return a schedule that was given as a notation; a schedule or an object unchanged.
 
     Raises:
         InvalidSchedule: It is not valid, or in plain words, whose meaning depends on the app's clock and settings.
     """
-    if isinstance(value, timedelta):
-        problem = f"is {value!r}, which says neither once nor repeatedly"
-        hint = "Give Schedule.after(timedelta(…)) to run once after it, Schedule.every(timedelta(…)) to repeat."
-        raise InvalidSchedule("schedule", problem, hint)
     try:
-        if isinstance(value, datetime):
-            return Schedule.once(value)
         zone = "UTC"
         if isinstance(value, dict) and value.keys() in ({"cron"}, {"cron", "timezone"}):
             value, zone = value["cron"], value.get("timezone", zone)
@@ -242,55 +304,31 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
                 return Schedule.parse(value, timezone=zone)
     except InvalidSchedule as error:
         field = "schedule" if error.field == "text" else f"schedule.{error.field}"
-        raise error.at(field) from error
+        raise error.at(field) from None
     if isinstance(value, str):
-        hint = "Plain words need the time: give them to app.create or app.update."
+        hint = "What words mean depends on the time at which they are read, which is not known here."
         raise InvalidSchedule("schedule", f"is the text {value[:60]!r}", hint)
     if value is not None and not isinstance(value, dict | Schedule):
-        hint = 'Give a Schedule, an aware datetime, cron ("0 9 * * 1-5") or words ("every day at 9").'
+        hint = 'Give words ("every day at 9"), cron ("0 9 * * 1-5") or an object such as {"rrule": "FREQ=DAILY"}.'
         raise InvalidSchedule("schedule", f"is {value!r}"[:80], hint)
     return value
 
 
-_OTHER_NAMES = {
-    other: field
-    for field, others in {
-        "schedule": "at cron cronexpression countdown eta every interval recurrence rrule rruleexpression runat "
-        "rundate scheduledat scheduledfor timestamp trigger when",
-        "title": "label name taskname",
-        "purpose": "goal purposeoftask reason",
-        "payload": "arguments args body currentpayload data input kwargs params",
-        "handler": "callback func function functionname job jobtype method task tasktype type",
-        "owner": "communityid createdby createdbyuserid customerid ownerid tenant tenantid uid user userid",
-        "source": "createdbychatid chatid currentchatmessageid messageid",
-        "deliverychannels": "channel channels delivery deliverymethod notify notifyby",
-        "lockkey": "concurrencykey documentid lock mutex singleton",
-        "expectedduration": "estimateddurationinminutes executiontimeout leaseseconds timeout",
-        "expiration": "deadline expirationinminutes expires expiresin misfiregracetime ttl",
-        "retry": "attempts autoretry maxattempts maxretries retries retrypolicy",
-        "pull": "deployment queue queuename taskqueue worker",
-        "labels": "attributes metadata tags",
-        "id": "idempotencykey jobid key taskid uniquekey",
-    }.items()
-    for other in others.split()
-}
-"""What other schedulers call a field, in small letters without separators, and its name here."""
-_OTHER_UNITS = {"inminutes": "It is in seconds.", "inhours": "It is in seconds.", "inms": "It is in seconds."}
-
-
-def explain_unknown_field(name: str) -> str:
-    """Return the hint for a field that a task does not have: the nearest, as Python and as JSON write it."""
-    python = {field.replace("_", ""): field for field in TaskDraft.model_fields}
-    plain = name.replace("_", "").replace("-", "").lower()
-    other = _OTHER_NAMES.get(plain)
-    near = [other] if other else difflib.get_close_matches(plain, list(python), n=1)
-    if not near:
-        return "Check its spelling; see TaskDraft for the fields."
-    found = python[near[0]]
-    meant = (
-        f"Did you mean {found}?" if to_camel(found) == found else f"Did you mean {found} ({to_camel(found)} in JSON)?"
-    )
-    return " ".join([meant, *(unit for end, unit in _OTHER_UNITS.items() if plain.endswith(end))])
+def _to_python_schedule(value: object) -> Schedule:
+    """Return a schedule that Python code gave, perhaps as an instant. Raises InvalidSchedule for anything else."""
+    if isinstance(value, Schedule):
+        return value
+    if isinstance(value, datetime):
+        try:
+            return Schedule.once(value)
+        except InvalidSchedule as error:
+            raise error.at(f"schedule.{error.field}") from None
+    problem = f"is {value!r}"[:80]
+    hint = 'Give a Schedule, an aware datetime, cron ("0 9 * * 1-5") or words ("every day at 9").'
+    if isinstance(value, timedelta):
+        problem = f"is {value!r}, which says neither once nor repeatedly"
+        hint = "Give Schedule.after(timedelta(…)) to run once after it, Schedule.every(timedelta(…)) to repeat."
+    raise InvalidSchedule("schedule", problem, hint)
 
 
 def to_editable_fields(task: Task) -> dict[str, Any]:
@@ -300,24 +338,43 @@ def to_editable_fields(task: Task) -> dict[str, Any]:
     return {name: value for name, value in wire.items() if name in names and (name != "children" or value)}
 
 
-def require_known(patch: dict[str, Any]) -> None:
-    """Check that every name in a partial edit is a field: a misspelled one that is set to null would go unnoticed.
+def require_editable(patch: dict[str, Any]) -> None:
+    """Check that a partial edit names fields alone, and none that only other operations change.
+
+    A misspelled one that is set to null would go unnoticed.
 
     Raises:
-        InvalidInput: One is not; `field` names it.
+        InvalidInput: It names another one. The error has all that is wrong with the patch, as far as that depends on no
+            task.
     """
-    _require_known(patch, TaskDraft, "")
+    faults = [
+        InvalidInput(name, "cannot be changed by an edit", hint)
+        for name, hint in _IMMUTABLE_FIELDS.items()
+        if name in patch
+    ]
+    faults += _list_unknown(patch, TaskDraft, ())
+    if faults:
+        raise find_all_faults(join_faults(faults), patch, check_patch)
 
 
-def _require_known(patch: dict[str, Any], model: type[BaseModel], prefix: str) -> None:
+def _list_unknown(patch: dict[str, Any], model: type[BaseModel], place: tuple[str, ...]) -> Iterator[InvalidInput]:
     known = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     for name, value in patch.items():
         if name not in known:
-            hint = explain_unknown_field(name) if not prefix else "Check its spelling; names are camelCase."
-            raise InvalidInput(f"{prefix}{name}", "is not a field that can be edited", hint)
+            yield unknown_field((*place, name), "is not a field that can be edited", model)
+            continue
         for part in (known[name], *get_args(known[name])):
             if isinstance(value, dict) and isinstance(part, type) and issubclass(part, WireModel):
-                _require_known(value, part, f"{prefix}{name}.")
+                yield from _list_unknown(value, part, (*place, name))
+
+
+def check_patch(patch: dict[str, Any]) -> None:
+    """Check a patch as far as it depends on no task, and not on what time it is. Raises InvalidInput."""
+    if has_schedule_text(patch):
+        patch = {name: value for name, value in patch.items() if name not in {"schedule", "timezone", "locale"}}
+    require_editable(patch)
+    given = apply_merge_patch({}, patch)
+    TaskDraft.from_wire(given if given.keys() & _BUILT_IN_HANDLERS.keys() else {"handler": "any", **given})
 
 
 _IMMUTABLE_FIELDS = {
@@ -334,13 +391,6 @@ def apply_merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str
     """
     replaced: dict[str, Any] = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
     return _merge({**target, **replaced}, patch)
-
-
-def require_mutable(patch: dict[str, Any]) -> None:
-    """Check that a patch names no field that only other operations change, or none at all. Raises InvalidInput."""
-    for name, hint in _IMMUTABLE_FIELDS.items():
-        if name in patch:
-            raise InvalidInput(name, "cannot be changed by an edit", hint)
 
 
 def _merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

@@ -1,60 +1,304 @@
-"""What pydantic finds wrong with a caller's data, as an error of our own."""
+"""All that is wrong with a caller's data, told at once, and in the language of who gave it.
+
+What pydantic refuses becomes an error of our own. Where one fault hides others, the data is checked again without it:
+an unknown zone is told beside a payload that does not fit. Names are those of JSON, except where Python code is told.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+import difflib
+import re
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-from pydantic import StringConstraints
+from pydantic import BaseModel, StringConstraints
+from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.documents.calendar import CountryCode
+from cloudsched.domain.documents.category import Label
+from cloudsched.domain.documents.delivery import CallbackUrl
 from cloudsched.domain.documents.pull import QueueName, Skill
+from cloudsched.domain.documents.script import ScriptName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
-from cloudsched.domain.first_error import FEW, find_first_error
-from cloudsched.errors import InvalidInput
+from cloudsched.domain.documents.usage import Month
+from cloudsched.domain.first_error import FEW, describe_error, list_errors
+from cloudsched.errors import CloudschedError, InvalidInput, InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+
     from pydantic import ValidationError
 
+    Place = tuple[str | int, ...]
 
-def to_invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:
-    """Convert pydantic's first error; `field` is the path as the caller wrote it, and `others` are the further ones."""
-    found = _convert(find_first_error(error), prefix, kind)
-    found.others = list_others(error, found, prefix, kind)
+WIRE: Final = {"wire": True}
+"""The validation context of data with the names of JSON: what is wrong with it is told by these."""
+
+
+def to_invalid_input(
+    error: ValidationError,
+    prefix: str = "",
+    kind: type[InvalidInput] = InvalidInput,
+    *,
+    model: type[BaseModel] | None = None,
+) -> InvalidInput:
+    """Convert what pydantic found: `field` is the path as the caller wrote it, and `others` are further errors.
+
+    Unknown fields come first: "taskType" says more than that `handler` is missing.
+
+    Args:
+        error: What pydantic found.
+        prefix: The field that has the data.
+        kind: The class of the errors.
+        model: The model that the data was for, whose fields are proposed for unknown ones.
+    """
+    found = join_faults([_convert(each, prefix, kind, model) for each in list_errors(error, "extra_forbidden")])
+    found.is_cut = error.error_count() > FEW
     return found
 
 
-def list_others(
-    error: ValidationError, known: InvalidInput, prefix: str = "", kind: type[InvalidInput] = InvalidInput
-) -> tuple[InvalidInput, ...]:
-    """Return pydantic's errors but the one that is known, each place once; none if there are too many to be read."""
-    if error.error_count() > FEW:
-        return ()
-    converted = (_convert(dict(each), prefix, kind) for each in error.errors(include_url=False, include_input=False))
-    places = {each.field: each for each in converted}
-    places.pop(known.field, None)
-    return tuple(places.values())
-
-
-def _convert(first: dict[str, Any], prefix: str, kind: type[InvalidInput]) -> InvalidInput:
-    parts = (*((prefix,) if prefix else ()), *first["loc"])
-    path = ".".join(str(part) for part in parts) or "(body)"
-    hint = {
-        "extra_forbidden": "Remove it, or check its spelling; names are camelCase.",
-        "timezone_aware": "Give the offset from UTC, as in 2027-01-01T09:00:00Z.",
-        "missing": "It is required.",
-        "tuple_type": "Put it into a list, also if it is one: [value].",
-    }.get(first["type"], "")
-    said = "Input should be a list" if first["type"] == "tuple_type" else first["msg"].removeprefix("Value error, ")
-    problem = _PATTERN_DESCRIPTIONS.get(str(first.get("ctx", {}).get("pattern")))
-    made = kind(path, problem or said, hint)
+def _convert(
+    error: dict[str, Any], prefix: str, kind: type[InvalidInput], model: type[BaseModel] | None
+) -> InvalidInput:
+    parts = (*((prefix,) if prefix else ()), *error["loc"])
+    problem, hint = describe_error(error, _PATTERN_DESCRIPTIONS)
+    if error["type"] == "extra_forbidden":
+        owner = None if model is None else _find_owner(model, error["loc"][:-1])
+        return unknown_field(parts, f"is no field {getattr(owner, 'called', 'here')}", owner, kind)
+    made = kind(".".join(str(part) for part in parts) or "(body)", problem, hint)
     made.path = parts
     return made
+
+
+def unknown_field(
+    place: Place, problem: str, model: type[BaseModel] | None, kind: type[InvalidInput] = InvalidInput
+) -> InvalidInput:
+    """Return the error of a field that a model does not have: its hint is the one that is meant, or all, if few."""
+    names = [] if model is None else [field.alias or name for name, field in model.model_fields.items()]
+    known, plain = (
+        {_simplify(each): each for each in (*names, *getattr(model, "beside", ()))},
+        _simplify(str(place[-1])),
+    )
+    other = str(getattr(model, "other_names", {}).get(plain, ""))
+    near = [other] if other else difflib.get_close_matches(plain, list(known), n=1, cutoff=_CLOSE)
+    meant = known.get(near[0]) if near else None
+    if meant is not None:
+        hint = f"Did you mean {meant}?" + (" It is in seconds." if plain.endswith(_UNITS) else "")
+    else:
+        listed = f"; there are {', '.join(names)}" if 0 < len(names) <= _MOST_LISTED else ""
+        hint = other or f"Remove it, or check its spelling{listed}."
+    made = kind(".".join(map(str, place)), problem, hint)
+    made.path, made.meant = place, meant
+    return made
+
+
+def _find_owner(model: type[BaseModel], place: Place) -> type[BaseModel] | None:
+    """Return the model of what is at a place in a model's data."""
+    found: type[BaseModel] | None = model
+    for part in place:
+        if found is None:
+            return None
+        if isinstance(part, str):
+            fields = {field.alias or name: field.annotation for name, field in found.model_fields.items()}
+            found = _find_model(fields.get(part))
+    return found
+
+
+def _find_model(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for each in get_args(annotation) if (found := _find_model(each)) is not None), None)
+
+
+_CLOSE: Final = 0.75
+"""How much of a name has to be right for another one to be proposed."""
+_MOST_LISTED: Final = 16
+_UNITS: Final = ("inminutes", "inhours", "inms")
+
+
+def _simplify(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def join_faults(faults: Sequence[InvalidInput]) -> InvalidInput:
+    """Return one error that tells all faults, each place once.
+
+    It is of the kind that all have in common: a schedule's, if all are of schedules, else `InvalidInput`.
+    """
+    every = [fault for error in faults for fault in error.faults]
+    meant = {".".join(map(str, (*_find_place(each)[:-1], each.meant))) for each in every if each.meant is not None}
+    places: dict[str, InvalidInput] = {}
+    for each in every:
+        if not (each.field in meant and each.problem == MISSING):
+            places.setdefault(each.field, each)
+    first, *others = places.values()
+    kinds = {type(each) for each in places.values()}
+    if len(kinds) > 1:
+        kind = InvalidSchedule if all(issubclass(each, InvalidSchedule) for each in kinds) else InvalidInput
+        joined = kind(first.field, first.problem, first.hint)
+        joined.path, joined.args = first.path, first.args
+        joined.readings = next((each.readings for each in places.values() if each.readings), ())
+        first = joined
+    first.others, first.is_cut = tuple(others), any(each.is_cut for each in faults)
+    return first
+
+
+class Faults:
+    """Collects what several checks refuse: each runs in a block of its own, and `tell` raises all at once."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: list[InvalidInput] = []
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if not isinstance(error, InvalidInput) or isinstance(error, SearchLimitReached):
+            return False
+        self._found.append(error)
+        return True
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, *errors: InvalidInput) -> None:
+        """Note what was refused elsewhere."""
+        self._found += errors
+
+    def tell(self) -> None:
+        """Raise InvalidInput if something was refused."""
+        if self._found:
+            raise join_faults(self._found) from None
+
+
+MISSING: Final = "Field required"
+"""What pydantic says of a field that is missing."""
+_MOST_ROUNDS: Final = 10
+_GONE: Final = object()
+_DEPENDENT: Final[Mapping[Place, Place]] = {
+    ("handler",): ("payload",),
+    ("schedule",): ("locale",),
+    ("schedule", "calendars"): ("schedule", "businessDay"),
+    ("schedule", "rrule"): ("schedule", "startZone"),
+}
+"""What means nothing, or something else, without another field."""
+
+
+def find_all_faults(first: InvalidInput, content: object, check: Callable[[dict[str, Any]], object]) -> InvalidInput:
+    """Return an error with all that is wrong with a JSON object of which a check has refused something.
+
+    What is wrong is taken out, and the rest is checked again, until nothing more is found. A fault that is only there
+    because something was taken out is not told. No other error is raised.
+
+    Args:
+        first: What was refused.
+        content: The object.
+        check: Checks such an object, and changes nothing. It raises InvalidInput.
+    """
+    if not isinstance(content, dict):
+        return first
+    given: dict[str, Any] = content
+    told, error, rest = [first], first, given
+    for _ in range(_MOST_ROUNDS):
+        before = rest
+        for fault in error.faults:
+            rest = _without(rest, _find_place(fault))
+        if rest is before or any(each.is_cut for each in told) or isinstance(error, SearchLimitReached):
+            break
+        try:
+            check(rest)
+        except InvalidInput as further:
+            error = further
+            told += [each for each in further.faults if _is_own(each, given, rest)]
+        except CloudschedError:
+            break
+        else:
+            break
+    for each in told[1:]:
+        each.others = ()
+    return join_faults([each for each in told if not isinstance(each, SearchLimitReached) or each is first])
+
+
+def _find_place(fault: InvalidInput) -> Place:
+    return fault.path if fault.path is not None else tuple(fault.field.split("."))
+
+
+def _without(content: dict[str, Any], place: Place) -> dict[str, Any]:
+    """Return an object without what is at a place, and without what depends on that; the same one if it has none."""
+    left = _cut(content, place)
+    if left is _GONE:
+        return content
+    for needed, dependent in _DEPENDENT.items():
+        was_there = _look_up(content, needed) is not _GONE
+        if was_there and _look_up(left, needed) is _GONE and _look_up(left, dependent) is not _GONE:
+            left = _cut(left, dependent)
+    without: dict[str, Any] = left
+    return without
+
+
+def _cut(value: Any, place: Place) -> Any:  # noqa: ANN401 - any JSON
+    """Return a value without what is at a place in it; `_GONE` if that is the value itself, or it is not in there."""
+    if not place:
+        return _GONE
+    name, inside = place[0], place[1:]
+    if isinstance(value, dict) and str(name) in value:
+        left = _cut(value[str(name)], inside)
+        rest = {key: each for key, each in value.items() if key != str(name)}
+        return rest if left is _GONE else {**value, str(name): left}
+    if isinstance(value, list) and str(name).isdecimal() and int(name) < len(value):
+        left = _cut(value[int(name)], inside)
+        return _GONE if left is _GONE else [*value[: int(name)], left, *value[int(name) + 1 :]]
+    return _GONE
+
+
+def _look_up(value: Any, place: Place) -> Any:  # noqa: ANN401 - any JSON
+    for name in place:
+        if isinstance(value, dict) and str(name) in value:
+            value = value[str(name)]
+        elif isinstance(value, list) and str(name).isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return _GONE
+    return value
+
+
+def _is_own(fault: InvalidInput, content: dict[str, Any], rest: dict[str, Any]) -> bool:
+    """Return whether a fault of the rest is one of the content, too, and does not come of what was taken out."""
+    place = _find_place(fault)
+    if _look_up(rest, place) is not _GONE:
+        return True
+    if len(place) > 1:
+        return bool(_look_up(rest, place[:-1]) == _look_up(content, place[:-1]))
+    gives = {"children", "script"} if place == ("handler",) else set()
+    return not {*map(str, place), *gives} & (content.keys() - rest.keys())
+
+
+def say_in_python(error: InvalidInput, given: Iterable[str], model: type[BaseModel]) -> None:
+    """Let an error's message name fields as Python code does: as it gave them, and by the names of a model's fields.
+
+    `field` and the names inside a field stay those of JSON, which such data has.
+    """
+    spelled = {to_camel(name): name for name in given}
+    names = {alias: name for name, field in model.model_fields.items() if (alias := field.alias or name) != name}
+    pattern = re.compile(rf"\b({'|'.join(names)})\b")
+    for each in error.faults:
+        said, hint = str(each.args[0]), each.hint
+        name, *inside = map(str, _find_place(each) or (each.field,))
+        if not inside and hint:
+            each.hint = pattern.sub(lambda found: names[found[0]], hint)
+            said = said.replace(f"({hint})", f"({each.hint})")
+        if said.startswith(f"{each.field}: "):
+            field = ".".join((spelled.get(name) or names.get(name, name), *inside))
+            said = f"{field}: {said.removeprefix(f'{each.field}: ')}"
+        each.args = (said,)
 
 
 def _pattern_text(kind: object) -> str:
     return next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints))
 
 
-_PATTERN_DESCRIPTIONS = {
+_PATTERN_DESCRIPTIONS: Final = {
     _pattern_text(kind): f"must be {words}"
     for kind, words in (
         (TaskId, "1 to 128 letters, digits, hyphens and underscores"),
@@ -62,6 +306,11 @@ _PATTERN_DESCRIPTIONS = {
         (EventName, "1 to 128 letters, digits, dots, hyphens and underscores"),
         (QueueName, "1 to 64 letters, digits, hyphens and underscores"),
         (Skill, "1 to 64 letters, digits, dots, hyphens and underscores"),
+        (ScriptName, "1 to 64 letters, digits, hyphens and underscores"),
+        (CountryCode, "the code of a country, such as FR"),
+        (CallbackUrl, "the address of a page, such as https://example.com/done"),
+        (Month, "a month, such as 2027-01"),
+        (Label, "key=value, such as team=payments; the key begins with a small letter and has no capitals"),
     )
 }
 """The patterns of names in words."""

@@ -157,9 +157,9 @@ def parse_event_name(name: object) -> str:
     """
     try:
         return _EVENT_NAME.validate_python(name, strict=True)
-    except ValidationError as error:
+    except ValidationError:
         hint = "Up to 128 letters, digits, dots, hyphens and underscores."
-        raise InvalidInput("event", f"is {repr(name)[:200]}", hint) from error
+        raise InvalidInput("event", f"is {repr(name)[:200]}", hint) from None
 
 
 def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) -> Transition:

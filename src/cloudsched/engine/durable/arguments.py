@@ -129,9 +129,9 @@ def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - any argumen
     """
     try:
         return to_retry_policy(value)
-    except ValidationError as error:
+    except ValidationError:
         hint = "Give a RetryPolicy, a number of retries from 0 to 20, True or False."
-        raise InvalidInput("retry", f"is {_short_repr(value)}", hint) from error
+        raise InvalidInput("retry", f"is {_short_repr(value)}", hint) from None
 
 
 def parse_senders(value: Any) -> tuple[SenderRole, ...]:  # noqa: ANN401 - any argument

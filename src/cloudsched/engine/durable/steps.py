@@ -56,7 +56,7 @@ def encode_result(result: Any, function: Callable[..., Any]) -> dict[str, Any]: 
         if _matches_annotation(adapter, result):
             problem = f"cannot be decoded from JSON as the function's return annotation: {_first_error(error)}"
             hint = "Let its model accept its own JSON (say, with the same alias both ways), or remove the annotation."
-            raise InvalidInput("result", problem, hint) from error
+            raise InvalidInput("result", problem, hint) from None
     return {"result": value}
 
 

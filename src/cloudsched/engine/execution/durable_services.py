@@ -9,8 +9,9 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.drafts import TaskDraft, explain_fields, to_draft_content
 from cloudsched.domain.transitions.edits import new_task
+from cloudsched.domain.transitions.invalid_input import join_faults, say_in_python
 from cloudsched.engine.durable.no_journal import NoJournal
 from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.results import call_end, call_outcome
@@ -118,16 +119,22 @@ class DurableServices:
             "schedule": Schedule.once(now),
         }
         defaults = {"title": f"{called}, called by {task.title}"[:500], "priority": task.priority}
+        registry, retention = self._engine.registry, self._engine.settings.retention
+
+        def check(fields: dict[str, Any]) -> TaskDraft:
+            draft = TaskDraft.from_wire(to_draft_content(fields))
+            return validate_draft(draft, registry, retention, Requesters.SERVERS)
+
+        given = {**defaults, **_caller_fields(fields), **fixed}
         try:
-            draft = TaskDraft.of(**{**defaults, **_caller_fields(fields), **fixed})
-            call = new_task(
-                validate_draft(draft, self._engine.registry, self._engine.settings.retention, Requesters.SERVERS),
-                now,
-            )
-        except UnknownHandler:
-            raise  # its message names the handler
+            call = new_task(check(given), now)
         except InvalidInput as error:
-            raise type(error)(error.field, f"{error.problem}, in the call of {called!r}", error.hint) from error
+            found = explain_fields(error, given, check)
+            if not isinstance(found, UnknownHandler):  # whose message names the handler
+                said = f", in the call of {called!r}"
+                found = join_faults([type(e)(e.field, f"{e.problem}{said}", e.hint) for e in found.faults])
+                say_in_python(found, given, TaskDraft)
+            raise found from None
         retentions = [each for each in (call.retention, call.execution_retention) if each is not None]
         return call.model_copy(
             update={

@@ -58,10 +58,10 @@ def check_declaration(declaration: Declaration, ids: Collection[str]) -> Declara
         raise Misconfigured(f"{about}: there is another one with the id {declaration.id!r}; give each an id: id=….")
     try:
         _TASK_ID.validate_python(declaration.id)
-    except ValidationError as error:
+    except ValidationError:
         raise Misconfigured(
             f"{about}: {declaration.id!r} cannot be a task's id; give one of letters, digits, - and _: id=…."
-        ) from error
+        ) from None
     if not isinstance(declaration.schedule, Schedule | datetime | str):
         raise Misconfigured(
             f'{about} is {declaration.schedule!r}; give words ("every day at 9"), cron or a Schedule, such as '

@@ -17,13 +17,13 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.policy import Overlap, Priority
 from cloudsched.domain.documents.task import TaskId, owner_id_prefix
-from cloudsched.domain.first_error import find_first_error
-from cloudsched.domain.transitions.invalid_input import to_invalid_input
+from cloudsched.domain.transitions.invalid_input import Faults
 from cloudsched.engine.durable.suspend import is_handler_failure
+from cloudsched.engine.handlers.event_types import explain_payload
 from cloudsched.engine.handlers.payload_fields import (
+    MOST_LISTED,
     accepts_field,
-    describe_fields,
-    find_unknown_field,
+    find_unknown_fields,
     list_plain_fields,
 )
 from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured
@@ -73,9 +73,9 @@ def derive_task_id(
         return None
     try:
         return _TASK_ID.validate_python(f"{owner_id_prefix(owner) if is_for_users else ''}{chosen}")
-    except ValidationError as error:
+    except ValidationError:
         problem = f"is {str(chosen)[:200]!r}, says the task_id of handler {name!r}"
-        raise InvalidInput("id", problem, "It must be 1 to 128 letters, digits, hyphens and underscores.") from error
+        raise InvalidInput("id", problem, "It must be 1 to 128 letters, digits, hyphens and underscores.") from None
 
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Handler:
         try:
             return self.payload.validate_python(payload)
         except ValidationError as error:
-            raise self._explain(error) from error
+            raise explain_payload(error, self.payload) from None
         except BaseException as error:  # a model's validators are user code
             if isinstance(error, Exception) or not is_handler_failure(error):
                 raise
@@ -192,9 +192,12 @@ class Handler:
             InvalidPayload: It does not match, or has a field that its model does not know and says nothing about.
         """
         if self.payload is not None and refuses_unknown and not payload.keys() <= list_plain_fields(self.payload):
-            unknown = find_unknown_field(self.payload.core_schema, payload)
-            if unknown is not None:
-                raise InvalidPayload(f"payload{unknown.path}", f"is not a field of {unknown.model}", unknown.hint)
+            faults = Faults()
+            faults.add(*_list_unknown(self.payload, payload))
+            if faults:
+                with faults:
+                    self.parse_payload(payload)
+                faults.tell()
         return self.parse_payload(payload)
 
     def check_event(self, name: str, payload: Any) -> None:  # noqa: ANN401 - any JSON
@@ -206,22 +209,11 @@ class Handler:
         kind = self.events.get(name)
         if kind is None:
             return
-        unknown = find_unknown_field(kind.adapter.core_schema, payload) if isinstance(payload, dict) else None
-        if unknown is not None:
-            raise InvalidPayload(f"payload{unknown.path}", f"is not a field of {unknown.model}", unknown.hint)
-        kind.read(payload)
-
-    def _explain(self, error: ValidationError) -> InvalidInput:
-        invalid = to_invalid_input(error, "payload", InvalidPayload)
-        first = find_first_error(error)
-        if first["type"] != "missing" or self.payload is None:
-            return invalid
-        fields = describe_fields(self.payload.core_schema, first["loc"][:-1])
-        if fields is None:
-            return invalid
-        explained = InvalidPayload(invalid.field, invalid.problem, f"{fields}.")
-        explained.path, explained.others = invalid.path, invalid.others
-        return explained
+        faults = Faults()
+        faults.add(*(_list_unknown(kind.adapter, payload) if isinstance(payload, dict) else ()))
+        with faults:
+            kind.read(payload)
+        faults.tell()
 
     def derive_id(self, payload: object, owner: str) -> str | None:
         """Return the id of a task with this payload, if the handler has a say in it. Raises InvalidInput."""
@@ -246,6 +238,17 @@ class Handler:
         """Return the positional arguments for the function."""
         arguments: list[object] = [context] if self.takes_context else []
         return arguments if self.payload is None else [*arguments, payload]
+
+
+def _list_unknown(kind: TypeAdapter[Any], payload: dict[str, Any]) -> list[InvalidInput]:
+    faults: list[InvalidInput] = []
+    for each in find_unknown_fields(kind.core_schema, payload):
+        fault = InvalidPayload(f"payload{each.path}", f"is not a field of {each.model}", each.hint)
+        fault.meant = each.meant
+        faults.append(fault)
+    if len(faults) >= MOST_LISTED:
+        faults[0].is_cut = True
+    return faults
 
 
 @cache

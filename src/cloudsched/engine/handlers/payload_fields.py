@@ -24,7 +24,8 @@ Schema = dict[str, Any]
 
 _TRANSPARENT = {"default", "nullable", "function-after"}
 """The kinds of schema that take what the schema inside takes."""
-_MOST_SHOWN = 20
+MOST_LISTED: Final = 20
+"""How many fields are listed."""
 
 
 class UnknownField(NamedTuple):
@@ -34,6 +35,8 @@ class UnknownField(NamedTuple):
     model: str
     hint: str
     """The nearest field, or all of them."""
+    meant: str | None = None
+    """The nearest field."""
 
 
 def accepts_field(schema: CoreSchema, field: str) -> bool:
@@ -61,8 +64,8 @@ def list_plain_fields(payload: TypeAdapter[Any]) -> frozenset[str]:
     return frozenset(name for name, kind in known.items() if _unwrap(kind, named)["type"] in _SCALARS)
 
 
-def find_unknown_field(schema: CoreSchema, value: object) -> UnknownField | None:
-    """Return the first field of a payload that its model, or a model within it, does not know."""
+def find_unknown_fields(schema: CoreSchema, value: object) -> list[UnknownField]:
+    """Return the fields of a payload that its model, or a model within it, does not know; `MOST_LISTED` or few more."""
     return _find(dict(schema), _definitions(schema), value, "")
 
 
@@ -133,10 +136,10 @@ class _Fields(NamedTuple):
     def describe(self) -> str:
         annotations = {name: each.annotation for name, each in getattr(self.model, "model_fields", {}).items()}
         shown = []
-        for own, name in list(self.shown.items())[:_MOST_SHOWN]:
+        for own, name in list(self.shown.items())[:MOST_LISTED]:
             text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", inspect.formatannotation(annotations.get(own, Any)))
             shown.append(f"{name}: {text}" + ("" if name in self.required else " (optional)"))
-        rest = ", …" if len(self.shown) > _MOST_SHOWN else ""
+        rest = ", …" if len(self.shown) > MOST_LISTED else ""
         return (
             f"{self.model.__name__} has {', '.join(shown)}{rest}" if shown else f"{self.model.__name__} has no fields"
         )
@@ -193,8 +196,9 @@ def _iter_names(name: str, field: Mapping[str, Any], config: Mapping[str, Any]) 
         yield name
 
 
-def _find(kind: Schema, named: dict[str, Schema], value: object, path: str) -> UnknownField | None:
+def _find(kind: Schema, named: dict[str, Schema], value: object, path: str) -> list[UnknownField]:
     kind = _unwrap(kind, named)
+    unknown: list[UnknownField] = []
     if kind["type"] in {"union", "tagged-union"}:
         return _find_in_union(kind, named, value, path)
     if isinstance(value, list | tuple) and isinstance(items := kind.get("items_schema"), dict):
@@ -202,27 +206,30 @@ def _find(kind: Schema, named: dict[str, Schema], value: object, path: str) -> U
     elif isinstance(value, dict) and kind["type"] == "dict" and isinstance(values := kind.get("values_schema"), dict):
         inside = [(values, item, f"{path}.{name}") for name, item in value.items()]
     elif isinstance(value, dict) and (fields := _fields_of(kind, named)) is not None:
-        for name in value if not fields.is_explicit else ():
-            if name not in fields.by_name:
-                return UnknownField(f"{path}.{name}", fields.model.__name__, _hint(name, fields))
-        known = ((fields.by_name.get(name), name, item) for name, item in value.items())
-        inside = [(field, item, f"{path}.{name}") for field, name, item in known if field is not None]
+        model = fields.model.__name__
+        names = [] if fields.is_explicit else [name for name in value if name not in fields.by_name]
+        unknown = [UnknownField(f"{path}.{name}", model, *_hint(name, fields)) for name in names[:MOST_LISTED]]
+        inside = [(kind, value[name], f"{path}.{name}") for name, kind in fields.by_name.items() if name in value]
     else:
-        return None
-    return next((found for each in inside if (found := _find(each[0], named, each[1], each[2]))), None)
+        return []
+    for each in inside:
+        unknown += _find(each[0], named, each[1], each[2])
+        if len(unknown) >= MOST_LISTED:
+            break
+    return unknown
 
 
-def _find_in_union(kind: Schema, named: dict[str, Schema], value: object, path: str) -> UnknownField | None:
-    """Return an unknown field only if every member of the union has one."""
+def _find_in_union(kind: Schema, named: dict[str, Schema], value: object, path: str) -> list[UnknownField]:
+    """Return unknown fields only if every member of the union has some."""
     choices = kind["choices"].values() if isinstance(kind["choices"], dict) else kind["choices"]
     found = [
         _find(each[0] if isinstance(each, tuple) else each, named, value, path)
         for each in choices
         if isinstance(each, tuple | dict)
     ]
-    return None if None in found else next(iter(found), None)
+    return [] if [] in found else next(iter(found), [])
 
 
-def _hint(name: object, fields: _Fields) -> str:
+def _hint(name: object, fields: _Fields) -> tuple[str, str | None]:
     near = difflib.get_close_matches(str(name), list(fields.shown.values()), n=1, cutoff=0.6)
-    return f"Did you mean {near[0]!r}? {fields.describe()}." if near else f"{fields.describe()}."
+    return (f"Did you mean {near[0]!r}? {fields.describe()}.", near[0]) if near else (f"{fields.describe()}.", None)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.transitions.claim import MAX_QUICK_DURATION
+from cloudsched.domain.transitions.invalid_input import Faults
 from cloudsched.engine.durable.no_journal import NoJournal
 from cloudsched.errors import InvalidInput, Misconfigured
 
@@ -113,25 +114,27 @@ def require_quick_task(handler: Handler, spec: TaskDraft | Child, changed: Colle
     overlap, duration = getattr(spec, "overlap", Overlap.ALLOW), spec.expected_duration
     is_long = duration is not None and duration > MAX_QUICK_DURATION
     whose = f", and its handler {handler.name!r} is quick"
-    leave_out = "Leave it out, or name a handler without quick=True."
+    leave_out = "Leave it out, or name a handler that is not quick."
     problems = {
         "lockKey": (spec.lock_key is not None, f"is given{whose}: it takes no lock", leave_out),
         "pull": (spec.pull is not None, f"is given{whose}: workers claim what they run", leave_out),
         "overlap": (
             overlap is not Overlap.ALLOW,
             f"is {overlap.value!r}{whose}: nobody can tell whether a run of it is open",
-            f"Give {Overlap.ALLOW.value!r}, or name a handler without quick=True.",
+            f"Give {Overlap.ALLOW.value!r}, or name a handler that is not quick.",
         ),
         "expectedDuration": (
             is_long,
             f"is {duration}{whose}: it takes at most {MAX_QUICK_DURATION}",
-            "Give a shorter one, or name a handler without quick=True.",
+            "Give a shorter one, or name a handler that is not quick.",
         ),
     }
     is_whole = changed is None or "handler" in changed
+    faults = Faults()
     for field, (is_wrong, problem, hint) in problems.items():
         if is_wrong and (is_whole or field in (changed or ())):
-            raise InvalidInput(field, problem, hint)
+            faults.add(InvalidInput(field, problem, hint))
+    faults.tell()
 
 
 class QuickJournal(NoJournal):

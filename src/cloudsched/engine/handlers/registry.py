@@ -65,16 +65,16 @@ def validate_options(
         raise Misconfigured(f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.")
     try:
         return None if retry is None else to_retry_policy(retry)
-    except ValidationError as error:
-        raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 20, or a RetryPolicy.") from error
+    except ValidationError:
+        raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 20, or a RetryPolicy.") from None
 
 
 def validate_pull(name: str, pull: str | Pull | None) -> Pull | None:
     """Return the workers that run a handler's tasks. Raises Misconfigured."""
     try:
         return None if pull is None else Pull.model_validate(pull)
-    except ValidationError as error:
-        raise Misconfigured(f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.") from error
+    except ValidationError:
+        raise Misconfigured(f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.") from None
 
 
 def validate_access(name: str, options: HandlerOptions) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.channel import USERS_CHANNELS
 from cloudsched.domain.documents.policy import LockScope, Priority
+from cloudsched.domain.transitions.invalid_input import Faults
 from cloudsched.domain.transitions.requirements import require_budget
 from cloudsched.errors import Forbidden, InvalidInput
 
@@ -30,19 +31,30 @@ def require_user_access(draft: TaskSpec, registry: Registry) -> None:
     Raises:
         InvalidInput: A handler is not available to users, or not with this priority or in this queue.
     """
+    faults = Faults()
+    with faults:
+        _require_channels(draft)
+    with faults:
+        handler = registry.get(draft.handler)
+        with faults:
+            _require_priority(handler, draft.priority, "priority")
+        _require_queue(handler, draft.pull, "pull")
+    for number, child in enumerate(draft.children):
+        where = f"children.{number}"
+        with faults:
+            child_handler = registry.get(child.handler)
+            with faults:
+                _require_priority(child_handler, child.priority or draft.priority, f"{where}.priority")
+            _require_queue(child_handler, child.pull or child_handler.pull, f"{where}.pull")
+    faults.tell()
+
+
+def _require_channels(draft: TaskSpec) -> None:
     for channel in draft.delivery_channels:
         if not channel.traits.may_users_name:
             *first, last = USERS_CHANNELS
             hint = f"It is the operator's own. Name {', '.join(first)} or {last}."
             raise InvalidInput("deliveryChannels", f"has {channel}, which users may not ask for", hint)
-    handler = registry.get(draft.handler)
-    _require_priority(handler, draft.priority, "priority")
-    _require_queue(handler, draft.pull, "pull")
-    for number, child in enumerate(draft.children):
-        where = f"children.{number}"
-        child_handler = registry.get(child.handler)
-        _require_priority(child_handler, child.priority or draft.priority, f"{where}.priority")
-        _require_queue(child_handler, child.pull or child_handler.pull, f"{where}.pull")
 
 
 def require_user_edit(task: Task, registry: Registry) -> None:

@@ -15,6 +15,7 @@ from cloudsched.domain.documents.json_limits import (
 )
 from cloudsched.domain.documents.policy import LockScope
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.domain.transitions.invalid_input import Faults
 from cloudsched.engine.handlers.quick import require_quick_task
 from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import timedelta
 
-    from cloudsched.domain.documents.task import Source
+    from cloudsched.domain.documents.children import Child
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.registry import Registry
@@ -57,46 +58,58 @@ def validate_draft(
     is_payload_new = changed is None or not {"handler", "payload", "children"}.isdisjoint(changed)
     if requesters is Requesters.USERS:
         registry = registry.for_users()
-    handler = _find_handler(draft, registry)
-    task_id = draft.id
-    if handler is not None:
-        payload = handler.check_payload(draft.payload, refuses_unknown=is_payload_new)
-        task_id = draft.id or handler.derive_id(payload, draft.owner)
-    if draft.pull is not None and draft.children:
-        raise InvalidInput("pull", "is given together with children", "Set it on the children that workers should run.")
-    if draft.pull is not None and draft.script:
-        raise InvalidInput("pull", "is given together with a script", "Set it on the tools that workers should run.")
-    _check_children(draft, registry, changed, is_payload_new=is_payload_new)
+    faults, handler, task_id = Faults(), None, draft.id
+    with faults:
+        handler = _find_handler(draft, registry)
+        if handler is not None:
+            payload = handler.check_payload(draft.payload, refuses_unknown=is_payload_new)
+            task_id = draft.id or handler.derive_id(payload, draft.owner)
+    if draft.pull is not None:
+        with faults:
+            _check_pull(draft)
+    if draft.children:
+        with faults:
+            _check_children(draft, registry, changed, is_payload_new=is_payload_new)
     if handler is not None and handler.check is not None:
-        handler.check(draft, requesters)
-    require_storable("payload", draft.payload, MAX_PAYLOAD)
-    if draft.source is not None:
-        _check_source(draft.source)
-    estimated = {} if handler is None or handler.estimate is None else handler.estimate(draft)
+        with faults:
+            handler.check(draft, requesters)
+    estimated = {} if handler is None or handler.estimate is None or faults else handler.estimate(draft)
     defaults = {"retention": retention, **({} if handler is None else handler.defaults), **estimated}
     missing = {
         name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
     }
     if task_id != draft.id:
         missing["id"] = task_id
-    completed = _assign_lock_scopes(draft.model_copy(update=missing) if missing else draft, requesters)
-    _require_fits(completed)
+    completed = draft.model_copy(update=missing) if missing else draft
+    with faults:
+        completed = _assign_lock_scopes(completed, requesters)
+        if not faults:
+            _check_sizes(completed)
     if handler is not None and handler.is_quick:
-        require_quick_task(handler, completed, changed)
+        with faults:
+            require_quick_task(handler, completed, changed)
     if requesters is Requesters.USERS:
-        require_user_access(completed, registry)
+        with faults:
+            require_user_access(completed, registry)
+    faults.tell()
     return completed
 
 
-def _check_source(source: Source) -> None:
-    if source.context is not None:
-        require_storable("source.context", source.context, MAX_CONTEXT)
-    if source.messages is not None or source.model is not None:
-        require_storable("source", source.to_wire(), MAX_CONTEXT)
+def _check_pull(draft: TaskDraft) -> None:
+    if draft.pull is not None and draft.children:
+        raise InvalidInput("pull", "is given together with children", "Set it on the children that workers should run.")
+    if draft.pull is not None and draft.script:
+        raise InvalidInput("pull", "is given together with a script", "Set it on the tools that workers should run.")
 
 
-def _require_fits(draft: TaskDraft) -> None:
-    """Check that open runs and events will find room beside what the owner sets, which is within the limits so far."""
+def _check_sizes(draft: TaskDraft) -> None:
+    """Check that its values can be stored, and that open runs and events will find room beside what the owner sets."""
+    require_storable("payload", draft.payload, MAX_PAYLOAD)
+    if draft.source is not None:
+        if draft.source.context is not None:
+            require_storable("source.context", draft.source.context, MAX_CONTEXT)
+        if draft.source.messages is not None or draft.source.model is not None:
+            require_storable("source", draft.source.to_wire(), MAX_CONTEXT)
     if _is_surely_small(draft):
         return
     data = draft.model_dump(mode="python", by_alias=True, exclude_none=True)
@@ -151,26 +164,34 @@ def _check_children(
     draft: TaskDraft, registry: Registry, changed: Collection[str] | None, *, is_payload_new: bool
 ) -> None:
     """Check that each child's handler exists and accepts its payload, as far as the payload is known before it runs."""
+    faults = Faults()
     for number, child in enumerate(draft.children):
         where = f"children.{number}"
         if child.results_as is not None and draft.parallel:
-            raise InvalidInput(
-                f"{where}.resultsAs", "has no meaning in parallel", "Parallel children share no results."
-            )
+            hint = "Parallel children share no results."
+            faults.add(InvalidInput(f"{where}.resultsAs", "has no meaning in parallel", hint))
         if child.pull is not None and child.handler not in registry and not registry.is_for_users:
             continue
         try:
-            handler = registry.get(child.handler)
-            if handler.is_built_in:
-                hint = "Name a handler of your app."
-                raise InvalidInput("handler", f"is {handler.name!r}, which is built in", hint)  # noqa: TRY301 - below
-            if handler.is_quick and (changed is None or "children" in changed):
-                require_quick_task(handler, child)
-            if child.results_as is None:
-                handler.check_payload(child.payload, refuses_unknown=is_payload_new)
-            elif not handler.accepts_field(child.results_as):
-                hint = "Give the JSON name of the payload field that takes the results."
-                raise InvalidInput("resultsAs", f"is not a field of the payload of {handler.name!r}", hint)  # noqa: TRY301
+            _check_child(child, registry, changed, is_payload_new=is_payload_new)
         except InvalidInput as error:
-            raise type(error)(f"{where}.{error.field}", error.problem, error.hint) from error
+            faults.add(*(type(each)(f"{where}.{each.field}", each.problem, each.hint) for each in error.faults))
+    faults.tell()
     require_storable("children", [child.to_wire() for child in draft.children], MAX_PAYLOAD)
+
+
+def _check_child(child: Child, registry: Registry, changed: Collection[str] | None, *, is_payload_new: bool) -> None:
+    handler = registry.get(child.handler)
+    if handler.is_built_in:
+        raise InvalidInput("handler", f"is {handler.name!r}, which is built in", "Name a handler of your app.")
+    faults = Faults()
+    if handler.is_quick and (changed is None or "children" in changed):
+        with faults:
+            require_quick_task(handler, child)
+    with faults:
+        if child.results_as is None:
+            handler.check_payload(child.payload, refuses_unknown=is_payload_new)
+        elif not handler.accepts_field(child.results_as):
+            hint = "Give the JSON name of the payload field that takes the results."
+            raise InvalidInput("resultsAs", f"is not a field of the payload of {handler.name!r}", hint)
+    faults.tell()

@@ -23,7 +23,7 @@ from cloudsched.domain.documents.person import (
     WebhookSecret,
 )
 from cloudsched.domain.people.contacts import with_verified_email, with_verified_webhook
-from cloudsched.domain.transitions.invalid_input import to_invalid_input
+from cloudsched.domain.transitions.invalid_input import WIRE, Faults, to_invalid_input
 from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
 from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotFound
@@ -104,9 +104,9 @@ def parse_person(content: dict[str, Any]) -> PersonSpec:
         InvalidInput: It is not valid; `field` names the first wrong field.
     """
     try:
-        return PersonSpec.model_validate(content)
+        return PersonSpec.model_validate(content, context=WIRE)
     except ValidationError as error:
-        raise to_invalid_input(error) from error
+        raise to_invalid_input(error, model=PersonSpec) from None
 
 
 class People:
@@ -165,9 +165,13 @@ class People:
         """
         by.require_owner(owner)
         may_verify = not by.is_user
-        digest = self._parse_digest(spec)
+        faults, digest = Faults(), None
+        with faults:
+            digest = self._parse_digest(spec)
         if spec.webhook is not None:
-            self._require_url(spec.webhook.url)
+            with faults:
+                self._require_url(spec.webhook.url)
+        faults.tell()
 
         def write() -> SavedPerson:
             now = self._clock.now()

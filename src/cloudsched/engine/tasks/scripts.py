@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.stored_script import StoredScript, is_script_name, script_key
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.invalid_input import to_invalid_input
+from cloudsched.domain.transitions.invalid_input import join_faults, to_invalid_input
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import InvalidInput, NotFound
 
@@ -118,7 +118,9 @@ class Scripts:
             if check is not None:
                 check(draft, by.requesters)
         except InvalidInput as error:
-            raise InvalidInput(error.field.removeprefix("script."), error.problem, error.hint) from error
+            raise join_faults(
+                [InvalidInput(each.field.removeprefix("script."), each.problem, each.hint) for each in error.faults]
+            ) from None
         return source, None if tools is None else tuple(tools)
 
     def _require_room(self, owner: str) -> None:
@@ -131,4 +133,4 @@ def _make(**fields: Any) -> StoredScript:
     try:
         return StoredScript(**fields)
     except ValidationError as error:
-        raise to_invalid_input(error) from error
+        raise to_invalid_input(error, model=StoredScript) from None

@@ -15,11 +15,12 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, spend_from, take_part
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.edits import anchor_schedule
+from cloudsched.domain.transitions.invalid_input import find_all_faults
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.tokens import Requester
 from cloudsched.engine.tasks.owner_zones import find_owner_locale, find_owner_zone, resolve_for_owner
-from cloudsched.errors import CloudschedError, NotFound
-from cloudsched.language.task_fields import read_schedule_field
+from cloudsched.errors import CloudschedError, InvalidInput, NotFound
+from cloudsched.language.task_fields import read_schedule_field, with_schedule
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import COLON_PATHS_DEPRECATED, operation
 from cloudsched.web.api.parse import validate
@@ -121,14 +122,22 @@ def preview_schedule(call: ApiCall) -> Response:
     if content.get("schedule") is not None and has_schedule_text(content):
         settings = call.app.container.settings
         at, calendar = settings.default_time, settings.default_calendar
-        read = read_schedule_field(
-            content,
-            now=now,
-            default_time=at,
-            default_calendar=calendar,
-            find_owner_zone=find_zone,
-            find_owner_locale=partial(find_owner_locale, records, owner),
-        )
+        try:
+            read = read_schedule_field(
+                content,
+                now=now,
+                default_time=at,
+                default_calendar=calendar,
+                find_owner_zone=find_zone,
+                find_owner_locale=partial(find_owner_locale, records, owner),
+            )
+        except InvalidInput as error:
+
+            def check(rest: dict[str, Any]) -> None:
+                known = with_schedule(rest, now=now, default_time=at, default_calendar=calendar)
+                validate(bodies.PreviewRequest, known)
+
+            raise find_all_faults(error, content, check) from None
         content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
         locale = content.pop("locale", None) or locale
         content.pop("timezone", None)

@@ -16,7 +16,6 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
 from cloudsched.errors import (
-    AmbiguousSchedule,
     CloudschedError,
     Forbidden,
     InvalidInput,
@@ -105,10 +104,9 @@ def _render_known(error: CloudschedError, status: HTTPStatus, body: str | None =
     headers: dict[str, str] = {}
     if isinstance(error, InvalidInput):
         more = {"field": error.field, "hint": error.hint}
-        if isinstance(error, AmbiguousSchedule):
-            more["readings"] = list(error.readings)
+        more["readings"] = list(error.readings)
         if body is not None and error.field not in _HEADERS:
-            more["errors"] = [_show_fault(each, body) for each in (error, *error.others)]
+            more["errors"] = [_show_fault(each, body) for each in error.faults]
         if isinstance(error, UnsupportedContent):
             headers = {"Accept": "application/json", "Accept-Patch": "application/merge-patch+json"}
     elif isinstance(error, NotAllowed | QuotaExceeded | UnreadableDocument):

@@ -154,7 +154,7 @@ def create_or_edit(
         prefix = owner_id_prefix(caller.visible_owner)
         content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
     if requested_id is None:
-        return app.put(app.read_draft(content), refusal=refusal)
+        return app.put_content(content, refusal=refusal)
     mark = RequestMark.of_content([caller.requesters, content], depends_on_time=has_schedule_text(content))
     return app.put_content(content, mark=mark, refusal=refusal)
 

@@ -143,8 +143,9 @@ class TaskDraft(TaskSpec):
 
     @field_validator("schedule", mode="before")
     @classmethod
-    def _read_schedule(cls, value: object) -> object:
-        return _to_schedule(value)
+    def _read_schedule(cls, value: object, info: ValidationInfo) -> object:
+        is_python = info.context is None and value is not None and not isinstance(value, str | dict)
+        return _to_python_schedule(value) if is_python else _to_schedule(value)
 
     _read_at: datetime | None = PrivateAttr(default=None)
 
@@ -237,6 +238,8 @@ def has_schedule_text(fields: dict[str, Any]) -> bool:
 
 
 _SAME_IN_JSON = (str, int, bool, type(None))
+_READ = frozenset({"retry", "schedule"})
+"""The fields of which Python code may give what is no JSON in other ways than by its type."""
 
 
 def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -244,7 +247,7 @@ def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
     try:
         return {
             _to_wire_name(name): value
-            if type(value) in _SAME_IN_JSON and name != "retry"
+            if type(value) in _SAME_IN_JSON and name not in _READ
             else _to_wire_value(name, value)
             for name, value in fields.items()
         }
@@ -306,7 +309,7 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
         field = "schedule" if error.field == "text" else f"schedule.{error.field}"
         raise error.at(field) from None
     if isinstance(value, str):
-        hint = "What words mean depends on the time at which they are read, which is not known here."
+        hint = "Plain words need the time: give them to app.create or app.update."
         raise InvalidSchedule("schedule", f"is the text {value[:60]!r}", hint)
     if value is not None and not isinstance(value, dict | Schedule):
         hint = 'Give words ("every day at 9"), cron ("0 9 * * 1-5") or an object such as {"rrule": "FREQ=DAILY"}.'

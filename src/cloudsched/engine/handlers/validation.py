@@ -64,15 +64,14 @@ def validate_draft(
         if handler is not None:
             payload = handler.check_payload(draft.payload, refuses_unknown=is_payload_new)
             task_id = draft.id or handler.derive_id(payload, draft.owner)
+            if handler.check is not None:
+                handler.check(draft, requesters)
     if draft.pull is not None:
         with faults:
             _check_pull(draft)
     if draft.children:
         with faults:
             _check_children(draft, registry, changed, is_payload_new=is_payload_new)
-    if handler is not None and handler.check is not None:
-        with faults:
-            handler.check(draft, requesters)
     estimated = {} if handler is None or handler.estimate is None or faults else handler.estimate(draft)
     defaults = {"retention": retention, **({} if handler is None else handler.defaults), **estimated}
     missing = {

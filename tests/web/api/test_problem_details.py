@@ -10,18 +10,25 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests import greeting_app
 from tests.cases import try_each
+from tests.harness import LocalClient
+from werkzeug.wrappers import Request
 
+from cloudsched import App, Settings
 from cloudsched.client.responses import error_from_problem
+from cloudsched.config.access import Access
 from cloudsched.domain.documents.responses import Problem
 from cloudsched.errors import InvalidInput
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
 
 
 def pointers(problem: dict[str, Any]) -> set[str]:
@@ -176,6 +183,56 @@ def test_faults_of_payloads_and_children_are_told_at_once(call: Call, greeting: 
     }
     problem = call("POST", "/v1/tasks", {**greeting, "handler": "nobody", "payload": {"x": 1}}).get_json()
     assert (pointers(problem), problem["type"].rpartition("/")[2]) == ({"#/handler"}, "unknown-handler")
+
+
+def test_what_comes_of_another_fault_is_not_told(call: Call) -> None:
+    """A script without what was wrong in it is empty, and gives no handler: neither is a fault of the request."""
+    body = {"owner": "ada", "title": "T", "script": {"source": "not JavaScript", "tools": ["x"]}, "priority": 1}
+    told = pointers(call("POST", "/v1/tasks", body).get_json())
+    assert told - {"#/script/source", "#/script"} == {
+        "#/priority",
+        "#/script/tools/0",
+    }  # where scripts can be run, or not
+
+
+@pytest.fixture
+def guarded() -> Iterator[Callable[..., dict[str, Any]]]:
+    """Ask an API whose only handler is for servers, with a key."""
+    app = App(Settings())
+    app.handler("greet")(greeting_app.greet)
+    keys = {
+        role: create_key(role.value, role, "ada" if role is Role.USER else None) for role in (Role.USER, Role.ADMIN)
+    }
+    with Simulation(app, access=Access(api_keys=tuple(str(kept) for _, kept in keys.values()))) as simulation:
+        client = LocalClient(Request.application(lambda request: serve_api(simulation.app, request)))
+
+        def ask(role: Role, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+            answer = client.open(path, method=method, json=body, headers={"X-Api-Key": keys[role][0]})
+            content: dict[str, Any] = answer.get_json()
+            return content
+
+        yield ask
+
+
+def test_users_are_told_nothing_of_what_is_for_servers(
+    guarded: Callable[..., dict[str, Any]], greeting: dict[str, Any]
+) -> None:
+    """Neither whether a payload fits such a handler, nor that somebody else's task exists."""
+    daily = {"schedule": "every day at 9:00"}
+    wrong = {**greeting, "payload": {"nam": 5}, "priority": "SOON", "lockKey": "a", "lockScope": "global"}
+    assert pointers(guarded(Role.USER, "POST", "/v1/tasks", wrong)) == {"#/handler", "#/priority", "#/lockScope"}
+    children = {"title": "T", "children": [{"handler": "greet", "payload": {"nam": 5}}], "priority": "SOON"}
+    assert pointers(guarded(Role.USER, "POST", "/v1/tasks", children)) == {"#/children/0/handler", "#/priority"}
+    guarded(Role.ADMIN, "POST", "/v1/tasks", {**greeting, **daily, "id": "hers"})
+    guarded(Role.ADMIN, "POST", "/v1/tasks", {**greeting, **daily, "id": "his", "owner": "bob"})
+    change = {"payload": {"nam": 5}, "schedule": "every blue moon", "priority": "SOON"}
+    told = pointers(guarded(Role.USER, "PATCH", "/v1/tasks/hers", change))
+    assert told == {"#/schedule", "#/priority", "#/handler"}
+    assert guarded(Role.USER, "PATCH", "/v1/tasks/his", change)["status"] == 404
+    told = pointers(
+        guarded(Role.USER, "PATCH", "/v1/tasks/his", {"payload": {"nam": 5}, "tilte": 1, "priority": "SOON"})
+    )
+    assert told == {"#/tilte", "#/priority"}
 
 
 HINTS = {

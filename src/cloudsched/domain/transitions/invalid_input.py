@@ -266,12 +266,11 @@ def _look_up(value: Any, place: Place) -> Any:  # noqa: ANN401 - any JSON
 def _is_own(fault: InvalidInput, content: dict[str, Any], rest: dict[str, Any]) -> bool:
     """Return whether a fault of the rest is one of the content, too, and does not come of what was taken out."""
     place = _find_place(fault)
-    if _look_up(rest, place) is not _GONE:
-        return True
-    if len(place) > 1:
-        return bool(_look_up(rest, place[:-1]) == _look_up(content, place[:-1]))
-    gives = {"children", "script"} if place == ("handler",) else set()
-    return not {*map(str, place), *gives} & (content.keys() - rest.keys())
+    if len(place) == 1 and _look_up(rest, place) is _GONE:
+        sources = {"children", "script"} if place == ("handler",) else set()
+        return all(rest.get(name) == content.get(name) for name in {str(place[0]), *sources})
+    whole = place if _look_up(rest, place) is not _GONE else place[:-1]
+    return bool(_look_up(rest, whole) == _look_up(content, whole))
 
 
 def say_in_python(error: InvalidInput, given: Iterable[str], model: type[BaseModel]) -> None:

@@ -41,8 +41,10 @@ def require_user_access(draft: TaskSpec, registry: Registry) -> None:
         _require_queue(handler, draft.pull, "pull")
     for number, child in enumerate(draft.children):
         where = f"children.{number}"
+        child_handler = registry.find(child.handler)
+        if child_handler is None:
+            continue  # which each caller refuses, at its place
         with faults:
-            child_handler = registry.get(child.handler)
             with faults:
                 _require_priority(child_handler, child.priority or draft.priority, f"{where}.priority")
             _require_queue(child_handler, child.pull or child_handler.pull, f"{where}.pull")

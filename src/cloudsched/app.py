@@ -277,8 +277,14 @@ class App:
             settings = self.container.settings
             at, calendar = settings.default_time, settings.default_calendar
             zone = partial(self._find_zone, content.get("owner"))
-            given = with_schedule(content, now=now, default_time=at, default_calendar=calendar, find_owner_zone=zone)
-            return TaskDraft.from_wire(given)
+            try:
+                given = with_schedule(
+                    content, now=now, default_time=at, default_calendar=calendar, find_owner_zone=zone
+                )
+                return TaskDraft.from_wire(given)
+            except InvalidInput as error:
+                check = partial(self._check_content, runs=False)
+                raise find_all_faults(error, content, check) from None
 
         return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
 

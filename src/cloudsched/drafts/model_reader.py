@@ -364,8 +364,8 @@ class ModelReader:
         again = {**data, "previousAnswer": previous[:_MAX_REPEATED], "problem": problem}
         try:
             return Translation.model_validate(model.complete(INSTRUCTIONS + _REPAIR, again, schema))
-        except ValidationError as error:
-            raise UnusableAnswer("schema", "its answer does not have the form") from error
+        except ValidationError:
+            raise UnusableAnswer("schema", "its answer does not have the form") from None
 
 
 def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -> Proposal | None:

@@ -239,7 +239,7 @@ def has_schedule_text(fields: dict[str, Any]) -> bool:
 
 _SAME_IN_JSON = (str, int, bool, type(None))
 _READ = frozenset({"retry", "schedule"})
-"""The fields of which Python code may give what is no JSON in other ways than by its type."""
+"""The fields in which a number stands for something else, or for nothing."""
 
 
 def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
     try:
         return {
             _to_wire_name(name): value
-            if type(value) in _SAME_IN_JSON and name not in _READ
+            if type(value) in _SAME_IN_JSON and (type(value) is str or name not in _READ)
             else _to_wire_value(name, value)
             for name, value in fields.items()
         }

@@ -9,6 +9,7 @@ import pytest
 from tests.drafts_app import make_app
 
 from cloudsched import Settings
+from cloudsched.config.access import Access
 from cloudsched.config.features import DraftSettings
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.person import PersonSpec
@@ -158,8 +159,8 @@ def test_what_cannot_be_is_refused_with_its_reason(draft: MakeDraft, text: str, 
 @pytest.mark.parametrize(("minutes", "code"), [(120, None), (121, "too-often")])
 def test_how_often_may_be_set(minutes: int, code: str | None) -> None:
     """Just as often as is allowed passes, more often is refused."""
-    limits = DraftSettings(least_interval=timedelta(minutes=minutes))
-    with Simulation(make_app(), drafts=limits) as sim:
+    access = Access(open=True, least_interval=timedelta(minutes=minutes))
+    with Simulation(make_app(), access=access) as sim:
         drafted = sim.app.draft("remind me to drink every 2 hours", timezone="UTC", owner="ada")
     assert [each.code for each in drafted.missing] == ([code] if code else [])
 

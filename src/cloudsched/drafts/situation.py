@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
 from cloudsched.domain.documents.category import Category
@@ -163,15 +164,6 @@ class Situation:
     def find_handler(self, name: str) -> Handler | None:
         """Return a handler that is open for drafts."""
         return next((each for each in self.handlers if each.name == name), None)
-
-
-def to_words(span: timedelta) -> str:
-    """Return a length of time in the largest unit that says it whole."""
-    seconds = round(span.total_seconds())
-    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= length and seconds % length == 0:
-            return f"{seconds // length} {unit}{'s' if seconds > length else ''}"
-    return f"{seconds} second{'s' if seconds != 1 else ''}"
 
 
 MAX_PAST_TASKS: Final = 100

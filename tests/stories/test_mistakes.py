@@ -117,7 +117,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "create schedule naive": (lambda d: d.app.create(**RIGHT, schedule=NAIVE), "schedule.at: has no time zone (give an aware datetime, or an offset such as Z)"),
     "create past": (lambda d: d.app.create(**RIGHT, schedule=datetime(2020, 1, 1, tzinfo=UTC)), "schedule.at: is in the past: it is 2027-01-01T00:00:00Z now (Give a later instant, or none to run now.)"),
     "create six": (lambda d: d.app.create(**RIGHT, schedule="0 0 9 * * *"), "schedule: '0 0 9 * * *' has six fields, and cron has five (write 0 9 * * *)"),
-    "create words": (lambda d: d.app.create(**RIGHT, schedule="sometime next week"), "schedule: 'sometime next week' is not understood (use other words; if the unknown words belong to a title, put the title in quotes)"),
+    "create words": (lambda d: d.app.create(**RIGHT, schedule="sometime next week"), "schedule: 'sometime next week' is not understood at 'sometime' (use other words; if the unknown words belong to a title, put the title in quotes)"),
     "create words ambiguous": (lambda d: d.app.create(**RIGHT, schedule="every second Tuesday at 10am"), "schedule: 'every second Tuesday at 10am' can mean 'every month on the 2nd Tuesday at 10:00, UTC'; or 'every 2 weeks on Tuesday at 10:00, first on Tuesday 5 January 2027, UTC' (Choose one of them.)"),
     "create schedule dict": (lambda d: d.app.create(**RIGHT, schedule={"rule": "FREQ=DAILY"}), "schedule.rule: is no field of a schedule (did you mean rrule?)"),
     "create no handler": (lambda d: d.app.create(payload={}), "handler: Field required (It is required.)"),

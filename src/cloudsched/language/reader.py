@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _SHORTEST = 4
+_MOST_SHOWN = 60
+"""How many characters of the words at fault are shown."""
 _MOST_WORDS = 3
 _MOST_CANDIDATES = 3
 
@@ -145,8 +147,7 @@ def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | Non
             else:
                 readings.append(Alternative(schedule, schedule.describe(), name))
     if not readings and refused is not None:
-        span = refused.span if refused.span is not None else (0, len(text))
-        return Reading("refusal", problems=(Problem(span, refused.code, refused.hint),))
+        return _refuse(refused, text)
     return Reading("question", None, title, (), tuple(readings[:MOST_READINGS]), tuple(problems.values()))
 
 
@@ -346,4 +347,6 @@ class _Reader:
 
 def _refuse(refused: Refused, text: str) -> Reading:
     span = refused.span if refused.span is not None else (0, len(text))
-    return Reading("refusal", problems=(Problem(span, refused.code, refused.hint),))
+    words = text[slice(*span)].strip()
+    shown = "" if words == text.strip() else words[:_MOST_SHOWN]
+    return Reading("refusal", problems=(Problem(span, refused.code, refused.hint, shown),))

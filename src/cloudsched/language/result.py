@@ -118,11 +118,13 @@ class Problem:
         span: The part of the phrase at fault: start and end offset in characters, end excluded.
         code: The reason, such as ``no-such-date``.
         hint: What to write instead; for a question, the question itself.
+        words: What stands there; empty if it is the whole phrase.
     """
 
     span: Span
     code: str
     hint: str
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,10 @@ class Reading:
 
     def explain(self) -> str:
         """Return a question or a refusal as one message to show to the user; an empty text for a schedule."""
-        text = "; ".join(f"{problem.code}: {problem.hint}" for problem in self.problems)
+        text = "; ".join(
+            f"{problem.code}{f' at {problem.words!r}' if problem.words else ''}: {problem.hint}"
+            for problem in self.problems
+        )
         if self.readings:
             text += ": " + "; or ".join(f"{reading.description!r}" for reading in self.readings)
         return text

@@ -95,7 +95,9 @@ def read_schedule(  # noqa: PLR0913 -- each is named
     closest = find_closest(text, reading, read_words)
     if closest is not None:
         hint += f"; the closest that is understood is {closest[0]!r}: {closest[1]}"
-    raise InvalidSchedule("schedule", f"{shown!r} is not understood", hint)
+    words = reading.problems[0].words
+    where = f" at {words!r}" if words else ""
+    raise InvalidSchedule("schedule", f"{shown!r} is not understood{where}", hint, words or shown)
 
 
 def read_until(text: str, *, now: datetime, timezone: str, default_time: time = DEFAULT_TIME) -> datetime:

@@ -104,3 +104,40 @@ def test_next_shows_the_words_that_are_not_understood(words: str) -> None:
     shown = CliRunner().invoke(command_line, ["next", words])
     assert shown.exit_code != 0
     assert f"is not understood at '{UNKNOWN[words]}'" in " ".join(shown.output.split())
+
+
+UNKNOWABLE = (
+    *("before the meeting", "when I get home", "at sunset", "in a bit", "call Bob after lunch tomorrow"),
+    *("vor dem Meeting", "wenn ich heimkomme", "bei Sonnenuntergang", "in Kürze", "Bob anrufen vor dem Essen morgen"),
+    *("avant la réunion", "quand je rentre", "au coucher du soleil", "sous peu", "voir Bob après le déjeuner demain"),
+    *("antes de la reunión", "cuando llegue", "al atardecer", "en un rato", "ver a Bob después de comer mañana"),
+)
+ORDERS = (
+    *("cancel my reminder on Monday", "stop reminding me to stretch on Tuesdays", "lösche meine Erinnerung am Montag"),
+    *("annule mon rappel lundi", "cambia mi recordatorio al lunes", "verschiebe Stretch auf Montag"),
+)
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+@try_each("words", (*UNKNOWABLE, *ORDERS))
+def test_no_door_takes_what_cannot_be_known_or_makes_no_task(door: Door, words: str) -> None:
+    """Nothing is stored, with a title or without one, and the schedule of a task stays."""
+    with WORLDS.enter("own", "active") as (world, target):
+        before = {each.id: each.to_wire() for each in world.app.tasks().items}
+        for title in ({"title": "Words"}, {}):
+            if not title and isinstance(door, Agents | CommandLine):
+                continue  # they ask for one
+            body = {**title, "handler": "open", "schedule": words, "timezone": "UTC"}
+            made = Act("create words", "create_task", body, state="none")
+            assert door.attempt(world, "ada", made, target).status != DONE, body
+        if not isinstance(door, ManyNew):
+            changed = Target("own", "ada", target.task_id)
+            answer = door.attempt(world, "ada", Act("change", "update_task", {"schedule": words}), changed)
+            assert answer.status != DONE
+        assert {each.id: each.to_wire() for each in world.app.tasks().items} == before
+
+
+@try_each("words", (*UNKNOWABLE, *ORDERS))
+def test_next_shows_no_instants_for_what_cannot_be_known(words: str) -> None:
+    """``cloudsched next`` refuses it as the API does."""
+    assert CliRunner().invoke(command_line, ["next", words]).exit_code != 0

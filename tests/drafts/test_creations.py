@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.drafts_app import make_app
 
 from cloudsched import Settings
@@ -109,13 +110,79 @@ def test_a_reminder_without_a_time_comes_in_five_minutes(sim: Simulation, draft:
     assert (task.title, task.next_execution_time) == ("Pay the rent", sim.now + timedelta(minutes=5))
 
 
-@pytest.mark.parametrize("text", ["remind me to pay the rent every blue moon", "remind me to call mum soon"])
-def test_a_reminder_whose_time_is_not_understood_is_asked_when(draft: MakeDraft, text: str) -> None:
-    """Five minutes would be a guess against what was said. What it is about is kept."""
+UNKNOWABLE = (
+    "before the meeting",
+    "when I get home",
+    "after lunch",
+    "at sunset",
+    "in a bit",
+    "whenever it rains",
+    "once I arrive",
+    "on my way home",
+    "at lunch",
+    "soon",
+    "twice a week",
+    "every blue moon",
+)
+
+
+@try_each("when", UNKNOWABLE)
+def test_a_reminder_whose_time_is_not_understood_is_asked_when(draft: MakeDraft, when: str) -> None:
+    """Five minutes would be a guess against what was said, wherever it stands. What it is about is kept."""
+    for text, title in (
+        (f"remind me {when} to call Anna", "Call Anna"),
+        (f"remind me to call Anna {when}", f"Call Anna {when}"),
+    ):
+        drafted = draft(text)
+        assert (drafted.decision, drafted.draft_token) == ("creation", None)
+        assert [each.field for each in drafted.questions] == ["schedule"]
+        assert drafted.task is not None
+        assert title.startswith(drafted.task["title"])
+        assert drafted.task["title"].startswith("Call Anna")
+
+
+@try_each("text", [f"call Anna {when} tomorrow" for when in UNKNOWABLE] + [f"call Anna {when}" for when in UNKNOWABLE])
+def test_a_time_that_is_not_known_is_no_other(draft: MakeDraft, text: str) -> None:
+    """Without "remind me", and beside a day: there is nothing to confirm."""
+    assert draft(text).draft_token is None
+
+
+@try_each(
+    "text, title",
+    [
+        ("remind me to look after the kids", "Look after the kids"),
+        ("remind me to check if the oven is off", "Check if the oven is off"),
+        ("remind me to cook dinner", "Cook dinner"),
+        ("remind me please to pay the rent", "Pay the rent"),
+        ("remind me about the rent", "The rent"),
+    ],
+)
+def test_words_that_name_no_time_need_none(draft: MakeDraft, text: str, title: str) -> None:
+    """They come in five minutes, as they do without such words."""
     drafted = draft(text)
-    assert (drafted.decision, drafted.draft_token) == ("creation", None)
-    assert [each.field for each in drafted.questions] == ["schedule"]
     assert drafted.task is not None
+    assert (drafted.task["title"], drafted.questions) == (title, ())
+    assert "No time was given, so it runs in 5 minutes." in drafted.assumptions
+
+
+def test_a_place_beside_a_title_is_asked_about(draft: MakeDraft) -> None:
+    """Each answer leads to a draft with the place in its title, at that zone's time."""
+    (question,) = draft("meet Bob in London tomorrow at 9am", context={"handler": "remind"}).questions
+    found = []
+    for answer in question.answers:
+        again = draft(str(answer.text), context={"handler": "remind"})
+        assert again.draft_token is not None
+        assert again.task is not None
+        assert again.task["title"] == "Meet Bob in London"
+        found.append(again.next[0].local.isoformat())
+    assert found == ["2027-01-02T09:00:00+01:00", "2027-01-02T09:00:00+00:00"]
+
+
+def test_the_words_at_fault_are_told(draft: MakeDraft) -> None:
+    """For people in the reason, for programs on their own."""
+    (missing,) = draft("walk every Monday banana at 9:00").missing
+    assert missing.words == "banana"
+    assert missing.reason.startswith("This is not understood at 'banana': ")
 
 
 def test_a_draft_that_says_now_runs_when_it_is_confirmed(sim: Simulation, draft: MakeDraft) -> None:

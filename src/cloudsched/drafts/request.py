@@ -111,7 +111,9 @@ class DraftRequest(WireModel):
 _SAID: Final = {"not-understood": "This is not understood", "no-update": "This change is not understood"}
 """What is wrong, where the hint of the grammar only says what to write instead."""
 
-UNREAD: Final = frozenset({"not-understood", "other-language", "half-known", "empty", "too-long"})
+UNREAD: Final = frozenset(
+    {"not-understood", "other-language", "half-known", "empty", "too-long", "no-new-task", "no-task"}
+)
 """The problems of words that are not read at all, so that a model may know more."""
 
 ASK_WHEN: Final = DraftQuestion(field="schedule", question="When should it run? Such as: every weekday at 9:00.")

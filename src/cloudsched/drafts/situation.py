@@ -19,6 +19,7 @@ from cloudsched.drafts.phrases import content_words, count_shared, find_category
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidSchedule
+from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.reader import read
 from cloudsched.language.result import Problem, Reading
 
@@ -199,6 +200,24 @@ def is_named(task: Task, what: str) -> bool:
     own = content_words(f"{task.title} {task.purpose} {task.category} {task.handler.replace('_', ' ')}")
     wanted = content_words(what) - {"it"}
     return count_shared(wanted, own) == len(wanted)
+
+
+def list_named(tasks: Sequence[Task], what: str, *, wholly: bool = True) -> list[Task]:
+    """Return the live tasks of whose titles some words have a word; `wholly`, if all the others are in a lexicon.
+
+    Words of the lexicons, such as "my", "reminder" and "monday", do not say which task is meant.
+    """
+    words, found = content_words(what), []
+    for task in tasks:
+        own = {word for word in words if count_shared([word], content_words(task.title))}
+        is_live = task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}
+        if own and is_live and (not wholly or all(_is_known(word) for word in words - own)):
+            found.append(task)
+    return found
+
+
+def _is_known(word: str) -> bool:
+    return any(word in language.entries for language in LANGUAGES.values())
 
 
 def ask_which(tasks: Sequence[Task]) -> DraftQuestion:

@@ -1,4 +1,6 @@
-"""Changes that count occurrences or name what they replace: "skip the next three", "stop after five times".
+"""Changes that count occurrences or name what they replace, and words that ask for one without saying what it is.
+
+"Skip the next three" and "stop after five times" are changes; "cancel my reminder" is an `Order`.
 
 Everything else that a phrase may change is in `updates`.
 """
@@ -6,7 +8,7 @@ Everything else that a phrase may change is in `updates`.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.context import TimeOfDay
@@ -15,6 +17,7 @@ from cloudsched.language.grammar_clauses import parse_stretch
 from cloudsched.language.grammar_numbers import parse_number
 from cloudsched.language.grammar_points import parse_point
 from cloudsched.language.groups import Plan, build_plan
+from cloudsched.language.lexicon import is_plain
 from cloudsched.language.nodes import Date, End, Except, Months, Relative, Year
 from cloudsched.language.result import Refused
 from cloudsched.language.updates import add_exdates, find_edit, parse_edit, take_apart
@@ -25,8 +28,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
     from cloudsched.language.grammar import Parser
-    from cloudsched.language.lexicon import Cursor
-    from cloudsched.language.nodes import Clock, Point, Stretch, Within
+    from cloudsched.language.lexicon import Cursor, Matches, Token
+    from cloudsched.language.nodes import Clock, Point, Span, Stretch, Within
     from cloudsched.language.updates import Edit
 
     Change = Callable[[Schedule, Context], Schedule]
@@ -37,6 +40,78 @@ _MOST = 1000
 """How many occurrences a phrase may count."""
 _MOST_SKIPPED = 50
 """How many occurrences may be left out one by one."""
+
+
+_VERBS = {1: "cancel", 2: "delete", 3: "pause", 4: "resume"}
+
+
+class Order(NamedTuple):
+    """What words ask for that is done to a task that there is, and makes none.
+
+    Attributes:
+        verb: ``change``, ``cancel``, ``delete``, ``pause`` or ``resume``.
+        what: The words for the task.
+        is_own: They call it the user's own: "my report".
+        is_task: They call it a task, a reminder or the like, so that they cannot be about anything else.
+        is_timing: The verb says nothing but that something is to run at another time, as "verschiebe" does.
+    """
+
+    verb: str
+    what: str
+    is_own: bool = False
+    is_task: bool = False
+    is_timing: bool = False
+
+
+def find_order(text: str, c: Cursor) -> Order | None:
+    """Return what a text asks for whose verb, at its head or at its end, changes or ends something; else None."""
+    tokens = c.tokens
+    c.skip("polite", "intro", "wish", "comma")
+    if c.take("stop-reminding") is not None:
+        return Order("cancel", _slice(text, c.at, len(tokens), tokens), is_task=True)
+    verb, end = _take_verb(c), len(tokens)
+    if verb is None:
+        begin = c.at
+        c.at = end = max(len(tokens) - 1, begin)
+        verb, c.at = _take_verb(c), begin
+    if verb is None:
+        return None
+    begin, is_own = c.at, False
+    while (owned := c.take("own")) is not None or c.take("article") is not None:
+        is_own = is_own or (owned is not None and owned.value == 1)
+    name, is_timing = verb
+    is_named = c.at > begin or name != "change"  # "update tasks" is work
+    noun = c.take("task-noun")
+    is_whole = noun is not None and (c.at >= end or c.sees("onto") or not is_plain(c.matches[c.at]))
+    is_task = is_named and (is_whole or (begin < end and "task-noun" in c.matches[end - 1]))
+    return Order(name, _slice(text, begin, end, tokens), is_own, is_task, is_timing)
+
+
+def _take_verb(c: Cursor) -> tuple[str, bool] | None:
+    """Return a verb of change or cancellation, and whether it changes when; None if there is none here."""
+    if (verb := c.take("cancel-verb")) is not None:
+        return _VERBS[verb.value], False
+    verb = c.take("change-verb")
+    return None if verb is None else ("change", verb.value > 1)
+
+
+def _slice(text: str, begin: int, end: int, tokens: Sequence[Token]) -> str:
+    return text[tokens[begin].start : tokens[end - 1].end] if begin < end else ""
+
+
+def find_open_time(tokens: Sequence[Token], matches: Sequence[Matches]) -> Span | None:
+    """Return the words that say when by an event or a condition, such as "before the meeting"; None without any."""
+    at = 0
+    while at < len(tokens):
+        here = matches[at]
+        if "idiom" in here:
+            at = here["idiom"].end
+            continue
+        match = here.get("occasion") or here.get("condition")
+        if match is not None and ("occasion" in here or match.value == 1):
+            return tokens[at].start, tokens[-1].end
+        at += 1
+    return None
 
 
 def find_change(parser: Parser) -> Change | None:
@@ -188,7 +263,8 @@ def _parse_exchange(parser: Parser) -> Change | None:
         return None
     replaced = old
 
-    new = parser.parse_between(1 if "make" in parser.matches[0] else 0, at, bare=True)
+    made = parser.matches[0].get("make")
+    new = parser.parse_between(0 if made is None else made.end, at, bare=True)
 
     def exchange(current: Schedule, context: Context) -> Schedule:
         if current.is_one_time:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
-from cloudsched.language.changes import find_change
+from cloudsched.language.changes import find_change, find_open_time, find_order
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES, find_language
-from cloudsched.language.lexicon import WORD, Token, classify, tokenise
+from cloudsched.language.lexicon import WORD, Cursor, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
+from cloudsched.language.nodes import Place
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear
 from cloudsched.language.watchwords import find_languages, guess_language, name_language
 
@@ -109,6 +110,7 @@ QUESTIONS = {
     "date-order": "which number is the month?",
     "this-or-next": "which day do you mean?",
     "zone": "which time zone do you mean?",
+    "place": "is that only where it happens, or does the time of day count there?",
     "month-end": "what should happen in months that do not have this day?",
     "rate": "on which days or at what times should it run?",
     "midnight": "is that the midnight at the start of the day or at its end?",
@@ -193,6 +195,20 @@ def read(  # noqa: PLR0913 -- each is named
     context = Context(now, timezone, TimeOfDay(*default_time), calendar=default_calendar)
     languages = LANGUAGES.values() if locale is None else (find_language(locale),)
     return _Reader(text, context, languages, current, titles).read()
+
+
+class _Titled(NamedTuple):
+    """What the title of a phrase says about its schedule.
+
+    Attributes:
+        is_there: Whether there is a title.
+        is_yearly: What it is about happens every year, such as a birthday.
+        open_time: Where it says when by an event, which is no time of day: "before the meeting".
+    """
+
+    is_there: bool = False
+    is_yearly: bool = False
+    open_time: Span | None = None
 
 
 class _Reader:
@@ -317,10 +333,25 @@ class _Reader:
         return (parser.tokens[at].start, parser.tokens[at].end) if at >= 0 else (0, len(self._text))
 
     def _interpret(self, phrase: Phrase) -> Reading:
-        title = self._text[slice(*phrase.title)].strip('"“”„«»` ') if phrase.title else None
-        words = tokenise(title, self._language) if title else ()
-        is_yearly = any("yearly-event" in matches for matches in classify(words, self._language))
-        return self._build_reading(self._make_builder(phrase, is_yearly=is_yearly), title)
+        if phrase.title is None:
+            return self._build_reading(self._make_builder(phrase, _Titled()), None)
+        begin, end = phrase.title
+        typed = self._text[begin:end]
+        title = typed.strip('"“”„«»` ')
+        tokens = tokenise(title, self._language)
+        matches = classify(tokens, self._language)
+        titled = _Titled(is_there=True, is_yearly=any("yearly-event" in each for each in matches))
+        if title == typed and title.casefold() not in {each.casefold() for each in self._titles}:
+            order = find_order(title, Cursor(tokens, matches, self._language))
+            if order is not None and (order.is_task or order.is_timing) and not phrase.is_asked:
+                return _refuse(Refused("no-new-task", phrase.title), self._text)
+            if matches and "question-word" in matches[0] and self._text.rstrip().endswith("?"):
+                return _refuse(Refused("no-task", phrase.title), self._text)
+            if (span := find_open_time(tokens, matches)) is not None:
+                titled = titled._replace(open_time=(begin + span[0], begin + span[1]))
+        place = next((each.span for each in phrase.clauses if isinstance(each, Place) and each.is_loose), None)
+        whole = title if place is None else f"{title} {self._text[slice(*place)]}"  # it may be where, and no zone
+        return self._build_reading(self._make_builder(phrase, titled), whole)
 
     def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None) -> Reading:
         choices = Choices()
@@ -336,10 +367,18 @@ class _Reader:
             return _refuse(Refused("never", hint=str(error)), self._text)
         return Reading("schedule", schedule, title, tuple(choices.notes))
 
-    def _make_builder(self, phrase: Phrase, *, is_yearly: bool) -> Callable[[Choices], Schedule]:
+    def _make_builder(self, phrase: Phrase, titled: _Titled) -> Callable[[Choices], Schedule]:
         def build(choices: Choices) -> Schedule:
-            context = replace(self._context, choices=choices, is_yearly=is_yearly, stretched=set())
+            context = replace(
+                self._context,
+                choices=choices,
+                is_titled=titled.is_there,
+                is_yearly=titled.is_yearly,
+                stretched=set(),
+            )
             schedule = build_schedule(phrase.clauses, context)
+            if titled.open_time is not None and not choices.is_timed:
+                raise Refused("half-known", titled.open_time)
             return schedule.following() if context.follows else schedule
 
         return build

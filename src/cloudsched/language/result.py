@@ -15,6 +15,8 @@ HINTS = {
     "too-long": "shorten it to at most 500 characters",
     "no-time": "add a day or a time, for example: every weekday at 9:00, or: tomorrow at 14:00",
     "not-understood": "use other words; if the unknown words belong to a title, put the title in quotes",
+    "no-new-task": "this changes or cancels a task, and makes none; change that task, or put a title in quotes",
+    "no-task": "this is a question and no task; say what to do and when",
     "half-known": "when that is cannot be known here; give the time of day, the day or the date",
     "other-language": "write it in a language that is known here",
     "incomplete": "something is missing here; write it in full, for example: every 2 weeks on Monday",
@@ -69,11 +71,13 @@ class Choices:
     Attributes:
         taken: The index of the chosen option, by code and span.
         notes: The assumptions made, one sentence each.
+        is_timed: Whether the phrase says at what time of day, or how often within one.
     """
 
     def __init__(self, taken: dict[tuple[str, Span], int] | None = None) -> None:
         self.taken = taken or {}
         self.notes: list[str] = []
+        self.is_timed = True
 
     def pick(self, code: str, span: Span, options: tuple[Option, ...]) -> object:
         """Return the value of the option that was chosen.

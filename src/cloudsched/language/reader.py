@@ -102,6 +102,8 @@ def _build_index(code: str, language: Language) -> dict[str, set[str]]:
 
 
 MOST_READINGS = 8
+_MOST_BUILT = 64
+"""How many answers to questions are tried."""
 QUESTIONS = {
     "nth-or-interval": "is that the nth such day of each month, or an interval in weeks?",
     "bare-hour": "is that in the morning or in the afternoon?",
@@ -125,32 +127,42 @@ QUESTIONS = {
 
 
 def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | None, text: str) -> Reading:
-    """Return a question that lists the schedule for each answer; a refusal if no answer gives a schedule."""
+    """Return a question that lists the schedule for each answer; a refusal if no answer gives a schedule.
+
+    Each question is answered to the end before the next answer is tried, so that a phrase with many questions, of which
+    there are more answers than can be listed, costs no more than others.
+    """
     readings: list[Alternative] = []
     refused: Refused | None = None
-    open_ones: list[tuple[Unclear, dict[tuple[str, Span], int], str]] = [(unclear, {}, "")]
     problems: dict[tuple[str, Span], Problem] = {}
-    while open_ones and len(readings) < MOST_READINGS:
-        at, taken, label = open_ones.pop(0)
+    tried: list[tuple[dict[tuple[str, Span], int], str]] = []
+
+    def open_question(at: Unclear, taken: dict[tuple[str, Span], int], label: str) -> None:
         problems.setdefault((at.code, at.span), Problem(at.span, at.code, QUESTIONS[at.code]))
-        for number, option in enumerate(at.options):
-            chosen = {**taken, (at.code, at.span): number}
-            name = f"{label}, {option.name}" if label else option.name
-            try:
-                schedule = build(Choices(chosen))
-            except Unclear as deeper:
-                open_ones.append((deeper, chosen, name))
-            except Refused as error:
-                refused = error
-            except SearchLimitReached:
-                raise
-            except InvalidSchedule as error:
-                refused = Refused("never", hint=str(error))
-            else:
-                readings.append(Alternative(schedule, schedule.describe(), name))
-    if not readings and refused is not None:
-        return _refuse(refused, text)
-    return Reading("question", None, title, (), tuple(readings[:MOST_READINGS]), tuple(problems.values()))
+        for number in reversed(range(len(at.options))):
+            name = at.options[number].name
+            tried.append(({**taken, (at.code, at.span): number}, f"{label}, {name}" if label else name))
+
+    open_question(unclear, {}, "")
+    for _ in range(_MOST_BUILT):
+        if not tried or len(readings) >= MOST_READINGS:
+            break
+        chosen, name = tried.pop()
+        try:
+            schedule = build(Choices(chosen))
+        except Unclear as deeper:
+            open_question(deeper, chosen, name)
+        except Refused as error:
+            refused = error
+        except SearchLimitReached:
+            raise
+        except InvalidSchedule as error:
+            refused = Refused("never", hint=str(error))
+        else:
+            readings.append(Alternative(schedule, schedule.describe(), name))
+    if not readings:
+        return _refuse(refused or Refused("too-many"), text)
+    return Reading("question", None, title, (), tuple(readings), tuple(problems.values()))
 
 
 MAX_LENGTH = 500

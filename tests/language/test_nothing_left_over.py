@@ -73,6 +73,9 @@ def test_a_repetition_is_not_once(phrase: str, locale: str, description: str | N
         ("Black Friday at 9am", "en", "not-understood", None),
         ("today was fun", "en", "not-understood", None),
         ("beim Sonnenuntergang am Freitag", "de", "half-known", "Sonnenuntergang"),
+        ("call Bob on matchday at 9", "en", "not-understood", "matchday"),
+        ("an Markttagen um 9 Uhr", "de", "not-understood", "Markttagen"),
+        ("Müll raus am Abfuhrtag um 9 Uhr", "de", "not-understood", "Abfuhrtag"),
     ],
 )
 def test_what_is_not_understood_is_marked(phrase: str, locale: str, code: str, place: str | None) -> None:

@@ -395,6 +395,7 @@ ENGLISH = Language(
         "done": {1: "done"},
     },
     month_first=None,
+    day_endings=("day", "days"),
     innocent=frozenset(
         {
             *("bald", "fest", "pendant", "sans", "tout", "midi", "mars", "avant", "mayo", "todo", "salvo", "pesos"),

@@ -276,6 +276,7 @@ FRENCH = Language(
         "more": {1: "de plus|encore"},
     },
     month_first=False,
+    day_endings=("di", "dis"),
     clock24=True,
     elisions=frozenset({"l", "d", "qu", "jusqu", "lorsqu", "n", "s", "c", "j", "puisqu"}),
     folds_accents=True,

@@ -331,6 +331,7 @@ GERMAN = Language(
         "shift": {1: "später", -1: "früher"},
     },
     month_first=False,
+    day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,
     innocent=frozenset({"note", "pendant", "mars", "midi", "media", "uhr", "rush", "tide", "lent", "sprint"}),
     clock24=True,

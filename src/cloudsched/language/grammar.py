@@ -429,7 +429,10 @@ class Parser:
             self._block(before, HINTS["half-known"])
             return False
         word = self.tokens[before].text
-        if self._is_unknown(before) and (says_how_often(word) or find_languages(word, self.cursor.language)):
+        is_day = before > 0 and "on" in self.matches[before - 1] and word.endswith(self.cursor.language.day_endings)
+        if self._is_unknown(before) and (
+            (is_day and not self.matches[before]) or says_how_often(word) or find_languages(word, self.cursor.language)
+        ):
             self._block(before, HINTS["not-understood"])
             return False
         following = self.matches[start] if start < len(self.matches) else None

@@ -311,6 +311,7 @@ class Language:
         elisions: What may stand before an apostrophe as a word of its own, as in ``d'avril``.
         folds_accents: Whether words are understood without their accents as well.
         innocent: Words that say nothing about time in this language, though they do in another.
+        day_endings: How words for days end, so that one that is not known is no part of a title: "on matchday".
     """
 
     code: str
@@ -323,6 +324,7 @@ class Language:
     elisions: frozenset[str] = frozenset()
     folds_accents: bool = False
     innocent: frozenset[str] = frozenset()
+    day_endings: tuple[str, ...] = ()
 
     @cached_property
     def entries(self) -> dict[str, list[tuple[tuple[str, ...], str, int]]]:

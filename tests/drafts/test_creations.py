@@ -121,6 +121,7 @@ UNKNOWABLE = (
     "on my way home",
     "at lunch",
     "soon",
+    "later",
     "twice a week",
     "every blue moon",
 )
@@ -139,6 +140,7 @@ def test_a_reminder_whose_time_is_not_understood_is_asked_when(draft: MakeDraft,
         assert drafted.task is not None
         assert title.startswith(drafted.task["title"])
         assert drafted.task["title"].startswith("Call Anna")
+    assert draft(f"remind me {when}").draft_token is None
 
 
 @try_each("text", [f"call Anna {when} tomorrow" for when in UNKNOWABLE] + [f"call Anna {when}" for when in UNKNOWABLE])

@@ -112,6 +112,8 @@ ORDERS = (
     "delete stretch tomorrow at 9:00",
     "stop reminding me to stretch on Tuesdays",
     "don't remind me to stretch on Fridays",
+    "don't stretch on Monday",
+    "unsubscribe me from stretch on Mondays",
     "pause my stretch reminder until Monday",
     "skip stretch on Monday",
     "skip my next stretch on Monday",
@@ -211,6 +213,7 @@ def test_as_many_runs_are_skipped_as_are_said(sim: Simulation, draft: MakeDraft,
         ("change the report to 9:30 instead of 9:00", "09:30"),
         ("move my report to 17 rather than 9", "17:00"),
         ("make my report 10:30 rather than 9", "10:30"),
+        ("change the report from 9:00 to 10:30", "10:30"),
     ],
 )
 def test_one_time_in_the_place_of_another(sim: Simulation, draft: MakeDraft, text: str, time: str) -> None:

@@ -337,6 +337,34 @@ def test_one_time_in_the_place_of_another(current: str, phrase: str, locale: str
 
 
 @try_each(
+    "phrase, locale, description",
+    [
+        ("move it from Friday to Monday", "en", "every Monday at 17:00"),
+        ("please change it from 17 to 9", "en", "every Friday at 09:00"),
+        ("verschiebe es von Freitag auf Montag", "de", "every Monday at 17:00"),
+        ("passe-le de vendredi à lundi", "fr", "every Monday at 17:00"),
+        ("muévelo de las 17 a las 9:30", "es", "every Friday at 09:30"),
+        ("make it from Monday to Friday", "en", "every weekday at 17:00"),
+    ],
+)
+def test_from_one_to_another_is_no_range_of_what_is_moved(phrase: str, locale: str, description: str) -> None:
+    """To "move" names what there was; to "make" names all that is to be."""
+    before = ask("every Friday at 17:00").schedule
+    reading = read(phrase, now=NOW_AWARE, timezone=ZONE, locale=locale, current=before)
+    assert reading.schedule is not None, reading
+    assert reading.schedule.describe() == f"{description}, {ZONE}"
+    elsewhere = read("move it from Tuesday to Monday", now=NOW_AWARE, timezone=ZONE, current=before)
+    assert elsewhere.kind == "refusal"
+
+
+def test_a_change_of_nothing_is_told() -> None:
+    """A day on which it does not run can be left out, and nothing is different then."""
+    before = ask("every Monday at 9:00").schedule
+    reading = read("not on Fridays", now=NOW_AWARE, timezone=ZONE, current=before)
+    assert "The schedule does not run on that day, so nothing changes." in reading.assumptions
+
+
+@try_each(
     "phrase, locale, count",
     [
         ("skip the next three", "en", 3),

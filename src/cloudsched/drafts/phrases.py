@@ -10,7 +10,7 @@ from cloudsched.domain.documents.channel import USERS_CHANNELS, DeliveryChannel
 from cloudsched.language.changes import Order, find_open_time, find_order
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.languages import LANGUAGES
-from cloudsched.language.lexicon import Cursor, classify, tokenise
+from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -110,7 +110,7 @@ def is_reminder(text: str) -> bool:
 
 _AGAIN: Final = re.compile(
     r"^(?:please\s+|and\s+)*(?:do\s+)?(?:(?:the\s+)?same(?:\s+thing)?(?:\s+(?:again|as\s+(?:last\s+time|before|the\s+last\s+one)))?"
-    r"|(?:once\s+)?again|like\s+(?:last\s+time|before))\s*(?:,|\bbut\b|\bonly\b|$)[\s,]*(?:but\s+)?(?P<change>.*)$",
+    r"|(?:once\s+)?again|like\s+(?:last\s+time|before))\s*(?:,|\bbut\b|\bonly\b|\s|$)[\s,]*(?:but\s+)?(?P<change>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
 _LIKE: Final = re.compile(
@@ -155,7 +155,7 @@ _TIMES: Final = frozenset(
     {
         *("number", "ordinal", "unit", "each", "adverb", "bi", "twice", "vague", "now", "until"),
         *("weekday", "weekdays", "dayset", "month", "relday", "tonight", "feast", "holiday"),
-        *("part", "named-time", "halfday", "half-known"),
+        *("part", "named-time", "halfday", "half-known", "shift"),
     }
 )
 """The kinds of words that may say when, or how often."""
@@ -193,7 +193,9 @@ def split_request(text: str) -> Wanted:
     rest = _REMIND.sub("", text).strip()
     found = _ABOUT.search(rest)
     if found is None or not rest[found.end() :].strip():
-        return Wanted(rest, "")
+        tokens = tokenise(rest, ENGLISH)
+        is_when = all(matches and not is_plain(matches) for matches in classify(tokens, ENGLISH))
+        return Wanted("", rest) if is_when else Wanted(rest, "")  # "remind me later"
     tokens = tokenise(rest[: found.start()], ENGLISH)
     says = any(not matches.keys() & {"polite", "also", "comma"} for matches in classify(tokens, ENGLISH))
     return Wanted(rest[found.end() :].strip(), rest[: found.start()].strip() if says else "")

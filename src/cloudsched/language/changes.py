@@ -20,7 +20,7 @@ from cloudsched.language.groups import Plan, build_plan
 from cloudsched.language.lexicon import is_plain
 from cloudsched.language.nodes import Date, End, Except, Months, Relative, Year
 from cloudsched.language.result import Refused
-from cloudsched.language.updates import add_exdates, find_edit, parse_edit, take_apart
+from cloudsched.language.updates import add_exdates, find_edit, make_change, take_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.language.context import Context
     from cloudsched.language.grammar import Parser
     from cloudsched.language.lexicon import Cursor, Matches, Token
-    from cloudsched.language.nodes import Clock, Point, Span, Stretch, Within
+    from cloudsched.language.nodes import Clause, Clock, Point, Span, Stretch, Within
     from cloudsched.language.updates import Edit
 
     Change = Callable[[Schedule, Context], Schedule]
@@ -250,30 +250,27 @@ def _end_at(current: Schedule, context: Context, point: Point, span: tuple[int, 
 
 
 def _parse_exchange(parser: Parser) -> Change | None:
-    """Parse ``at 9:30 instead of 9``, ``Tuesdays rather than Mondays``: what is new, and what it replaces."""
-    at = next((place for place, matches in enumerate(parser.matches) if "instead-of" in matches), None)
-    if not at:
-        return None
-    end, after = len(parser.tokens), parser.matches[at]["instead-of"].end
-    while end > after and {"polite", "stop"} & parser.matches[end - 1].keys():
+    """Parse what is new and what it replaces: ``at 9:30 instead of 9``, ``move it from Friday to Monday``."""
+    end = len(parser.tokens)
+    while end and {"polite", "stop"} & parser.matches[end - 1].keys():
         end -= 1
-    change = parse_edit(parser, at)
-    old = parser.parse_between(after, end, bare=True) if after < end else None
-    if change is None or old is None:
+    c = parser.cursor
+    c.at = 0
+    c.skip("polite")
+    found = _find_moved(parser, end) or _find_replaced(parser, end)
+    if found is None:
         return None
-    replaced = old
-
-    made = parser.matches[0].get("make")
-    new = parser.parse_between(0 if made is None else made.end, at, bare=True)
+    new, replaced = found
+    change = make_change(new)
 
     def exchange(current: Schedule, context: Context) -> Schedule:
         if current.is_one_time:
             return change(current, context)
         old_group = build_plan(replaced).groups[-1]
-        new_group = build_plan(new).groups[-1] if new is not None else None
+        new_group = build_plan(new).groups[-1]
         edit = take_apart(current, context)
         if old_group.clocks and not old_group.has_days:
-            if new_group is None or not new_group.clocks or new_group.has_days:
+            if not new_group.clocks or new_group.has_days:
                 raise Refused("no-update")
             _exchange_times(edit, old_group.clocks, new_group.clocks, context)
             return edit.build(Plan(), context)
@@ -286,6 +283,34 @@ def _parse_exchange(parser: Parser) -> Change | None:
         raise Refused("no-update")
 
     return exchange
+
+
+def _find_moved(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence[Clause]] | None:
+    """Return what is new and what was, of ``move it from Friday to Monday``; "make it Monday to Friday" is a range."""
+    c = parser.cursor
+    if c.take("relocate") is None or c.take("from", "of") is None:
+        return None
+    for at in range(c.at + 1, end):
+        joint = parser.matches[at].get("to") or parser.matches[at].get("onto")
+        old = None if joint is None else parser.parse_between(c.at, at, bare=True)
+        new = None if joint is None or old is None else parser.parse_between(joint.end, end, bare=True)
+        if old is not None and new is not None:
+            return new, old
+    return None
+
+
+def _find_replaced(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence[Clause]] | None:
+    """Return what is new and what was, of ``make it 9 rather than 17``, ``Tuesdays instead of Mondays``."""
+    at = next((place for place, matches in enumerate(parser.matches) if "instead-of" in matches), None)
+    if not at:
+        return None
+    c = parser.cursor
+    c.at = 0
+    c.skip("polite")
+    c.take("make")
+    old = parser.parse_between(parser.matches[at]["instead-of"].end, end, bare=True)
+    new = parser.parse_between(c.at, at, bare=True)
+    return None if old is None or new is None else (new, old)
 
 
 def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], context: Context) -> None:

@@ -94,7 +94,8 @@ ENGLISH = Language(
             "|reschedule|delay|snooze|put off|push back|bring forward|move up",
         },
         "cancel-verb": {
-            1: "cancel|call off|stop|end|scrap|drop|dismiss|disable|deactivate|turn off|switch off|silence|unschedule",
+            1: "don't|do not|no more|opt out of|unsubscribe me from|unsubscribe from"
+            "|cancel|call off|stop|end|scrap|drop|dismiss|disable|deactivate|turn off|switch off|silence|unschedule",
             2: "delete|remove|erase|clear|get rid of",
             3: "pause|suspend|mute",
             4: "resume|unpause|restart",
@@ -363,6 +364,7 @@ ENGLISH = Language(
         "outro": {1: "remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
         "zone-time": {1: "time|local time|standard time|timezone|time zone|time-zone"},
         "closest": {1: "closest|nearest"},
+        "relocate": {1: "move it|change it|switch it|reschedule it|shift it|move|change|switch|reschedule|shift"},
         "make": {1: "make it|change it to|move it to|change to|move to|switch to|set it to|reschedule to|put it at|use"}
         | {
             2: "make it|make that|change it|move it|change|move|reschedule|reschedule it|put it|do it|let it be"

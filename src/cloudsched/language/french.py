@@ -260,6 +260,7 @@ FRENCH = Language(
         "outro": {0: "de|d'", 1: "rappelle-moi de|rappelle-moi d'|rappelle-moi|rappelez-moi de|pour"},
         "zone-time": {1: "heure locale"},
         "zone-of": {1: "heure de|heure d'|heure du|heure des|à l'heure de|à l'heure d'|à l'heure du"},
+        "relocate": {1: "passe-le|passe|décale-le|décale|déplace-le|déplace|change-le|change"},
         "make": {
             2: "change en|mets|mets-le|plutôt|décale à|déplace à|passe à|passe-le à|change pour|fais-le",
         },

@@ -315,6 +315,7 @@ GERMAN = Language(
         },
         "zone-time": {1: "zeit|ortszeit"},
         "zone-of": {1: "ortszeit in|ortszeit von|zeit in|zeit von"},
+        "relocate": {1: "verschiebe es|verschieb es|verlege es|ändere es"},
         "make": {
             1: "mach es um|ändere es auf|verschiebe es auf",
             2: "mach es|mach das|verschiebe es|lieber|besser|doch lieber|erst|stattdessen",

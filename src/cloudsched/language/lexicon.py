@@ -278,6 +278,7 @@ HARMLESS = PLAIN | frozenset(
     | {"for-after", "added", "if-day", "if-day-end", "on-or", "days-of", "moved", "moved-to", "not-on"}
     | {"pair", "repeat-word", "slash", "the", "numbered", "that-one", "part-of", "parity", "ish", "about", "halves"}
     | {"hour-mark", "and-half", "condition", "hour-point", "in-total", "habit", "zone-of", "remind"}
+    | {"relocate"}
 )
 # Classes whose words may be part of a title if an unknown word follows: "start the backup".
 FOLLOWED = frozenset({"start", "edge", "repeat", "other", "closest"}) | HARMLESS

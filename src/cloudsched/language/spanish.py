@@ -259,6 +259,7 @@ SPANISH = Language(
         "outro": {0: "de", 1: "recuérdame|recuérdame que|que|para"},
         "zone-time": {1: "hora local"},
         "zone-of": {1: "hora de|hora del|hora de la|horario de|horario del"},
+        "relocate": {1: "cámbialo|cambia|muévelo|mueve|pásalo|pasa"},
         "make": {2: "cámbialo a|cambia a|ponlo|ponlo a|mejor|muévelo a|pásalo a|hazlo|que sea"},
         "instead": {1: "mejor|en su lugar|en vez"},
         "instead-of": {1: "en vez de|en lugar de"},

@@ -294,9 +294,9 @@ def test_a_zone_that_is_named_as_one_is_used(phrase: str, locale: str, zone: str
         ("demain à 9h heure de Narnia", "fr", "heure de Narnia"),
         ("morgen um 9 Uhr Ortszeit in Narnia", "de", "Ortszeit in Narnia"),
         ("täglich um 9 Uhr Londoner Zeit", "de", "Londoner"),
-        ("todos los días a las 9 de Londres", "es", "de"),
-        ("täglich um 9 Uhr an Schultagen", "de", "an"),
-        ("erinnere mich um 9 Uhr an Schultagen", "de", "um"),
+        ("todos los días a las 9 de Londres", "es", "de Londres"),
+        ("täglich um 9 Uhr an Schultagen", "de", "an Schultagen"),
+        ("erinnere mich um 9 Uhr an Schultagen", "de", "an Schultagen"),
         ("tomorrow at 9 Narnia time", "en", "Narnia"),
     ],
 )

@@ -209,6 +209,10 @@ def read(  # noqa: PLR0913 -- each is named
     return _Reader(text, context, languages, current, titles).read()
 
 
+_LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "outro"})
+"""Classes of words that say nothing without what follows them."""
+
+
 class _Titled(NamedTuple):
     """What the title of a phrase says about its schedule.
 
@@ -277,7 +281,9 @@ class _Reader:
             return _refuse(parser.refused, self._text)
         name = name_language(parser.tokens, self._language)
         if name is None:
-            return _refuse(parser.blocked or Refused(code, self._find_furthest(parser)), self._text)
+            furthest, blocked = self._find_furthest(parser), parser.blocked
+            is_known = blocked is None or (blocked.span is not None and blocked.span[0] < furthest[0])
+            return _refuse(Refused(code, furthest) if is_known or blocked is None else blocked, self._text)
         supported = next((code for code, language in LANGUAGES.items() if language.name == name), None)
         hint = f"this looks like {name}; "
         hint += f"say so by the locale {supported!r}" if supported else "write when it runs in one of the languages "
@@ -341,8 +347,11 @@ class _Reader:
         return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
 
     def _find_furthest(self, parser: Parser) -> tuple[int, int]:
-        at = min(parser.furthest, len(parser.tokens) - 1)
-        return (parser.tokens[at].start, parser.tokens[at].end) if at >= 0 else (0, len(self._text))
+        """Return where the first words stand that were not understood: with "on", what is behind it."""
+        begin = at = min(parser.furthest, len(parser.tokens) - 1)
+        while at < len(parser.tokens) - 1 and not _LINKS.isdisjoint(parser.matches[at]):
+            at += 1
+        return (parser.tokens[begin].start, parser.tokens[at].end) if at >= 0 else (0, len(self._text))
 
     def _interpret(self, phrase: Phrase) -> Reading:
         if phrase.title is None:

@@ -93,20 +93,20 @@ UNITS: Final = {
     # the unit's number in the lexicons: what languages without one call it, and how often that is
     1: """minuto minutos minuti minuut minuten minut minuta minuty minutter minuter perc percig minute minuutti
         minuutin dakika dakikada menit phút минута минуты минут хвилин хвилини 分 분""",
-    2: """hora horas ora ore uur uren timme timmar time timer godzina godziny godzin hodina hodiny hodin óra óránként
-        oră oră tunti tuntia tunnin saat saatte jam giờ час часа часов годину години годин 時間 小时 小時 시간""",
+    2: """hora horas ora ore uur uren timme timmar timer godzina godziny godzin hodina hodiny hodin óra óránként
+        oră oră tunti tuntia tunnin saat saatte giờ час часа часов годину години годин 時間 小时 小時 시간""",
     3: """dia dias diariamente giorno giorni quotidianamente giornalmente dag dagen dagelijks dagar dagligen dage
-        dagligt daglig dager dzień dni codziennie dny dní denně nap naponta zi zile zilnic päivä päivää päivän
+        dagligt daglig dager dzień dni codziennie dny dní denně naponta zi zile zilnic päivä päivää päivän
         päivittäin gün günde günlük hari ngày день дня дней ежедневно щодня днів дні 日 毎日 天 每天 일 매일""",
     4: """semana semanas semanalmente settimana settimane settimanalmente week weken wekelijks vecka veckor veckan
         uge uger ugentligt uke uker ukentlig tydzień tygodnie tygodni tydnů týden týdny týdně hét hetente săptămână
         săptămâni săptămânal viikko viikkoa viikon viikoittain hafta haftada minggu tuần неделя недели недель неделю
         еженедельно тиждень тижні тижнів 週間 毎週 週 周 每周 星期 주 매주""",
     5: """mês meses mensalmente mese mesi mensilmente maand maanden maandelijks månad månader måned måneder månedlig
-        miesiąc miesiące miesięcy měsíc měsíce měsíců hónap havonta lună luni lunar kuukausi kuukautta kuukausittain
-        ay ayda bulan tháng месяц месяца месяцев ежемесячно місяць місяці місяців か月 ヶ月 毎月 个月 個月 每月 개월
+        miesiąc miesiące miesięcy měsíc měsíce měsíců hónap havonta lună lunar kuukausi kuukautta kuukausittain
+        ayda bulan tháng месяц месяца месяцев ежемесячно місяць місяці місяців か月 ヶ月 毎月 个月 個月 每月 개월
         매월""",
-    7: """ano anos anualmente anno anni annualmente jaar jaren jaarlijks år rok lata lat roky let év évente an ani
+    7: """ano anos anualmente anno anni annualmente jaar jaren jaarlijks år rok lata roky év évente
         anual vuosi vuotta yılda tahun năm год года лет ежегодно рік роки років 年 毎年 每年 년 매년""",  # noqa: RUF001
 }
 """What languages without a lexicon call the units of time, and how often each is, for what a model has translated."""

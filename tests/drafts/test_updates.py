@@ -168,6 +168,9 @@ def test_without_a_task_there_is_nothing_to_change(draft: MakeDraft, text: str) 
     [
         ("cancel my gym membership tomorrow at 9:00", True),
         ("cancel the stretch limo tomorrow at 9:00", True),
+        ("Modifie mon contrat lundi à 9h", True),
+        ("update my CV on Saturday at 10:00", False),
+        ("change my password on the 1st of every month at 9:00", False),
         ("delete the old logs every day at 3am", False),
         ("change the filter every Monday at 9:00", False),
         ("remind me to cancel the stretch class on Tuesday at 9:00", False),

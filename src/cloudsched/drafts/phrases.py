@@ -135,8 +135,15 @@ def find_again(text: str) -> Again | None:
 
 
 def find_any_order(text: str) -> Order | None:
-    """Return what words ask for, in whichever language, that is done to a task there is: "Lösche meine Erinnerung"."""
-    orders = [order for c in _read_in_each(text) if (order := find_order(text, c)) is not None]
+    """Return what words ask for, in whichever language, that is done to a task there is: "Lösche meine Erinnerung".
+
+    In English, changes of a task are read before: what is left that changes the user's own is other work of theirs.
+    """
+    orders = list[Order]()
+    for c in _read_in_each(text):
+        if (order := find_order(text, c)) is not None:
+            is_work = c.language is ENGLISH and order.verb == "change"
+            orders.append(order._replace(is_own=order.is_own and not is_work))
     return max(orders, key=lambda order: (order.is_task, order.is_timing), default=None)
 
 

@@ -344,6 +344,15 @@ def test_a_faithful_answer_is_used(said: str, canonical: str) -> None:
     assert find_unfounded(canonical, said, (), "UTC") == []
 
 
+def test_a_model_makes_no_task_of_a_change(sim: Simulation, server: ModelServer) -> None:
+    """Words that change a reminder make no other one, whatever it answers."""
+    sim.app.confirm(draft(sim, "remind me to stretch every weekday at 9:00"), owner="ada")
+    server.say({**GOOD, "schedule": "on Monday"})
+    drafted = draft(sim, "cambia mi recordatorio al lunes")
+    assert (drafted.draft_token, drafted.task) == (None, None)
+    assert len(server.requests) == 1
+
+
 def test_what_repeats_is_not_once(sim: Simulation, server: ModelServer) -> None:
     """An answer that runs once is not used where the words say that it repeats."""
     server.say({**GOOD, "schedule": "at 9:30"})

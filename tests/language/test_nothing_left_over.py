@@ -184,6 +184,7 @@ def test_a_time_that_cannot_be_known_is_never_another(locale: str, phrase: str) 
     [
         ("brush teeth before bed every day at 21:00", "en", "brush teeth before bed"),
         ("look after the kids on Saturday", "en", "look after the kids"),
+        ("after-work drinks on Saturday", "en", "after-work drinks"),
         ("check if the backups ran every day", "en", "check if the backups ran"),
         ("Kehren vor der Tür am Samstag", "de", "Kehren vor der Tür"),
     ],

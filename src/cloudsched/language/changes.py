@@ -108,7 +108,8 @@ def find_open_time(tokens: Sequence[Token], matches: Sequence[Matches]) -> Span 
             at = here["idiom"].end
             continue
         match = here.get("occasion") or here.get("condition")
-        if match is not None and ("occasion" in here or match.value == 1):
+        is_compound = "-" in {each.text for each in tokens[max(at - 1, 0) : at + 2]}  # "after-work drinks"
+        if match is not None and not is_compound and ("occasion" in here or match.value == 1):
             return tokens[at].start, tokens[-1].end
         at += 1
     return None

@@ -21,7 +21,7 @@ SERVICE_ACCOUNTS=()              # for example ("billing@p.iam.gserviceaccount.c
 API_KEYS_SECRET=""               # a secret that you create, with the lines that `cloudsched keys new` prints
 API_ADDRESSES=""                 # additional URLs of the API that tokens may name as audience, such as your own domain
 CORS_ORIGINS=""                  # the web origins whose pages may call the API: "https://app.example https://…"
-MAX_ACTIVE_TASKS=""              # per user; empty for no limit
+MAX_ACTIVE_TASKS=""              # per user; empty for 1000, or unlimited
 MAX_CREATIONS_A_MINUTE=""        # per user; empty for no limit
 RULES="deploy"                   # deploy: release firestore.rules, unless the database has other rules. replace: replace
                                  # other rules with them. keep: leave the database's rules alone

@@ -100,11 +100,19 @@ class InvalidInput(CloudschedError):
 
 
 class InvalidSchedule(InvalidInput):
-    """A rule, zone, date or policy of a schedule is wrong, or the schedule can never fire."""
+    """A rule, zone, date or policy of a schedule is wrong, or the schedule can never fire.
+
+    Attributes:
+        words: The words at fault in a schedule that was given as a text; empty if they are not known.
+    """
+
+    def __init__(self, field: str, problem: str, hint: str = "", words: str = "") -> None:
+        super().__init__(field, problem, hint)
+        self.words = words
 
     def at(self, field: str) -> InvalidSchedule:
         """Return the same error as that of another field, such as the one that has the schedule."""
-        return InvalidSchedule(field, self.problem, self.hint)
+        return InvalidSchedule(field, self.problem, self.hint, self.words)
 
 
 class AmbiguousSchedule(InvalidSchedule):

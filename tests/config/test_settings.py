@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         ("CLOUDSCHED_FALLBACK", "yes", "is 'yes'; it must be on or off."),
         ("CLOUDSCHED_TRUST_CLOUD_RUN", "yes", "is 'yes'; it must be on or off."),
         ("CLOUDSCHED_STORE", "redis", "is 'redis'; it must be firestore or sqlite."),
-        ("CLOUDSCHED_MAX_ACTIVE_TASKS", "-1", "is '-1'; it must be a whole number from 1 on."),
+        ("CLOUDSCHED_MAX_ACTIVE_TASKS", "-1", "is '-1'; it must be a whole number from 1 on or unlimited."),
         ("CLOUDSCHED_SANDBOX_SECONDS", "0", "is '0'; it must be a number of seconds from 0.01 to 3600."),
         ("CLOUDSCHED_SANDBOX_FILTER", "off", "is 'off'; it must be required or best-effort."),
         ("CLOUDSCHED_LOG_LEVEL", "info", "is 'info'; it must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL."),

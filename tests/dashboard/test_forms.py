@@ -12,6 +12,7 @@ import pytest
 import requests
 from pydantic import BaseModel, Field
 from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post, read_form
+from tests.harness import wait_until
 
 from cloudsched import App, Context  # noqa: TC001 - the app reads its handlers' annotations
 from cloudsched.dashboard import task_options
@@ -34,6 +35,11 @@ class Backup(BaseModel):
     folders: list[str] = []
 
 
+class Decision(BaseModel):
+    amount: int = Field(ge=1, description="What may be spent.")
+    is_final: bool = False
+
+
 def make_form_app() -> App:
     app = make_app()
 
@@ -41,6 +47,10 @@ def make_form_app() -> App:
     def backup(ctx: Context, payload: Backup) -> str:
         """Copy a bucket."""
         return f"{payload.bucket} of {ctx.task.owner}"
+
+    @app.handler("asking", events={"decision": Decision})
+    def ask(ctx: Context) -> str:
+        return f"{ctx.wait_for('decision', Decision).amount} {ctx.wait_for('other')}"
 
     @app.handler("ping", quick=True)
     def ping() -> None:
@@ -365,3 +375,24 @@ def test_a_quick_handler_is_not_given_what_it_cannot_have(stack: Stack, ui: str)
     saved = post(f"{ui}/tasks/{task['id']}/edit", read_form(edit) | {"title": "Pinged again", "verb": "save"})
     assert saved.url.endswith("?done=edit"), saved.text
     assert 'name="overlap"' in get(f"{ui}/new", handler="backup").text
+
+
+def test_an_awaited_event_is_answered_in_a_form_of_its_fields(stack: Stack, ui: str) -> None:
+    """What is wrong is said at its field; an event of no declared shape takes JSON as before."""
+    body = {"owner": "a", "title": "Ask", "handler": "asking"}
+    task_id = requests.post(f"{stack.url}/v1/tasks", json=body, timeout=60).json()["id"]
+    wait_until(lambda: "Answer decision…" in get(f"{ui}/tasks/{task_id}").text, "it waits for the decision")
+    (link,) = set(re.findall(rf'href="[^"]*tasks/{task_id}(/events/[^"]*)"', get(f"{ui}/tasks/{task_id}").text))
+    run = link.partition("executionId=")[2]
+    assert link in get(f"{ui}/tasks/{task_id}/executions/{run}").text
+    path = f"{ui}/tasks/{task_id}{link}"
+    page = get(path).text
+    assert "What may be spent." in page
+    form = read_form(page)
+    refused = post(path, {**form, "payload.amount": "0", "verb": "send"})
+    assert refused.status_code == 400
+    assert "greater than or equal to 1" in refused.text
+    sent = post(path, {**form, "payload.amount": "3", "verb": "send"})
+    assert "Sent." in sent.text
+    wait_until(lambda: "Payload of other, JSON" in get(f"{ui}/tasks/{task_id}").text, "it waits for the other event")
+    assert get(f"{ui}/tasks/{task_id}/events/other").status_code == 404

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from html import unescape
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from click.testing import CliRunner
 from tests.cases import try_each
 from tests.doors.acts import Act
 from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNew, Pages
-from tests.doors.world import WORLDS, headers_of
+from tests.doors.world import WORLDS, Target, headers_of
 
 from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.errors import InvalidSchedule
 from cloudsched.language import read
 
 DOORS: tuple[Door, ...] = (FrontDoor(), ManyNew(), Agents(), CommandLine(), Pages())
@@ -50,3 +52,92 @@ def test_words_are_understood_without_a_service(words: str) -> None:
     shown = CliRunner().invoke(command_line, ["next", words, "--json"])
     assert shown.exit_code == 0, shown.output
     assert WORDS[words].items() <= json.loads(shown.output)["schedule"].items()
+
+
+UNKNOWN = {
+    "every Monday banana at 9am": "banana",
+    "every day at 25:00": "25:00",
+    "jeden Montag Banane um 9 Uhr": "Banane",
+    "chaque lundi banane à 9h": "banane",
+    "cada lunes patata a las 9": "patata",
+}
+"""What is refused, and the words for which it is."""
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+@try_each("words", UNKNOWN)
+def test_every_door_shows_the_words_that_are_not_understood(door: Door, words: str) -> None:
+    """Of a new task, and of the change of one."""
+    body = {"title": "Words", "handler": "open", "schedule": words, "timezone": "UTC"}
+    shown = f"is not understood at '{UNKNOWN[words]}'"
+    with WORLDS.enter("own", "none") as (world, target):
+        answer = door.attempt(world, "ada", Act("create words", "create_task", body, state="none"), target)
+        assert answer.status != DONE
+        assert shown in unescape(answer.text)
+    if isinstance(door, ManyNew):
+        return
+    with WORLDS.enter("own", "active") as (world, target):
+        changed = Target("own", "ada", target.task_id)
+        answer = door.attempt(world, "ada", Act("change", "update_task", {"schedule": words}), changed)
+        assert answer.status != DONE
+        assert "is not understood" in unescape(answer.text)
+
+
+def test_programs_get_the_words_that_are_not_understood() -> None:
+    """Of the first fault, and of each among several; the Python client has them as well."""
+    body = {"title": "", "handler": "open", "schedule": "every Monday banana at 9am"}
+    with WORLDS.enter("own", "none") as (world, _):
+        problem = world.ask("POST", "/v1/tasks", body | {"title": "Words"}, headers_of("ada")).get_json()
+        assert problem["words"] == "banana"
+        assert [each["words"] for each in problem["errors"]] == ["banana"]
+        with world.client("ada") as client, pytest.raises(InvalidSchedule) as caught:
+            client.create(**body)
+        assert caught.value.words == "banana"
+        said = {"text": "remind me to walk every Monday banana at 9am", "timezone": "UTC"}
+        drafted = world.ask("POST", "/v1/tasks/draft", said, headers_of("ada")).get_json()
+        assert "banana" in {each.get("words") for each in drafted["missing"]}
+
+
+@try_each("words", UNKNOWN)
+def test_next_shows_the_words_that_are_not_understood(words: str) -> None:
+    """``cloudsched next`` says them."""
+    shown = CliRunner().invoke(command_line, ["next", words])
+    assert shown.exit_code != 0
+    assert f"is not understood at '{UNKNOWN[words]}'" in " ".join(shown.output.split())
+
+
+UNKNOWABLE = (
+    *("before the meeting", "when I get home", "at sunset", "in a bit", "call Bob after lunch tomorrow"),
+    *("vor dem Meeting", "wenn ich heimkomme", "bei Sonnenuntergang", "in Kürze", "Bob anrufen vor dem Essen morgen"),
+    *("avant la réunion", "quand je rentre", "au coucher du soleil", "sous peu", "voir Bob après le déjeuner demain"),
+    *("antes de la reunión", "cuando llegue", "al atardecer", "en un rato", "ver a Bob después de comer mañana"),
+)
+ORDERS = (
+    *("cancel my reminder on Monday", "stop reminding me to stretch on Tuesdays", "lösche meine Erinnerung am Montag"),
+    *("annule mon rappel lundi", "cambia mi recordatorio al lunes", "verschiebe Stretch auf Montag"),
+)
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+@try_each("words", (*UNKNOWABLE, *ORDERS))
+def test_no_door_takes_what_cannot_be_known_or_makes_no_task(door: Door, words: str) -> None:
+    """Nothing is stored, with a title or without one, and the schedule of a task stays."""
+    with WORLDS.enter("own", "active") as (world, target):
+        before = {each.id: each.to_wire() for each in world.app.tasks().items}
+        for title in ({"title": "Words"}, {}):
+            if not title and isinstance(door, Agents | CommandLine):
+                continue  # they ask for one
+            body = {**title, "handler": "open", "schedule": words, "timezone": "UTC"}
+            made = Act("create words", "create_task", body, state="none")
+            assert door.attempt(world, "ada", made, target).status != DONE, body
+        if not isinstance(door, ManyNew):
+            changed = Target("own", "ada", target.task_id)
+            answer = door.attempt(world, "ada", Act("change", "update_task", {"schedule": words}), changed)
+            assert answer.status != DONE
+        assert {each.id: each.to_wire() for each in world.app.tasks().items} == before
+
+
+@try_each("words", (*UNKNOWABLE, *ORDERS))
+def test_next_shows_no_instants_for_what_cannot_be_known(words: str) -> None:
+    """``cloudsched next`` refuses it as the API does."""
+    assert CliRunner().invoke(command_line, ["next", words]).exit_code != 0

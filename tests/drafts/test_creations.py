@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.drafts_app import make_app
 
 from cloudsched import Settings
+from cloudsched.config.access import Access
 from cloudsched.config.features import DraftSettings
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.person import PersonSpec
@@ -108,13 +110,81 @@ def test_a_reminder_without_a_time_comes_in_five_minutes(sim: Simulation, draft:
     assert (task.title, task.next_execution_time) == ("Pay the rent", sim.now + timedelta(minutes=5))
 
 
-@pytest.mark.parametrize("text", ["remind me to pay the rent every blue moon", "remind me to call mum soon"])
-def test_a_reminder_whose_time_is_not_understood_is_asked_when(draft: MakeDraft, text: str) -> None:
-    """Five minutes would be a guess against what was said. What it is about is kept."""
+UNKNOWABLE = (
+    "before the meeting",
+    "when I get home",
+    "after lunch",
+    "at sunset",
+    "in a bit",
+    "whenever it rains",
+    "once I arrive",
+    "on my way home",
+    "at lunch",
+    "soon",
+    "later",
+    "twice a week",
+    "every blue moon",
+)
+
+
+@try_each("when", UNKNOWABLE)
+def test_a_reminder_whose_time_is_not_understood_is_asked_when(draft: MakeDraft, when: str) -> None:
+    """Five minutes would be a guess against what was said, wherever it stands. What it is about is kept."""
+    for text, title in (
+        (f"remind me {when} to call Anna", "Call Anna"),
+        (f"remind me to call Anna {when}", f"Call Anna {when}"),
+    ):
+        drafted = draft(text)
+        assert (drafted.decision, drafted.draft_token) == ("creation", None)
+        assert [each.field for each in drafted.questions] == ["schedule"]
+        assert drafted.task is not None
+        assert title.startswith(drafted.task["title"])
+        assert drafted.task["title"].startswith("Call Anna")
+    assert draft(f"remind me {when}").draft_token is None
+
+
+@try_each("text", [f"call Anna {when} tomorrow" for when in UNKNOWABLE] + [f"call Anna {when}" for when in UNKNOWABLE])
+def test_a_time_that_is_not_known_is_no_other(draft: MakeDraft, text: str) -> None:
+    """Without "remind me", and beside a day: there is nothing to confirm."""
+    assert draft(text).draft_token is None
+
+
+@try_each(
+    "text, title",
+    [
+        ("remind me to look after the kids", "Look after the kids"),
+        ("remind me to check if the oven is off", "Check if the oven is off"),
+        ("remind me to cook dinner", "Cook dinner"),
+        ("remind me please to pay the rent", "Pay the rent"),
+        ("remind me about the rent", "The rent"),
+    ],
+)
+def test_words_that_name_no_time_need_none(draft: MakeDraft, text: str, title: str) -> None:
+    """They come in five minutes, as they do without such words."""
     drafted = draft(text)
-    assert (drafted.decision, drafted.draft_token) == ("creation", None)
-    assert [each.field for each in drafted.questions] == ["schedule"]
     assert drafted.task is not None
+    assert (drafted.task["title"], drafted.questions) == (title, ())
+    assert "No time was given, so it runs in 5 minutes." in drafted.assumptions
+
+
+def test_a_place_beside_a_title_is_asked_about(draft: MakeDraft) -> None:
+    """Each answer leads to a draft with the place in its title, at that zone's time."""
+    (question,) = draft("meet Bob in London tomorrow at 9am", context={"handler": "remind"}).questions
+    found = []
+    for answer in question.answers:
+        again = draft(str(answer.text), context={"handler": "remind"})
+        assert again.draft_token is not None
+        assert again.task is not None
+        assert again.task["title"] == "Meet Bob in London"
+        found.append(again.next[0].local.isoformat())
+    assert found == ["2027-01-02T09:00:00+01:00", "2027-01-02T09:00:00+00:00"]
+
+
+def test_the_words_at_fault_are_told(draft: MakeDraft) -> None:
+    """For people in the reason, for programs on their own."""
+    (missing,) = draft("walk every Monday banana at 9:00").missing
+    assert missing.words == "banana"
+    assert missing.reason.startswith("This is not understood at 'banana': ")
 
 
 def test_a_draft_that_says_now_runs_when_it_is_confirmed(sim: Simulation, draft: MakeDraft) -> None:
@@ -158,8 +228,8 @@ def test_what_cannot_be_is_refused_with_its_reason(draft: MakeDraft, text: str, 
 @pytest.mark.parametrize(("minutes", "code"), [(120, None), (121, "too-often")])
 def test_how_often_may_be_set(minutes: int, code: str | None) -> None:
     """Just as often as is allowed passes, more often is refused."""
-    limits = DraftSettings(least_interval=timedelta(minutes=minutes))
-    with Simulation(make_app(), drafts=limits) as sim:
+    access = Access(open=True, least_interval=timedelta(minutes=minutes))
+    with Simulation(make_app(), access=access) as sim:
         drafted = sim.app.draft("remind me to drink every 2 hours", timezone="UTC", owner="ada")
     assert [each.code for each in drafted.missing] == ([code] if code else [])
 

@@ -10,7 +10,7 @@ from tests.drafts.injections import INJECTIONS
 from tests.drafts_app import make_app
 from tests.model_server import ModelServer
 
-from cloudsched.drafts.model_reader import find_unfounded
+from cloudsched.drafts.grounds import find_unfounded
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
@@ -259,6 +259,98 @@ def test_other_words_for_the_same_are_faithful(said: str, canonical: str) -> Non
 def test_the_days_of_an_answer_are_those_that_were_said(said: str, canonical: str, *, is_founded: bool) -> None:
     """A plural is a day as well, and days are known in many languages."""
     assert (find_unfounded(canonical, said, (), "UTC") == []) is is_founded
+
+
+@try_each(
+    "said, canonical",
+    [
+        ("bel mama om de 3 dagen", "every 3 weeks"),
+        ("chiama la mamma ogni 3 giorni alle 9", "every 3 weeks at 9:00"),
+        ("erinnere mich in 20 Minuten", "in 20 hours"),
+        ("przypomnij mi za 20 minut", "in 20 hours"),
+        ("20分後に電話", "in 20 hours"),
+        ("lembra-me a cada 2 semanas", "every 2 months"),
+        ("remind me for 10 days every day at 9", "every day at 9:00, 10 times a year"),
+        ("every day, never on Mondays, at 9", "every Monday at 9:00"),
+        ("jeden Tag um 9, nie montags", "every Monday at 9:00"),
+        ("ogni giorno alle 9 tranne il lunedì", "every Monday at 9:00"),
+        ("codziennie o 9 oprócz poniedziałek", "every Monday at 9:00"),
+        ("月曜以外毎日9時", "every Monday at 9:00"),
+        ("every Monday at 9", "every day except Monday at 9:00"),
+        ("elke maandag om 9 uur", "every day except Mondays at 9:00"),
+        ("on the 9th at 5 pm", "on the 5th at 9 pm"),
+        ("am 9. um 17 Uhr", "on the 17th at 9:00"),
+        ("elke maandag, woensdag en vrijdag om 9 uur", "every Monday at 9:00"),
+        ("lunedì, mercoledì e venerdì alle 9", "every Monday at 9:00"),
+        ("every weekday at 9", "every Monday at 9:00"),
+        ("elke dag om 9 uur tot 30 juni", "every day at 9:00"),
+        ("todos os dias às 9 até 30 de junho", "every day at 9:00"),
+        ("ogni giorno alle 9 per 3 settimane", "every day at 9:00"),
+        ("elke maandag om 9:30, 10 keer", "every Monday at 9:30"),
+        ("elke maandag om 9:30 en 17:30", "every Monday at 9:30"),
+        ("elke dag om 9 uur", "every week at 9:00"),
+        ("ogni settimana di lunedì alle 9", "every month on Monday at 9:00"),
+    ],
+)
+def test_an_answer_that_says_otherwise_or_less_is_unfaithful(said: str, canonical: str) -> None:
+    """Another unit, what is left out turned round, an hour for a day, a day, a time or the end missing."""
+    assert find_unfounded(canonical, said, (), "UTC") != []
+
+
+@try_each(
+    "assumption, canonical",
+    [
+        ("The day is Tuesday.", "every Tuesday at 9:30"),
+        ("It is at 10:15.", "every Monday at 10:15"),
+        ("On Tuesday at 10:15.", "every Tuesday at 10:15"),
+    ],
+)
+def test_an_assumption_replaces_nothing_that_was_said(assumption: str, canonical: str) -> None:
+    """It may add what the user left open."""
+    assert find_unfounded(canonical, DUTCH, [assumption], "UTC") != []
+    assert find_unfounded("every Monday at 9:30 until June", DUTCH, ["It ends in June."], "UTC") == []
+
+
+@try_each(
+    "said, canonical",
+    [
+        ("bel mama om de 3 dagen", "every 3 days"),
+        ("chiama la mamma ogni 3 giorni alle 9", "every 3 days at 9:00"),
+        ("przypomnij mi za 20 minut", "in 20 minutes"),
+        ("lembra-me a cada 2 semanas no domingo às 9", "every 2 weeks on Sunday at 9:00"),
+        ("lembra-me no dia 5 às 17", "on the 5th at 17:00"),
+        ("ogni giorno alle 9 tranne il lunedì", "every day except Mondays at 9:00"),
+        ("月曜以外毎日9時", "every day at 9:00 except Mondays"),
+        ("毎月15日の9時", "every month on the 15th at 9:00"),
+        ("am 9. um 17 Uhr", "on the 9th at 17:00"),
+        ("lunedì, mercoledì e venerdì alle 9", "every Monday, Wednesday and Friday at 9:00"),
+        ("elke dag om 9 uur tot 30 juni", "every day at 9:00 until June 30"),
+        ("ogni giorno alle 9 per 3 settimane", "every day at 9:00 for 3 weeks"),
+        ("elke maandag om 9:30, 10 keer", "every Monday at 9:30, 10 times"),
+        ("20 minuten wandelen, elke dag om 9 uur", "every day at 9:00"),
+        ("nudge me about the 3 reports on Mondays at 9:30 instead of 17:00", "every Monday at 9:30"),
+        ("n'oublie pas de m'appeler, chaque lundi à 9:30", "every Monday at 9:30"),
+        ("maandag tot vrijdag om 9 uur", "every weekday at 9:00"),
+        ("lunedì a venerdì alle 9", "every Monday, Tuesday, Wednesday, Thursday and Friday at 9:00"),
+        ("every day at 9 except weekends", "every weekday at 9:00"),
+        ("alle 14 Tage montags um 9", "every 2 weeks on Monday at 9:00"),
+        ("todo día 5 a las 17", "every month on the 5th at 17:00"),
+        ("午前9時に毎日", "every day at 9:00"),
+        ("twice a week, Tuesday and Thursday at 18:00", "every Tuesday and Thursday at 18:00"),
+    ],
+)
+def test_a_faithful_answer_is_used(said: str, canonical: str) -> None:
+    """In languages with a lexicon and without one."""
+    assert find_unfounded(canonical, said, (), "UTC") == []
+
+
+def test_a_model_makes_no_task_of_a_change(sim: Simulation, server: ModelServer) -> None:
+    """Words that change a reminder make no other one, whatever it answers."""
+    sim.app.confirm(draft(sim, "remind me to stretch every weekday at 9:00"), owner="ada")
+    server.say({**GOOD, "schedule": "on Monday"})
+    drafted = draft(sim, "cambia mi recordatorio al lunes")
+    assert (drafted.draft_token, drafted.task) == (None, None)
+    assert len(server.requests) == 1
 
 
 def test_what_repeats_is_not_once(sim: Simulation, server: ModelServer) -> None:

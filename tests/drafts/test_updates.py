@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.cases import try_each
 
 from cloudsched.errors import InvalidInput, PreconditionFailed
 
@@ -101,3 +102,136 @@ def test_words_that_change_nothing_that_exists_are_a_creation(sim: Simulation, d
     assert drafted.decision == "creation"
     assert drafted.task is not None
     assert drafted.task["title"] == "Change the filter"
+
+
+STRETCH = "remind me to stretch every weekday at 9:00"
+ORDERS = (
+    "Cancel my reminder",
+    "Cancel my reminder on Monday",
+    "cancel stretch on Monday",
+    "delete stretch tomorrow at 9:00",
+    "stop reminding me to stretch on Tuesdays",
+    "don't remind me to stretch on Fridays",
+    "don't stretch on Monday",
+    "unsubscribe me from stretch on Mondays",
+    "pause my stretch reminder until Monday",
+    "skip stretch on Monday",
+    "skip my next stretch on Monday",
+    "skip the next few stretches",
+    "move stretch on Monday",
+    "move my next stretch to 10:00",
+    "move the next three stretches to 10:00",
+    "move tomorrow's stretch to 10:00",
+    "move this week's stretch to 10:00",
+    "postpone stretch on Friday",
+    "Lösche meine Erinnerung",
+    "Lösche meine Erinnerung am Montag",
+    "Lösche Stretch am Montag",
+    "Stretch löschen am Montag",
+    "verschiebe Stretch auf Montag",
+    "ändere Stretch am Montag auf 10 Uhr",
+    "erinnere mich nicht mehr an Stretch am Dienstag",
+    "Annule mon rappel lundi",
+    "annule Stretch lundi à 9h",
+    "décale Stretch à 10h",
+    "modifie Stretch lundi à 10h",
+    "ne me rappelle plus de boire lundi",
+    "cambia mi recordatorio al lunes",
+    "cancela Stretch el lunes a las 9:00",
+    "mueve Stretch al lunes",
+    "borra mi recordatorio el lunes",
+    "ya no me recuerdes los lunes",
+)
+"""What asks for something of a task that there is, and for no change that a draft makes."""
+
+
+@try_each("text", ORDERS)
+def test_a_change_or_a_cancellation_is_never_a_new_task(draft: MakeDraft, sim: Simulation, text: str) -> None:
+    """In whichever language: it is refused or asked about, and there is nothing to confirm. The rest is as it was."""
+    for task in sim.app.tasks().items:
+        sim.app.delete(task.id)
+    (task_id,) = confirm(sim, draft, STRETCH)
+    drafted = draft(text, context={"handler": "remind"})
+    assert drafted.draft_token is None, drafted
+    assert drafted.task is None
+    assert sim.app.get(task_id).status == "ACTIVE"
+
+
+@try_each("text", [each for each in ORDERS if "reminder" in each or "Erinnerung" in each or "recordatorio" in each])
+def test_without_a_task_there_is_nothing_to_change(draft: MakeDraft, text: str) -> None:
+    """What calls a task a task makes none, also if there is none."""
+    assert draft(text).draft_token is None
+
+
+@try_each(
+    "text, is_asked",
+    [
+        ("cancel my gym membership tomorrow at 9:00", True),
+        ("cancel the stretch limo tomorrow at 9:00", True),
+        ("Modifie mon contrat lundi à 9h", True),
+        ("update my CV on Saturday at 10:00", False),
+        ("change my password on the 1st of every month at 9:00", False),
+        ("delete the old logs every day at 3am", False),
+        ("change the filter every Monday at 9:00", False),
+        ("remind me to cancel the stretch class on Tuesday at 9:00", False),
+        ("Lösche alte Logs täglich um 3 Uhr", False),
+    ],
+)
+def test_work_that_may_be_a_change_is_asked_about(
+    sim: Simulation, draft: MakeDraft, text: str, *, is_asked: bool
+) -> None:
+    """If it says a word of a task's title, or "my"; the answer makes the new task of it."""
+    confirm(sim, draft, STRETCH)
+    drafted = draft(text, context={"handler": "remind"})
+    assert drafted.decision == "creation"
+    assert (drafted.draft_token is None) is is_asked
+    for question in drafted.questions:
+        again = draft(str(question.answers[0].text), context={"handler": "remind"})
+        assert again.draft_token is not None
+        assert again.task is not None
+        assert drafted.task is not None
+        assert again.task["title"] == drafted.task["title"]
+
+
+@try_each(
+    "text, count",
+    [
+        ("skip my next report", 1),
+        ("skip next report please", 1),
+        ("skip the next three reports", 3),
+        ("skip my next 2 sales reports", 2),
+    ],
+)
+def test_as_many_runs_are_skipped_as_are_said(sim: Simulation, draft: MakeDraft, text: str, count: int) -> None:
+    """No fewer."""
+    (task_id,) = confirm(sim, draft, SALES)
+    before = sim.app.upcoming(task_id, 6)
+    assert [each.utc for each in draft(text).next[:2]] == before[count : count + 2]
+    sim.app.delete(task_id)
+
+
+@try_each(
+    "text, time",
+    [
+        ("change the report to 9:30 instead of 9:00", "09:30"),
+        ("move my report to 17 rather than 9", "17:00"),
+        ("make my report 10:30 rather than 9", "10:30"),
+        ("change the report from 9:00 to 10:30", "10:30"),
+    ],
+)
+def test_one_time_in_the_place_of_another(sim: Simulation, draft: MakeDraft, text: str, time: str) -> None:
+    """It is the first of the two, whichever word stands between them."""
+    (task_id,) = confirm(sim, draft, SALES)
+    assert draft(text).description == f"every Monday at {time}, Europe/Paris"
+    sim.app.delete(task_id)
+
+
+def test_what_is_like_a_task_has_no_time_of_its_own(sim: Simulation, draft: MakeDraft) -> None:
+    """The word "monthly" has neither its day nor its time, and is asked about; a day alone keeps the time."""
+    confirm(sim, draft, "write the sales report every Friday at 17:00")
+    asked = draft("like the report, but monthly")
+    assert (asked.decision, asked.draft_token) == ("creation", None)
+    assert [each.field for each in asked.questions] == ["schedule"]
+    assert (
+        draft("like the report, but monthly on the 1st").description == "every month on the 1st at 17:00, Europe/Paris"
+    )

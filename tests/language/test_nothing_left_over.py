@@ -28,6 +28,9 @@ def ask(text: str, locale: str | None = "en", titles: tuple[str, ...] | None = (
         ("run the backup nightly at 3am", "en", "every day at 03:00", "the backup"),
         ("nightly backup at 02:30", "en", "every day at 02:30", "nightly backup"),
         ("always on Tuesday at 9am", "en", "every Tuesday at 09:00", None),
+        ("regularly on Tuesday at 9am", "en", "every Tuesday at 09:00", None),
+        ("regelmäßig montags um 9 Uhr", "de", "every Monday at 09:00", None),
+        ("täglich um 9 Uhr an Wochentagen", "de", "every weekday at 09:00", None),
         ("recurring meeting Tuesday at 9am", "en", "every Tuesday at 09:00", "recurring meeting"),
         ("Weekly team meeting Tuesdays 10:00 am", "en", "every Tuesday at 10:00", "Weekly team meeting"),
         ("every day at 9am check the backups", "en", "every day at 09:00", "check the backups"),
@@ -72,6 +75,9 @@ def test_a_repetition_is_not_once(phrase: str, locale: str, description: str | N
         ("Black Friday at 9am", "en", "not-understood", None),
         ("today was fun", "en", "not-understood", None),
         ("beim Sonnenuntergang am Freitag", "de", "half-known", "Sonnenuntergang"),
+        ("call Bob on matchday at 9", "en", "not-understood", "matchday"),
+        ("an Markttagen um 9 Uhr", "de", "not-understood", "Markttagen"),
+        ("Müll raus am Abfuhrtag um 9 Uhr", "de", "not-understood", "Abfuhrtag"),
     ],
 )
 def test_what_is_not_understood_is_marked(phrase: str, locale: str, code: str, place: str | None) -> None:
@@ -168,3 +174,242 @@ def test_beside_a_title_no_word_is_left_over() -> None:
         with_schedule(with_title, now=NOW_AWARE, default_time=at)
     alone = with_schedule({"schedule": "ring Bob every Monday at 9:00"}, now=NOW_AWARE, default_time=at)
     assert alone["title"] == "ring Bob"
+
+
+UNKNOWABLE = [
+    ("en", "before the meeting", "when I get home", "at sunset", "in a bit", "after lunch", "once I arrive"),
+    ("de", "vor dem Meeting", "wenn ich heimkomme", "bei Sonnenuntergang", "in Kürze", "nach dem Essen", "gleich"),
+    ("fr", "avant la réunion", "quand je rentre", "au coucher du soleil", "sous peu", "après le déjeuner", "bientôt"),
+    ("es", "antes de la reunión", "cuando llegue", "al atardecer", "en un rato", "después de comer", "pronto"),
+]
+"""Times that depend on an event or on nothing that is said, in each language the same."""
+FRAMES = {
+    "en": ("{}", "call Bob {}", "remind me {} to call Bob", "call Bob {} tomorrow", "call Bob tomorrow {}"),
+    "de": ("{}", "Bob anrufen {}", "erinnere mich {} an Bob", "Bob anrufen {} am Freitag", "Bob anrufen morgen {}"),
+    "fr": ("{}", "appeler Bob {}", "rappelle-moi {} d'appeler Bob", "appeler Bob {} demain", "appeler Bob demain {}"),
+    "es": ("{}", "llamar a Bob {}", "recuérdame {} llamar a Bob", "llamar a Bob {} el lunes", "llamar el lunes {}"),
+}
+
+
+@try_each(
+    "locale, phrase",
+    [(locale, frame.format(when)) for locale, *times in UNKNOWABLE for when in times for frame in FRAMES[locale]],
+)
+def test_a_time_that_cannot_be_known_is_never_another(locale: str, phrase: str) -> None:
+    """Neither the default time nor a title takes its place: of a new schedule, and of the change of one."""
+    current = ask("every Friday at 17:00").schedule
+    for titles in ((), None):
+        assert ask(phrase, locale, titles).kind == "refusal"
+    changed = read(phrase, now=NOW_AWARE, timezone=ZONE, locale=locale, current=current)
+    assert changed.kind == "refusal"
+
+
+@try_each(
+    "phrase, locale, title",
+    [
+        ("brush teeth before bed every day at 21:00", "en", "brush teeth before bed"),
+        ("look after the kids on Saturday", "en", "look after the kids"),
+        ("after-work drinks on Saturday", "en", "after-work drinks"),
+        ("check if the backups ran every day", "en", "check if the backups ran"),
+        ("Kehren vor der Tür am Samstag", "de", "Kehren vor der Tür"),
+    ],
+)
+def test_a_title_may_speak_of_events(phrase: str, locale: str, title: str) -> None:
+    """Beside a time of day that is said, or where the words mean no time."""
+    assert ask(phrase, locale).title == title
+
+
+ORDERS = [
+    ("en", "Cancel my reminder on Monday"),
+    ("en", "please delete that on Monday at 9"),
+    ("en", "stop reminding me to stretch on Tuesdays"),
+    ("en", "don't remind me to stretch on Tuesdays"),
+    ("en", "pause my alarm on Monday"),
+    ("en", "can you turn off the alarm on Mondays?"),
+    ("de", "Lösche meine Erinnerung am Montag"),
+    ("de", "meine Erinnerung löschen am Montag um 9"),
+    ("de", "ändere meinen Wecker auf 7 Uhr morgen"),
+    ("de", "verschiebe Stretch auf Montag"),
+    ("de", "keine Erinnerung mehr am Montag"),
+    ("fr", "annule mon rappel lundi"),
+    ("fr", "décale Stretch à lundi"),
+    ("fr", "ne me rappelle plus de boire lundi"),
+    ("es", "cambia mi recordatorio al lunes"),
+    ("es", "quiero cancelar mi alarma el lunes"),
+    ("es", "mueve Stretch al lunes"),
+    ("es", "no me recuerdes los lunes beber"),
+    ("en", "what do I have tomorrow at 9?"),
+    ("de", "was habe ich morgen um 9?"),
+]
+
+
+@try_each("locale, phrase", ORDERS)
+def test_a_change_a_cancellation_and_a_question_are_no_new_schedule(locale: str, phrase: str) -> None:
+    """With the language given, and found out."""
+    for language in (locale, None):
+        reading = ask(phrase, language)
+        assert reading.kind == "refusal", (language, reading)
+
+
+@try_each(
+    "phrase, locale, title",
+    [
+        ("delete the old logs every day at 3am", "en", "delete the old logs"),
+        ("change the filter every Monday at 9:00", "en", "change the filter"),
+        ("update tasks every Friday at 4pm", "en", "update tasks"),
+        ("delete the alert emails every Monday at 9:00", "en", "delete the alert emails"),
+        ("remind me to cancel my alarm on Friday at 9:00", "en", "cancel my alarm"),
+        ('"Cancel my reminder" on Monday at 9:00', "en", "Cancel my reminder"),
+        ("start my backup every day at 3am", "en", "start my backup"),
+        ("lösche alte Logs täglich um 3 Uhr", "de", "lösche alte Logs"),
+        ("supprime les vieux logs tous les jours à 3h", "fr", "supprime les vieux logs"),
+        ("can you remind me to call mum tomorrow at 9?", "en", "call mum"),
+    ],
+)
+def test_work_that_changes_something_is_a_task(phrase: str, locale: str, title: str) -> None:
+    """What is asked for is the work, unless the words say that it is a task."""
+    reading = ask(phrase, locale)
+    assert reading.kind == "schedule", reading
+    assert reading.title == title
+
+
+@try_each(
+    "phrase, locale, zone",
+    [
+        ("meet Bob in London tomorrow at 9am", "en", "Europe/London"),
+        ("meet Bob tomorrow at 9am in Boston", "en", "America/New_York"),
+        ("remind me tomorrow at 9am in London to meet Bob", "en", "Europe/London"),
+        ("Treffen in London morgen um 9 Uhr", "de", "Europe/London"),
+        ("voir Bob à Londres demain à 9h", "fr", "Europe/London"),
+        ("reunión en Londres mañana a las 9", "es", "Europe/London"),
+    ],
+)
+def test_a_place_beside_a_title_is_asked_about(phrase: str, locale: str, zone: str) -> None:
+    """It may be where something happens, at the user's time, or a zone. Its words stay in the title."""
+    reading = ask(phrase, locale)
+    assert reading.kind == "question", reading
+    assert [each.schedule.timezone for each in reading.readings] == [ZONE, zone]
+    place = phrase[slice(*reading.problems[0].span)]
+    assert str(reading.title).endswith(place)
+
+
+@try_each(
+    "phrase, locale, zone",
+    [
+        ("meet Bob tomorrow at 9am London time", "en", "Europe/London"),
+        ("every day at 9am in London", "en", "Europe/London"),
+        ("meet Bob in Paris tomorrow at 9am", "en", ZONE),
+        ("demain à 9h heure de Londres", "fr", "Europe/London"),
+        ("mañana a las 9 hora de Londres", "es", "Europe/London"),
+        ("llamar a Bob mañana a las 9 hora de México", "es", "America/Mexico_City"),
+        ("todos los días a las 9 hora de Nueva York", "es", "America/New_York"),
+        ("morgen um 9 Ortszeit in Tokio", "de", "Asia/Tokyo"),
+    ],
+)
+def test_a_zone_that_is_named_as_one_is_used(phrase: str, locale: str, zone: str) -> None:
+    """As is a place without a title; the user's own zone leaves nothing to ask."""
+    reading = ask(phrase, locale)
+    assert reading.schedule is not None, reading
+    assert reading.schedule.timezone == zone
+
+
+@try_each(
+    "phrase, locale, place",
+    [
+        ("mañana a las 9 hora de Narnia", "es", "hora de Narnia"),
+        ("demain à 9h heure de Narnia", "fr", "heure de Narnia"),
+        ("morgen um 9 Uhr Ortszeit in Narnia", "de", "Ortszeit in Narnia"),
+        ("täglich um 9 Uhr Londoner Zeit", "de", "Londoner"),
+        ("todos los días a las 9 de Londres", "es", "de Londres"),
+        ("täglich um 9 Uhr an Schultagen", "de", "an Schultagen"),
+        ("erinnere mich um 9 Uhr an Schultagen", "de", "an Schultagen"),
+        ("tomorrow at 9 Narnia time", "en", "Narnia"),
+    ],
+)
+def test_what_stands_behind_a_time_is_no_title_by_a_preposition_alone(phrase: str, locale: str, place: str) -> None:
+    """A zone or a day that is not known is not what the task is about."""
+    reading = ask(phrase, locale)
+    assert reading.kind == "refusal", reading
+    assert reading.problems[0].words == place
+
+
+@try_each("phrase, locale", [("regularly at 9", "en"), ("regelmäßig um 9", "de"), ("régulièrement à 9h", "fr")])
+def test_regularly_is_not_daily(phrase: str, locale: str) -> None:
+    """It says that something repeats, and not how often."""
+    assert [each.code for each in ask(phrase, locale).problems] == ["too-vague"]
+
+
+@try_each(
+    "current, phrase, locale, times",
+    [
+        ("17:00", "at 9:30 instead of 17:00", "en", ["09:30"]),
+        ("17:00", "9 rather than 17", "en", ["09:00"]),
+        ("17:00", "make it 9 rather than 17", "en", ["09:00"]),
+        ("20:00", "at 7:30 instead of 20:00", "en", ["07:30"]),
+        ("17:00", "um 9 statt um 17 Uhr", "de", ["09:00"]),
+        ("17:00", "à 9h30 plutôt que 17h", "fr", ["09:30"]),
+        ("17:00", "a las 9:30 en lugar de las 17:00", "es", ["09:30"]),
+        ("17:00 and 20:00", "at 9:30 instead of 17:00", "en", ["09:30", "20:00"]),
+    ],
+)
+def test_one_time_in_the_place_of_another(current: str, phrase: str, locale: str, times: list[str]) -> None:
+    """It is in the half of the day that is said, and the other times stay."""
+    before = ask(f"every Friday at {current}").schedule
+    assert before is not None
+    reading = read(phrase, now=NOW_AWARE, timezone=ZONE, locale=locale, current=before)
+    assert reading.schedule is not None, reading
+    found = {f"{at.astimezone(load_tzinfo(ZONE)):%H:%M}" for at in reading.schedule.upcoming(NOW_AWARE, 4)}
+    assert sorted(found) == times
+
+
+@try_each(
+    "phrase, locale, description",
+    [
+        ("move it from Friday to Monday", "en", "every Monday at 17:00"),
+        ("please change it from 17 to 9", "en", "every Friday at 09:00"),
+        ("verschiebe es von Freitag auf Montag", "de", "every Monday at 17:00"),
+        ("passe-le de vendredi à lundi", "fr", "every Monday at 17:00"),
+        ("muévelo de las 17 a las 9:30", "es", "every Friday at 09:30"),
+        ("make it from Monday to Friday", "en", "every weekday at 17:00"),
+    ],
+)
+def test_from_one_to_another_is_no_range_of_what_is_moved(phrase: str, locale: str, description: str) -> None:
+    """To "move" names what there was; to "make" names all that is to be."""
+    before = ask("every Friday at 17:00").schedule
+    reading = read(phrase, now=NOW_AWARE, timezone=ZONE, locale=locale, current=before)
+    assert reading.schedule is not None, reading
+    assert reading.schedule.describe() == f"{description}, {ZONE}"
+    elsewhere = read("move it from Tuesday to Monday", now=NOW_AWARE, timezone=ZONE, current=before)
+    assert elsewhere.kind == "refusal"
+
+
+def test_a_change_of_nothing_is_told() -> None:
+    """A day on which it does not run can be left out, and nothing is different then."""
+    before = ask("every Monday at 9:00").schedule
+    reading = read("not on Fridays", now=NOW_AWARE, timezone=ZONE, current=before)
+    assert "The schedule does not run on that day, so nothing changes." in reading.assumptions
+
+
+@try_each(
+    "phrase, locale, count",
+    [
+        ("skip the next three", "en", 3),
+        ("cancel the next two", "en", 2),
+        ("überspringe die nächsten drei", "de", 3),
+        ("lass die nächsten drei aus", "de", None),
+        ("saute les trois prochains", "fr", None),
+        ("salta los próximos tres", "es", None),
+        ("skip the next three reports", "en", None),
+        ("move the next three to Monday", "en", None),
+    ],
+)
+def test_as_many_are_skipped_as_are_said(phrase: str, locale: str, count: int | None) -> None:
+    """Or none: where that is not understood, it is refused."""
+    before = ask("every Friday at 17:00").schedule
+    assert before is not None
+    reading = read(phrase, now=NOW_AWARE, timezone=ZONE, locale=locale, current=before)
+    if count is None:
+        assert reading.kind == "refusal", reading
+        return
+    assert reading.schedule is not None, reading
+    assert reading.schedule.upcoming(NOW_AWARE, 3) == before.upcoming(NOW_AWARE, 3 + count)[count:]

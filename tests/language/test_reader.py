@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.cases import try_each
@@ -12,7 +13,16 @@ from tests.language.walk import NOW, ZONE
 from cloudsched import language
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.errors import InvalidSchedule
-from cloudsched.language import Reading, read
+from cloudsched.language import Reading, read, reader
+from cloudsched.language.meaning import build_schedule
+from cloudsched.language.reader import MOST_READINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.language.context import Context
+    from cloudsched.language.nodes import Clause
 
 NOW_AWARE = NOW.replace(tzinfo=load_tzinfo(ZONE))
 
@@ -111,6 +121,22 @@ def test_a_question_has_its_readings(phrase: str, code: str, descriptions: list[
         assert [one.description for one in reading.readings] == descriptions
     assert code in reading.explain()
     assert reading.readings[0].description in reading.explain()
+
+
+@pytest.mark.parametrize("count", [2, 7, 12])
+def test_a_phrase_with_many_questions_costs_no_more_than_others(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Of answers that are too many to list, few are tried: each is a schedule that has to be built."""
+    built = []
+
+    def build(clauses: Sequence[Clause], context: Context) -> Schedule:
+        built.append(clauses)
+        return build_schedule(clauses, context)
+
+    monkeypatch.setattr(reader, "build_schedule", build)
+    reading = ask(" and ".join(["every third friday at 5"] * count))
+    assert reading.kind == "question"
+    assert 1 < len(reading.readings) <= MOST_READINGS
+    assert len(built) <= 70
 
 
 @try_each(

@@ -124,7 +124,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "create zero": (lambda d: d.app.create(**RIGHT, schedule="every 0 minutes"), "schedule: 'every 0 minutes' cannot be scheduled (an interval is 1 or more, for example: every 5 minutes)"),
     "create milliseconds": (lambda d: d.app.create(**RIGHT, schedule="every 100 milliseconds"), "schedule: 'every 100 milliseconds' cannot be scheduled (the shortest interval is a second, for example: every second)"),
     "create 30 February": (lambda d: d.app.create(**RIGHT, schedule="30 February"), "schedule: '30 February' cannot be scheduled (there is no such date; check the day and the month)"),
-    "create words": (lambda d: d.app.create(**RIGHT, schedule="sometime next week"), "schedule: 'sometime next week' is not understood (use other words; if the unknown words belong to a title, put the title in quotes)"),
+    "create words": (lambda d: d.app.create(**RIGHT, schedule="sometime next week"), "schedule: 'sometime next week' is not understood at 'sometime' (use other words; if the unknown words belong to a title, put the title in quotes)"),
     "create words ambiguous": (lambda d: d.app.create(**RIGHT, schedule="every second Tuesday at 10am"), "schedule: 'every second Tuesday at 10am' can mean 'every month on the 2nd Tuesday at 10:00, UTC'; or 'every 2 weeks on Tuesday at 10:00, first on Tuesday 5 January 2027, UTC' (Choose one of them.)"),
     "create schedule dict": (lambda d: d.app.create(**RIGHT, schedule={"rule": "FREQ=DAILY"}), "schedule.rule: is no field of a schedule (did you mean rrule?)"),
     "create no handler": (lambda d: d.app.create(payload={}), "handler: Field required (It is required.)"),

@@ -45,7 +45,7 @@ def advance_in_small_steps(sim: Simulation) -> None:
         sim.advance(timedelta(minutes=7))
 
 
-MOVES: tuple[Callable[[Simulation], None], ...] = (
+MOVES: tuple[Callable[[Simulation], object], ...] = (
     lambda sim: sim.advance(24 * HOUR),
     lambda sim: sim.advance_to(datetime(2027, 1, 2, tzinfo=UTC)),
     lambda sim: sim.run_until_idle(24 * HOUR),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched import App, Schedule, Task
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable, Unauthenticated
 from cloudsched.testing import START, Simulation
@@ -71,6 +71,7 @@ def test_a_redelivered_dispatch_runs_nothing_twice(app: App, sim: Simulation) ->
 
 def test_its_channels_name_each_message_that_they_take(app: App, sim: Simulation) -> None:
     """As mail servers and push services do: what relies on the name that was handed in fails here, too."""
+    sim.add_person("ada")
     task = app.create(owner="ada", title="T", handler="tick", delivery_channels=["MOBILE"])
     sim.channel("MOBILE").drops_answers(1)
     sim.advance(DAY)
@@ -122,3 +123,37 @@ def test_a_worker_claims_the_same_on_a_slow_machine(
     sim.add_worker("gpu")
     sim.advance(timedelta(minutes=5))
     assert {app.get(task.id).status.value for task in made} == {"COMPLETED"}
+
+
+def test_whom_nobody_has_stored_gets_nothing_as_in_production(app: App, sim: Simulation) -> None:
+    """`add_person` stores somebody whom every channel reaches, but for what the test says otherwise."""
+
+    @app.handler("tell")
+    def tell(ctx: Context) -> None:
+        ctx.notify("Plants", "Water them")
+
+    channels = ["EMAIL", "MOBILE", "WEBHOOK", "WEB"]
+    sim.add_person("user:ada@home")
+    sim.add_person("grace", email={"address": "g@example.com", "verified": False})
+    for owner in ("user:ada@home", "grace", "nobody"):
+        app.create(owner=owner, title="T", handler="tell", delivery_channels=channels)
+    sim.advance(DAY)
+    reached = {
+        owner: [each for each in channels[:-1] if sim.sent(each, to=owner)]
+        for owner in ("user:ada@home", "grace", "nobody")
+    }
+    assert reached == {"user:ada@home": channels[:-1], "grace": ["MOBILE", "WEBHOOK"], "nobody": []}
+    assert [len(sim.inbox(owner)) for owner in reached] == [1, 1, 1]
+
+
+def test_it_runs_until_idle_for_a_day_at_most_unless_it_is_told_more(app: App, sim: Simulation) -> None:
+    """A recurring task is never idle: the clock moves by no year without being asked to; what is left is said."""
+    app.create(owner="ada", title="Once", handler="tick", schedule=START + timedelta(hours=3))
+    assert sim.run_until_idle()
+    app.create(
+        owner="ada", title="Hourly", handler="tick", schedule=Schedule.every(timedelta(hours=1), start=START + DAY)
+    )
+    assert not sim.run_until_idle()
+    assert sim.now <= START + timedelta(hours=3) + DAY
+    assert not sim.run_until_idle(7 * DAY)
+    assert sim.now > START + 7 * DAY

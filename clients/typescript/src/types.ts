@@ -970,6 +970,8 @@ export interface FieldError {
   detail: string;
   /** What to do about it. */
   hint?: string;
+  /** The words that were not understood, of a schedule in words. */
+  words?: string;
 }
 
 /** One reason, with its evidence. */
@@ -1204,6 +1206,8 @@ export interface MissingField {
   code: string;
   /** The reason for people, with what to do. */
   reason: string;
+  /** The words at fault, if it is some of the text's. */
+  words?: string;
 }
 
 /** Why tasks need somebody; each task counts once, for the first of these that it has. */
@@ -1485,6 +1489,8 @@ export interface Problem {
   field?: string;
   /** What to do about it. */
   hint?: string;
+  /** The words that were not understood, of a schedule in words. */
+  words?: string;
   /** All that is wrong with the body, as far as it was found. */
   errors?: Array<FieldError>;
   /** The meanings of a schedule in words, to choose from: each a `ScheduleReading`. */

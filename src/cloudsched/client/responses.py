@@ -80,6 +80,7 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
         "field": problem.field or "(request)",
         "problem": detail,
         "hint": problem.hint or "",
+        "words": problem.words or "",
         "readings": tuple(problem.readings or ()),
         "awaited": tuple(AwaitedEvent(each.name, each.execution_id, each.until) for each in problem.awaited or ()),
         "event": "",
@@ -110,7 +111,8 @@ def _read_fault(fault: FieldError) -> InvalidInput:
 
 
 _ATTRIBUTES: dict[type, tuple[str, ...]] = {
-    AmbiguousSchedule: ("field", "problem", "hint", "readings"),
+    AmbiguousSchedule: ("field", "problem", "hint", "words", "readings"),
+    InvalidSchedule: ("field", "problem", "hint", "words"),
     InvalidInput: ("field", "problem", "hint"),
     NotFound: ("kind", "key"),
     NotAwaited: ("action", "status", "hint", "event", "awaited"),

@@ -7,9 +7,19 @@ machine, and only outside the cloud. Nothing here is secret: API keys are stored
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.config.variables import NETWORKS, SWITCH, WORDS, SettingsSection, read_settings, setting, whole_number
+from cloudsched.config.variables import (
+    NETWORKS,
+    SWITCH,
+    WORDS,
+    SettingsSection,
+    read_settings,
+    seconds_between,
+    setting,
+    whole_number,
+)
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -101,18 +111,24 @@ class Access(SettingsSection):
     )
     max_active_tasks: int | None = setting(
         "CLOUDSCHED_MAX_ACTIVE_TASKS",
-        "how many tasks that have not ended one user may have, calls included; set it for executors and "
-        "workers at the store, too",
-        whole_number(),
-        default=None,
-        shown_default="any number",
+        "how many tasks that have not ended one user may have, calls included, or `unlimited`; set it for executors "
+        "and workers at the store, too",
+        whole_number(none="unlimited"),
+        default=1000,
     )
     max_creations: int | None = setting(
         "CLOUDSCHED_MAX_CREATIONS_A_MINUTE",
         "how many tasks one user may create per minute, calls included; the same",
-        whole_number(),
+        whole_number(none="unlimited"),
         default=None,
         shown_default="any number",
+    )
+    least_interval: timedelta = setting(
+        "CLOUDSCHED_LEAST_INTERVAL_SECONDS",
+        "the shortest time between two runs of a schedule that a user sets, or that a [draft](../how-to/drafts.md) "
+        "proposes; more often is refused",
+        seconds_between(0, 365 * 86_400),
+        default=timedelta(minutes=1),
     )
 
     def __post_init__(self) -> None:

@@ -201,7 +201,7 @@ _DAY_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftSettings(SettingsSection):
-    """How soon and how often what is drafted may run.
+    """How soon what is drafted may run; how often is said by `Access.least_interval`.
 
     The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
     """
@@ -212,12 +212,6 @@ class DraftSettings(SettingsSection):
         "and confirm it",
         seconds_between(0, 365 * _DAY_SECONDS),
         default=timedelta(seconds=30),
-    )
-    least_interval: timedelta = setting(
-        "CLOUDSCHED_DRAFT_LEAST_INTERVAL_SECONDS",
-        "the shortest time between two runs that a draft proposes; more often is refused",
-        seconds_between(0, 365 * _DAY_SECONDS),
-        default=timedelta(minutes=1),
     )
 
 

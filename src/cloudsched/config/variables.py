@@ -133,9 +133,10 @@ def choice_of(*choices: str) -> Kind[str]:
     return Kind(parse)
 
 
-def whole_number(maximum: int | None = None, *, unit: int = 1) -> Kind[int]:
-    """Return the kind of a whole number from 1 on, of so many bytes each, say."""
+def whole_number(maximum: int | None = None, *, unit: int = 1, none: str | None = None) -> Kind[int]:
+    """Return the kind of a whole number from 1 on, of so many bytes each, say; `none` is the word for no number."""
     must = "be a whole number from 1 on" if maximum is None else f"be a whole number from 1 to {maximum}"
+    must += f" or {none}" if none else ""
 
     def parse(text: str) -> int:
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(maximum or 10**18))
@@ -143,7 +144,7 @@ def whole_number(maximum: int | None = None, *, unit: int = 1) -> Kind[int]:
             raise _refuse(text, must)
         return int(text) * unit
 
-    return Kind(parse, lambda value: str(value // unit))
+    return Kind(parse, lambda value: str(value // unit), none)
 
 
 def seconds_between(least: float, most: float) -> Kind[timedelta]:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from cloudsched.dashboard.api import Json, task_path
 from cloudsched.dashboard.offered_verbs import RetryQuestion, explain_retry, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import OPEN, Status, shorten, show_status, write_message
+from cloudsched.dashboard.task_view import fetch_event_schemas
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.waterfall import draw_axis, draw_ground, draw_row, make_waterfall
@@ -271,6 +272,8 @@ class ExecutionPage:
     deliveries: str
     channels: list[ChannelLine]
     awaited: str | None
+    has_form: bool
+    """Whether the awaited event's payload is declared: a form asks for its fields."""
     retry_question: RetryQuestion | None
     """What is asked before it is retried; nothing if it cannot be."""
     why_no_retry: str
@@ -293,6 +296,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "child": _fetch_child(api, visit, record),
         "history": api.find(f"{task_path(task_id)}/history") if _may_have_changed(record, task) else None,
         "explanation": api.find(f"{task_path(task_id)}/explain") if record["status"] in _WAITING else None,
+        "eventSchemas": fetch_event_schemas(api, task) if _find_awaited(record) else {},
         "deliveries": (api.find(f"{path}/deliveries") or {}).get("deliveries", [])
         if _has_deliveries(task, record)
         else [],
@@ -312,6 +316,12 @@ def _may_have_changed(record: Json, task: Json) -> bool:
     return not is_own and not task.get("children") and task["revision"] > 1
 
 
+def _find_awaited(record: Json) -> str | None:
+    """Return the event that an execution waits for."""
+    names = [each["name"] for each in record.get("steps", []) if each["kind"] == "EVENT"]
+    return names[-1] if names and record["status"] == "SUSPENDED" else None
+
+
 def _has_deliveries(task: Json, record: Json) -> bool:
     """Return whether a result is, or was, to be delivered: to ask costs as much as to read the execution again."""
     return bool(task.get("deliveryChannels") or record.get("isDelivered"))
@@ -327,7 +337,7 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
     chosen = _read_number(visit.query.get("step"))
     step = next((each for each in record.get("steps", []) if each["number"] == chosen), None)
     error = record.get("error") or {}
-    awaited = [each["name"] for each in record.get("steps", []) if each["kind"] == "EVENT"]
+    awaited = _find_awaited(record)
     is_open, may_send = record["status"] in OPEN, "sendEvent" in record.get("allowedVerbs", ())
     rows = waterfall.rows[offset : offset + ROWS]
     path = f"tasks/{quote(task['id'], safe='')}/executions/{quote(record['id'], safe='')}"
@@ -389,7 +399,8 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
             )
             for each in answer["deliveries"]
         ],
-        awaited=awaited[-1] if awaited and record["status"] == "SUSPENDED" and may_send else None,
+        awaited=awaited if may_send else None,
+        has_form=awaited in answer["eventSchemas"],
         retry_question=make_retry_question(task, record) if "retry" in record.get("allowedVerbs", ()) else None,
         why_no_retry=explain_retry(task, record, may_start=answer["mayStart"]),
         zones=zone_choices(visit, task.get("timezone", "UTC")),

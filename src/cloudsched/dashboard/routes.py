@@ -122,6 +122,9 @@ VIEWS: Final = {
     "run": View(
         run_view.fetch, run_view.build, "run.html", "Tasks", lambda page: page.title, run_view.send, is_form=True
     ),
+    "answer": View(
+        run_view.fetch, run_view.build, "run.html", "Tasks", lambda page: page.title, run_view.send, is_form=True
+    ),
     "task": View(task_view.fetch, task_view.build, "task.html", "Tasks", lambda page: page.title),
     "execution": View(
         execution_view.fetch,
@@ -158,6 +161,7 @@ MAP: Final = Map(
         Rule("/tasks/<task_id>", endpoint="task"),
         Rule("/tasks/<task_id>/edit", endpoint="edit"),
         Rule("/tasks/<task_id>/run", endpoint="run"),
+        Rule("/tasks/<task_id>/events/<event>", endpoint="answer"),
         Rule("/tasks/<task_id>/executions/<execution_id>", endpoint="execution"),
         Rule("/calendar.svg", endpoint="days"),
         Rule("/tasks/<task_id>/life.svg", endpoint="life"),

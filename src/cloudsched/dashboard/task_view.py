@@ -283,6 +283,9 @@ class TaskPage:
     kept: list[tuple[str, str]]
     """What of the address the form that asks sends along."""
     awaited: list[tuple[str, str]]
+    """The events that its executions wait for, each with the execution."""
+    forms: frozenset[str]
+    """The events whose payload its handler has declared: a form asks for its fields."""
     """Events that executions wait for: the event's name, and the execution."""
     verbs: tuple[str, ...]
     picture: str
@@ -319,10 +322,11 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
     records = api.get(f"{path}/executions", pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     history = api.find(f"{path}/history")
     at = read_asked(visit, find_zone(task.get("timezone")) or UTC_ZONE)
+    explanation = api.get(f"{path}/explain")
     return {
         "task": task,
         "etag": etag,
-        "explanation": api.get(f"{path}/explain"),
+        "explanation": explanation,
         "asked": api.find(f"{path}/explain", at=at.isoformat()) if at else None,
         "executions": records,
         "upcoming": api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"],
@@ -330,7 +334,22 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
         "history": history,
         "scheduleWords": say_schedules(api, history),
         "mayStart": fetch_startable(api, visit, task),
+        "eventSchemas": fetch_event_schemas(api, task) if _list_awaited(explanation) else {},
     }
+
+
+def _list_awaited(explanation: Json) -> list[tuple[str, str]]:
+    return [
+        (each["sentence"].split("'")[1], each.get("executionId", ""))
+        for each in explanation["findings"]
+        if each["reason"] == "WAITING_FOR_EVENT" and each["sentence"].count("'") >= 2  # noqa: PLR2004 - a pair
+    ]
+
+
+def fetch_event_schemas(api: Api, task: Json) -> Json:
+    """Ask the API for the schemas of the events that a task's handler has declared."""
+    handlers = api.get("/v1/handlers")["handlers"]
+    return next((each.get("eventSchemas", {}) for each in handlers if each["name"] == task["handler"]), {})
 
 
 def read_asked(visit: Visit, zone: tzinfo) -> datetime | None:
@@ -382,11 +401,8 @@ def build(answer: Json, visit: Visit) -> TaskPage:
         is_evidence_open=first["reason"] not in _QUIET and task["status"] != TaskStatus.COMPLETED,
         asked=build_asked(answer, visit, own_zone),
         kept=[(name, visit.query[name]) for name in ("tz",) if visit.query.get(name)],
-        awaited=[
-            (each["sentence"].split("'")[1], each.get("executionId", ""))
-            for each in explanation["findings"]
-            if each["reason"] == "WAITING_FOR_EVENT" and each["sentence"].count("'") >= 2  # noqa: PLR2004 - a pair
-        ],
+        awaited=_list_awaited(explanation),
+        forms=frozenset(answer["eventSchemas"]),
         verbs=tuple(task.get("allowedVerbs", ())),
         picture=f"tasks/{quote(task['id'], safe='')}/life.svg",
         life=build_life(executions, due, visit, list_noted(answer.get("history"), answer["explanation"], task, visit)),

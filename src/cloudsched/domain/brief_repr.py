@@ -1,10 +1,12 @@
-"""The `repr` of a model, on one line: what a program prints of it is read by people."""
+"""What people read of a value, on one line: the `repr` of a model, the length of a time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from pydantic import BaseModel
 
 
@@ -14,3 +16,12 @@ def list_given(model: BaseModel) -> list[tuple[str | None, Any]]:
         (name, field.get_default(call_default_factory=True)) for name, field in type(model).model_fields.items()
     )
     return [(name, getattr(model, name)) for name, default in defaults if getattr(model, name) != default]
+
+
+def to_words(span: timedelta) -> str:
+    """Return a length of time in the largest unit that says it whole."""
+    seconds = round(span.total_seconds())
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds // length} {unit}{'s' if seconds > length else ''}"
+    return f"{seconds} second{'s' if seconds != 1 else ''}"

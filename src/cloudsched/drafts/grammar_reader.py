@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
+from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.payload import Filled, complete_payload, take_fields
 from cloudsched.drafts.phrases import (
-    begins_with_change,
+    asks_reminder,
     find_again,
+    find_any_order,
     find_category,
     is_reminder,
     may_name_time,
-    strip_request,
+    split_request,
     take_delivery,
 )
 from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
 from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
-from cloudsched.drafts.update_reader import read_update, refuse_change
+from cloudsched.drafts.update_reader import ask_if_new, read_update, refuse_change, settle_order
 from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
@@ -59,14 +60,18 @@ def _read_again(situation: Situation, text: str) -> Proposal | None:
     if handler is None:
         return None
     reading = situation.read(wish.change, task.schedule) if wish.change else None
+    invents = False
     if reading is not None and reading.kind == "refusal":
         reading = situation.read(wish.change)
+        invents = bool(reading.assumptions)  # "monthly" has neither the day nor the time of what it is like
     if reading is not None and (reading.kind == "refusal" or reading.title is not None):
         return None
     delivery, choice = take_delivery(text), choose_handler(situation.handlers, text, handler.name)
     questions: tuple[DraftQuestion, ...] = ()
     if reading is not None and reading.kind == "question":
         questions = (ask_schedule(situation, reading, task.title, delivery, Filled(task.payload, "")),)
+    elif invents:
+        reading, questions = None, (ASK_WHEN,)
     return Proposal(
         decision=Decision.CREATION,
         title=task.title,
@@ -75,7 +80,7 @@ def _read_again(situation: Situation, text: str) -> Proposal | None:
         channels=delivery.channels or tuple(task.delivery_channels),
         handler=choice.handler,
         payload=dict(task.payload),
-        schedule=task.schedule if reading is None else reading.schedule,
+        schedule=None if invents else task.schedule if reading is None else reading.schedule,
         assumptions=(f"It is like {task.title!r}.", *(reading.assumptions if reading is not None else ())),
         questions=questions,
     )
@@ -92,17 +97,21 @@ def _read_creation(situation: Situation, text: str) -> Proposal:
     title = reading.title
     questions = tuple(each for each in (choice.question,) if each)
     if _needs_words(reading) and is_reminder(text) and not any(character.isdigit() for character in text):
-        title = strip_request(filled.rest)
-        if may_name_time(title):
+        title, when = split_request(filled.rest)
+        if when or may_name_time(title):
             questions = (ASK_WHEN, *questions)
         else:
             reading = situation.read_without_time()
         read = make_creation(situation, choice, filled, title, reading, questions, delivery)
         return replace(read, is_understood=False)
-    if title is not None and begins_with_change(title):
-        what = "This seems to change a task, in a language in which only schedules are read."
-        unread = (MissingField(field="text", code="not-understood", reason=what),)
-        return Proposal(decision=Decision.REFUSAL, missing=unread, is_understood=False)
+    is_sure = title is None or f'"{title}"' in text or asks_reminder(text)
+    order = None if is_sure or title is None else find_any_order(title)
+    if order is not None:
+        if (settled := settle_order(situation, order)) is not None:
+            return settled
+        if (unsure := ask_if_new(situation, order, title, reading)) and reading.kind == "schedule":
+            read = make_creation(situation, choice, filled, title, reading, (*unsure, *questions), delivery)
+            return replace(read, is_understood=False)
     if reading.kind == "refusal":
         missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not _needs_words(reading))

@@ -8,7 +8,6 @@ shown before anything is stored. Where it is of no use, the grammar's own answer
 from __future__ import annotations
 
 import logging
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -20,8 +19,9 @@ from cloudsched.domain.documents.channel import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion, MissingField
 from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
+from cloudsched.drafts.grounds import find_unfounded, says_repeated
 from cloudsched.drafts.payload import Filled, complete_payload, find_field
-from cloudsched.drafts.phrases import Delivery, may_name_time, refers_to_past
+from cloudsched.drafts.phrases import Delivery, find_any_order, may_name_time, refers_to_past
 from cloudsched.drafts.request import ASK_WHEN, Proposal, clean, to_missing_fields
 from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
@@ -29,20 +29,15 @@ from cloudsched.engine.assistant.brief import describe_tools
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import metered
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
-from cloudsched.language.english import ENGLISH
-from cloudsched.language.languages import LANGUAGES
-from cloudsched.language.lexicon import CLOCK, DATE, PAIR, PATH, classify, tokenise
 from cloudsched.language.result import UNREAD
-from cloudsched.language.watchwords import TOMORROW, find_days
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.drafts.situation import Situation
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.ports.model import Model
-    from cloudsched.language.lexicon import Language
 
 
 MAX_TASKS: Final = 20
@@ -155,113 +150,6 @@ def _describe(handler: Handler, situation: Situation) -> dict[str, Any]:
     return {"name": handler.name, "does": handler.draft, "fields": fields, **tools}
 
 
-Fact = tuple[str, str | int]
-
-_COUNTED: Final = {
-    **dict.fromkeys(("number", "tens", "ordinal"), "number"),
-    **dict.fromkeys(("weekday", "weekdays"), "weekday"),
-    "month": "month",
-}
-_REPEATED: Final = frozenset(
-    {"each", "adverb", "bi", "weekdays", "daysets", "parts", "part-adverb", "always", "recurring"}
-)
-"""The kinds of words that say that something repeats."""
-_WORDS: Final = (
-    (r"noon|midday|mittags?", [("number", 12)]),
-    (r"midnight|mitternachts?", [("number", 0), ("number", 24)]),
-    (r"half|halb\w*", [("number", 30)]),
-    (r"quarter|viertel", [("number", 15), ("number", 45)]),
-    (r"quarterly|quarters?|vierteljährlich", [("number", 3)]),
-    (r"twice|fortnight(?:ly)?|bi-?weekly|bi-?monthly|couple|zweimal|every other|every second", [("number", 2)]),
-    (r"an?|once|one|eine?[nmrs]?|einmal|every|each|jede[nmrs]?", [("number", 1)]),
-    (r"weekends?|wochenenden?", [("weekday", 5), ("weekday", 6)]),
-    (r"weekdays?|workdays?|working days?|business days?|werktags?|werktagen", [("weekday", day) for day in range(5)]),
-    (r"today|tonight|this (?:morning|afternoon|evening)|heute", [("day", "today")]),
-    (r"tomorrow|morgen", [("day", "tomorrow")]),
-    (r"tonight|evening|afternoon|night|abends?|nachmittags?", [("half", "pm")]),
-    (r"morning|morgens|vormittags?|früh", [("half", "am")]),
-    (r"p\.?\s?m\b\.?", [("half", "pm")]),
-    (r"a\.?\s?m\b\.?", [("half", "am")]),
-    (r"utc|gmt", [("zone", "utc")]),
-)
-_PATTERNS: Final = tuple(
-    (re.compile(rf"(?<![^\W\d])(?:{words})(?![^\W_])", re.IGNORECASE), facts) for words, facts in _WORDS
-)
-_FIRST_YEAR: Final = 1900
-
-
-def find_unfounded(
-    canonical: str, said: str, assumptions: Iterable[str], timezone: str, referred: Iterable[str] = ()
-) -> list[Fact]:
-    """Return what a schedule in canonical English says without a ground.
-
-    Args:
-        canonical: The model's words for the grammar.
-        said: All that the user said themselves.
-        assumptions: What the model declares as assumed.
-        timezone: The request's zone, which need not be said.
-        referred: The schedules, in English, of the tasks that the user refers to.
-    """
-    grounds = {fact for language in LANGUAGES.values() for fact in _find_facts(said, language)}
-    grounds |= {fact for text in referred for fact in _find_facts(text, ENGLISH)}
-    grounds |= {("day", "tomorrow") if day == TOMORROW else ("weekday", day) for day in find_days(said)}
-    grounds |= {("zone", timezone.casefold())}
-    hours = [value for kind, value in grounds if kind == "number" and isinstance(value, int) and value < 12]  # noqa: PLR2004
-    if ("half", "pm") in grounds:
-        grounds |= {("number", hour + 12) for hour in hours}
-    evening = {("half", "pm")} if any(kind == "number" and _is_evening(value) for kind, value in grounds) else set()
-    declared = {
-        fact
-        for text in assumptions
-        for language in LANGUAGES.values()
-        for fact in _find_facts(text, language)
-        if not _is_date(fact)
-    }
-    unfounded = _find_facts(canonical, ENGLISH, exact=True) - grounds - evening - declared
-    return sorted(unfounded, key=str)
-
-
-def says_repeated(text: str) -> bool:
-    """Return whether words of a text say that something repeats, in any of the languages."""
-    return any(
-        not _REPEATED.isdisjoint(matches)
-        for language in LANGUAGES.values()
-        for matches in classify(tokenise(text, language), language)
-    )
-
-
-def _is_evening(value: str | int) -> bool:
-    return isinstance(value, int) and 12 <= value <= 24  # noqa: PLR2004 - hours of the 24-hour clock
-
-
-def _is_date(fact: Fact) -> bool:
-    kind, value = fact
-    return kind == "date" or (kind == "number" and isinstance(value, int) and value >= _FIRST_YEAR)
-
-
-def _find_facts(text: str, language: Language, *, exact: bool = False) -> set[Fact]:
-    """Return what a text says; with `exact` only what it says itself, and not what its words may stand for."""
-    tokens = tokenise(text, language)
-    facts: set[Fact] = set()
-    for token, matches in zip(tokens, classify(tokens, language), strict=True):
-        if token.kind == CLOCK:
-            hour, *rest = token.value
-            facts |= {("number", hour), *(("number", part) for part in rest if part)}
-        elif token.kind == DATE:
-            year, month, day = token.value
-            facts |= {("number", year), ("month", month), ("number", day), ("date", token.text)}
-        elif token.kind == PAIR:
-            facts |= {("number", part) for part in token.value} | {("date", token.text)}
-            facts |= set() if exact else {("month", part) for part in token.value if 1 <= part <= 12}  # noqa: PLR2004
-        elif token.kind == PATH:
-            facts.add(("zone", token.text.casefold()))
-        facts |= {(_COUNTED[kind], match.value) for kind, match in matches.items() if kind in _COUNTED}
-    for pattern, found in _PATTERNS:
-        if pattern.search(text) and (not exact or found[0][0] in {"day", "half", "zone"}):
-            facts |= set(found)
-    return facts - {("number", 1)} if exact else facts
-
-
 log = logging.getLogger(__name__)
 
 _MAX_REPEATED: Final = 2_000
@@ -338,7 +226,12 @@ class ModelReader:
             return Proposal(decision=Decision.CREATION, title=clean(answer.title) or None, questions=(question,))
         request = situation.request
         referred = [task.schedule.describe() for task in tasks] if refers_to_past(request.text) else []
-        unfounded = find_unfounded(answer.schedule, request.said, answer.assumptions, request.timezone, referred)
+        unfounded = find_unfounded(
+            answer.schedule, request.said, answer.assumptions, request.timezone, referred, request.text
+        )
+        order = find_any_order(request.text) if answer.decision == "creation" else None
+        if order is not None and order.is_task:
+            unfounded.append(("creation", order.verb))
         if not unfounded and answer.decision == "creation" and says_repeated(request.text):
             meant = situation.read(answer.schedule, locale="en").schedule
             unfounded = [("once", answer.schedule)] if meant is not None and meant.is_one_time else []

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import USERS_CHANNELS, DeliveryChannel
+from cloudsched.language.changes import Order, find_open_time, find_order
+from cloudsched.language.english import ENGLISH
 from cloudsched.language.languages import LANGUAGES
-from cloudsched.language.lexicon import classify, tokenise
+from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _NAMES: Final = {each: each.traits.words for each in USERS_CHANNELS if each.traits.words is not None}
 _NAME: Final = "|".join(_NAMES.values())
@@ -69,6 +71,8 @@ _STOPWORDS: Final = frozenset(
     }
 )
 _REMIND: Final = re.compile(r"^(?:please\s+)?remind\s+me\b", re.IGNORECASE)
+_ABOUT: Final = re.compile(r"(?:^|\s)(?:to|about|of|that)\s+", re.IGNORECASE)
+"""What stands before what a reminder is about."""
 
 
 class Delivery(NamedTuple):
@@ -106,7 +110,7 @@ def is_reminder(text: str) -> bool:
 
 _AGAIN: Final = re.compile(
     r"^(?:please\s+|and\s+)*(?:do\s+)?(?:(?:the\s+)?same(?:\s+thing)?(?:\s+(?:again|as\s+(?:last\s+time|before|the\s+last\s+one)))?"
-    r"|(?:once\s+)?again|like\s+(?:last\s+time|before))\s*(?:,|\bbut\b|\bonly\b|$)[\s,]*(?:but\s+)?(?P<change>.*)$",
+    r"|(?:once\s+)?again|like\s+(?:last\s+time|before))\s*(?:,|\bbut\b|\bonly\b|\s|$)[\s,]*(?:but\s+)?(?P<change>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
 _LIKE: Final = re.compile(
@@ -130,15 +134,23 @@ def find_again(text: str) -> Again | None:
     return None if again is None else Again("", re.sub(r"[\s,]*please[.!]*$", "", again["change"], flags=re.IGNORECASE))
 
 
-def begins_with_change(title: str) -> bool:
-    """Return whether words ask in another language than English to change something: "Décale mon rapport"."""
+def find_any_order(text: str) -> Order | None:
+    """Return what words ask for, in whichever language, that is done to a task there is: "Lösche meine Erinnerung".
+
+    In English, changes of a task are read before: what is left that changes the user's own is other work of theirs.
+    """
+    orders = list[Order]()
+    for c in _read_in_each(text):
+        if (order := find_order(text, c)) is not None:
+            is_work = c.language is ENGLISH and order.verb == "change"
+            orders.append(order._replace(is_own=order.is_own and not is_work))
+    return max(orders, key=lambda order: (order.is_task, order.is_timing), default=None)
+
+
+def _read_in_each(text: str) -> Iterator[Cursor]:
     for language in LANGUAGES.values():
-        tokens = tokenise(title, language)[:1]
-        if language.code != "en" and any(
-            {"postpone", "make"} & matches.keys() for matches in classify(tokens, language)
-        ):
-            return True
-    return False
+        tokens = tokenise(text, language)
+        yield Cursor(tokens, classify(tokens, language), language)
 
 
 def refers_to_past(text: str) -> bool:
@@ -150,7 +162,7 @@ _TIMES: Final = frozenset(
     {
         *("number", "ordinal", "unit", "each", "adverb", "bi", "twice", "vague", "now", "until"),
         *("weekday", "weekdays", "dayset", "month", "relday", "tonight", "feast", "holiday"),
-        *("part", "named-time", "halfday"),
+        *("part", "named-time", "halfday", "half-known", "shift"),
     }
 )
 """The kinds of words that may say when, or how often."""
@@ -158,16 +170,42 @@ _TIMES: Final = frozenset(
 
 def may_name_time(text: str) -> bool:
     """Return whether a word of a text may say when or how often, understood or not."""
-    return any(character.isdigit() for character in text) or any(
-        _TIMES & matches.keys()
-        for language in LANGUAGES.values()
-        for matches in classify(tokenise(text, language), language)
+    tokens = tokenise(text, ENGLISH)
+    is_open = find_open_time(tokens, classify(tokens, ENGLISH)) is not None
+    return (
+        is_open
+        or any(character.isdigit() for character in text)
+        or any(_TIMES & matches.keys() for c in _read_in_each(text) for matches in c.matches)
     )
 
 
-def strip_request(text: str) -> str:
-    """Return what a reminder is about."""
-    return re.sub(r"^(?:to|about|of|that)\s+", "", _REMIND.sub("", text).strip(), flags=re.IGNORECASE)
+def asks_reminder(text: str) -> bool:
+    """Return whether a text begins with "remind me" in one of the languages, so that what follows is what to do."""
+    for c in _read_in_each(text):
+        c.skip("polite", "intro", "wish", "comma")
+        if c.sees("remind"):
+            return True
+    return False
+
+
+class Wanted(NamedTuple):
+    """What a reminder is about, and the words before it, which say when, if there are any: "after lunch"."""
+
+    title: str
+    when: str
+
+
+def split_request(text: str) -> Wanted:
+    """Split "remind me after lunch to call Anna": what stands before "to" says when, also if nobody knows when."""
+    rest = _REMIND.sub("", text).strip()
+    found = _ABOUT.search(rest)
+    if found is None or not rest[found.end() :].strip():
+        tokens = tokenise(rest, ENGLISH)
+        is_when = all(matches and not is_plain(matches) for matches in classify(tokens, ENGLISH))
+        return Wanted("", rest) if is_when else Wanted(rest, "")  # "remind me later"
+    tokens = tokenise(rest[: found.start()], ENGLISH)
+    says = any(not matches.keys() & {"polite", "also", "comma"} for matches in classify(tokens, ENGLISH))
+    return Wanted(rest[found.end() :].strip(), rest[: found.start()].strip() if says else "")
 
 
 def content_words(text: str) -> set[str]:

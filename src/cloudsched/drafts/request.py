@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.handlers.handler import Handler
-    from cloudsched.language.result import Reading
+    from cloudsched.language.result import Problem, Reading
 
 
 MAX_TEXT: Final = 4_000
@@ -108,7 +108,7 @@ class DraftRequest(WireModel):
         return "\n".join((*own, self.text))
 
 
-_SAID: Final = {"not-understood": "This is not understood: ", "no-update": "This change is not understood: "}
+_SAID: Final = {"not-understood": "This is not understood", "no-update": "This change is not understood"}
 """What is wrong, where the hint of the grammar only says what to write instead."""
 
 ASK_WHEN: Final = DraftQuestion(field="schedule", question="When should it run? Such as: every weekday at 9:00.")
@@ -141,6 +141,14 @@ class Proposal:
 def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
     """Return the problems of a reading."""
     return tuple(
-        MissingField(field="schedule", code=each.code, reason=f"{_SAID.get(each.code, '')}{each.hint}")
+        MissingField(field="schedule", code=each.code, reason=_explain(each), words=each.words or None)
         for each in reading.problems
     )
+
+
+def _explain(problem: Problem) -> str:
+    """Return what is wrong and what to do, with the words at fault."""
+    said, where = _SAID.get(problem.code), repr(problem.words) if problem.words else ""
+    if said is None:
+        return f"{where}: {problem.hint}" if where else problem.hint
+    return f"{said} at {where}: {problem.hint}" if where else f"{said}: {problem.hint}"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftResult, DraftStep, MissingField
 from cloudsched.domain.documents.responses import Occurrence
@@ -20,7 +20,7 @@ from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.payload import to_missing
-from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers, to_words
+from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers
 from cloudsched.engine.assistant.brief import list_open_tools
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.engine.tasks.owner_zones import resolve_for_owner
@@ -58,7 +58,7 @@ def check_times(schedule: Schedule, now: datetime, limits: DraftLimits) -> tuple
     if schedule.is_one_time and times[0] < now + limits.least_lead:
         text = f"It would run in {to_words(times[0] - now)}. Leave at least {to_words(limits.least_lead)}."
         return times[:SHOWN], MissingField(field="schedule", code="too-soon", reason=text)
-    shortest = min((later - earlier for earlier, later in pairwise(times)), default=None)
+    shortest = None if schedule.is_one_time else schedule.find_shortest_interval(now)
     if shortest is not None and shortest < limits.least_interval:
         least = to_words(limits.least_interval)
         text = f"It would run every {to_words(shortest)}. Leave at least {least} between two runs."

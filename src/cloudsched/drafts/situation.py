@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
 from cloudsched.domain.documents.category import Category
@@ -18,6 +19,7 @@ from cloudsched.drafts.phrases import content_words, count_shared, find_category
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidSchedule
+from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.reader import read
 from cloudsched.language.result import Problem, Reading
 
@@ -165,15 +167,6 @@ class Situation:
         return next((each for each in self.handlers if each.name == name), None)
 
 
-def to_words(span: timedelta) -> str:
-    """Return a length of time in the largest unit that says it whole."""
-    seconds = round(span.total_seconds())
-    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= length and seconds % length == 0:
-            return f"{seconds // length} {unit}{'s' if seconds > length else ''}"
-    return f"{seconds} second{'s' if seconds != 1 else ''}"
-
-
 MAX_PAST_TASKS: Final = 100
 """How many of an owner's tasks, the newest first, a text may mean."""
 MAX_ANSWERS: Final = 5
@@ -207,6 +200,24 @@ def is_named(task: Task, what: str) -> bool:
     own = content_words(f"{task.title} {task.purpose} {task.category} {task.handler.replace('_', ' ')}")
     wanted = content_words(what) - {"it"}
     return count_shared(wanted, own) == len(wanted)
+
+
+def list_named(tasks: Sequence[Task], what: str, *, wholly: bool = True) -> list[Task]:
+    """Return the live tasks of whose titles some words have a word; `wholly`, if all the others are in a lexicon.
+
+    Words of the lexicons, such as "my", "reminder" and "monday", do not say which task is meant.
+    """
+    words, found = content_words(what), []
+    for task in tasks:
+        own = {word for word in words if count_shared([word], content_words(task.title))}
+        is_live = task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}
+        if own and is_live and (not wholly or all(_is_known(word) for word in words - own)):
+            found.append(task)
+    return found
+
+
+def _is_known(word: str) -> bool:
+    return any(word in language.entries for language in LANGUAGES.values())
 
 
 def ask_which(tasks: Sequence[Task]) -> DraftQuestion:

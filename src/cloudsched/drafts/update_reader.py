@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.payload import check_fields, find_field, list_payload_fields, take_fields
-from cloudsched.drafts.phrases import find_category, take_delivery
+from cloudsched.drafts.phrases import find_any_order, find_category, take_delivery
 from cloudsched.drafts.request import Proposal, to_missing_fields
-from cloudsched.drafts.situation import ask_which, find_meant, is_named
+from cloudsched.drafts.situation import ask_which, find_meant, is_named, list_named
+from cloudsched.language.english import ENGLISH
+from cloudsched.language.grammar_numbers import parse_number
+from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
 from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.drafts.situation import Situation
     from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.language.changes import Order
     from cloudsched.language.result import Reading
 
 
@@ -132,7 +137,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 _SET: Final = _compile(r"(?P<verb>move|change|reschedule|shift|set|switch|make|put|update)\s+(?P<rest>.+)")
 _DELAY: Final = _compile(r"(?P<verb>postpone|delay|push\s+back|push)\s+(?P<rest>.+)")
-_SKIP_NEXT: Final = _compile(r"skip\s+(?:my|the)?\s*next\s+(?P<what>.+)")
+_SKIP_NEXT: Final = _compile(r"skip\s+(?:(?:my|the)\s+)?next\s+(?P<what>.+)")
 _RENAME: Final = _compile(r"rename\s+(?P<rest>.+)")
 _DESCRIBE: Final = _compile(r"describe\s+(?P<rest>.+)")
 _FIELD_OF: Final = _compile(rf"{_EDIT}\s+(?:the\s+|my\s+)?{_FIELD}\s+(?:of|for)\s+(?P<rest>.+)")
@@ -185,7 +190,8 @@ def find_wishes(text: str) -> Iterator[Wish]:
     delivery = take_delivery(text)
     yield from _iter_deliveries(delivery.rest, delivery.channels)
     if (skip := _SKIP_NEXT.match(text)) is not None:
-        yield Wish(skip["what"], "skip the next one")
+        count, what = _split_count(skip["what"])
+        yield Wish(what, f"skip the next {count or 'one'}", is_exact=True)
     if (other := _OTHER.match(text)) is not None:
         verb = other["verb"].lower()
         yield Wish(other["what"], operation=_OPERATIONS.get(verb, verb))
@@ -231,6 +237,15 @@ def _iter_deliveries(text: str, channels: tuple[DeliveryChannel, ...]) -> Iterat
     elif channels and (send := _SEND.match(text)) is not None:
         adds = send["more"] or send["too"]
         yield Wish(send["what"], channels=channels, delivery="add" if adds else "set", is_exact=True)
+
+
+def _split_count(what: str) -> tuple[str, str]:
+    """Split "three reports" into how many and which; how many is empty if that is not said."""
+    tokens = tokenise(what, ENGLISH)
+    c = Cursor(tokens, classify(tokens, ENGLISH), ENGLISH)
+    if parse_number(c) is None or c.token is None:
+        return "", what
+    return what[: c.token.start].strip(), what[c.token.start :]
 
 
 def _iter_schedules(text: str) -> Iterator[Wish]:
@@ -346,19 +361,55 @@ def refuse_change(situation: Situation, text: str) -> Proposal | None:
         else:
             missing = refuse_field(task, situation.find_handler(task.handler), wish.field)
         return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,))
-    return None
+    order = find_any_order(text)
+    return settle_order(situation, order) if order is not None and order.is_task else None
+
+
+def settle_order(situation: Situation, order: Order) -> Proposal | None:
+    """Return the refusal of what is to be done to a task and is no change of a draft's; None if it names no task.
+
+    "Delete the old logs every day" is work to do, unless one of the tasks is called so.
+    """
+    named = list_named(situation.tasks, order.what)
+    if not named and not order.is_task and not order.is_timing:
+        return None
+    task = named[0] if len(named) == 1 else None
+    if order.verb != "change":
+        return Proposal(decision=Decision.REFUSAL, task=task, missing=(_refuse_operation(order.verb, task),))
+    which = "a task" if task is None else repr(task.title)
+    reason = (
+        f"This seems to change {which}, and how is not understood. Say it like this: move my report to Monday at 9:00. "
+        "If it is a new task, put its title in quotes."
+    )
+    missing = MissingField(field="text", code="not-understood", reason=reason)
+    return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,), is_understood=False)
+
+
+def ask_if_new(situation: Situation, order: Order, title: str | None, reading: Reading) -> tuple[DraftQuestion, ...]:
+    """Return the question whether a text asks for a new task that may mean one of those that there are.
+
+    It says some of its words, or "my".
+    """
+    touched = list_named(situation.tasks, order.what, wholly=False)
+    if not touched and not (order.is_own and situation.tasks):
+        return ()
+    which = repr(touched[0].title) if touched else "one that you have"
+    question = f"Is this a new task, or is it about {which}?"
+    text = None if reading.schedule is None else f'"{title}" {reading.schedule.describe()}'
+    answers = () if text is None else (DraftAnswer(label="a new task", description=text, text=text),)
+    return (DraftQuestion(field="text", question=question, answers=answers),)
 
 
 def _refuse_operation(operation: str, task: Task | None) -> MissingField:
     path = f"/v1/tasks/{'{taskId}' if task is None else task.id}"
     how = f"DELETE {path}" if operation == "delete" else f"POST {path}/{operation}"
-    which = "one of several" if task is None else repr(task.title)
+    which = "a task" if task is None else repr(task.title)
     reason = f"A draft creates or changes a task. To {operation} {which}, use {how}."
     return MissingField(field="status", code="other-operation", reason=reason)
 
 
 def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
-    is_exact = wish.is_exact or _CONNECTED.search(wish.what) is not None
+    is_exact = wish.is_exact or _CONNECTED.search(wish.what) is not None or _names_runs(wish.what)
     meant = [task for task in find_meant(situation.tasks, wish.what) if not is_exact or is_named(task, wish.what)]
     if not meant or (wish.channels and not wish.phrase and _says_when(situation, wish.what)):
         return None
@@ -366,6 +417,20 @@ def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
     if len(fitting) > 1:
         return Proposal(decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting]),))
     return fitting[0][1] if fitting else None
+
+
+_RUNS: Final = frozenset({"next", "coming", "the-next", "relday", "tonight", "vague", "instead-of"})
+"""Kinds of words that say which of a task's runs are meant, and no part of which task is."""
+
+
+def _names_runs(what: str) -> bool:
+    """Return whether words name some runs of a task, or what one time replaces: "my next three reports"."""
+    plain = re.sub(r"['\u2019]s\b", "", what)
+    tokens = tokenise(plain, ENGLISH)
+    matches = classify(tokens, ENGLISH)
+    is_owned = plain != what and any("weekday" in each for each in matches)
+    counts = any("number" in each and is_plain(after) for each, after in pairwise(matches))
+    return is_owned or counts or any(_RUNS & each.keys() for each in matches)
 
 
 def _says_when(situation: Situation, words: str) -> bool:

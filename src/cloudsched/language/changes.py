@@ -1,4 +1,6 @@
-"""Changes that count occurrences or name what they replace: "skip the next three", "stop after five times".
+"""Changes that count occurrences or name what they replace, and words that ask for one without saying what it is.
+
+"Skip the next three" and "stop after five times" are changes; "cancel my reminder" is an `Order`.
 
 Everything else that a phrase may change is in `updates`.
 """
@@ -6,7 +8,7 @@ Everything else that a phrase may change is in `updates`.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.context import TimeOfDay
@@ -15,9 +17,10 @@ from cloudsched.language.grammar_clauses import parse_stretch
 from cloudsched.language.grammar_numbers import parse_number
 from cloudsched.language.grammar_points import parse_point
 from cloudsched.language.groups import Plan, build_plan
+from cloudsched.language.lexicon import is_plain
 from cloudsched.language.nodes import Date, End, Except, Months, Relative, Year
 from cloudsched.language.result import Refused
-from cloudsched.language.updates import add_exdates, find_edit, parse_edit, take_apart
+from cloudsched.language.updates import add_exdates, find_edit, make_change, take_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,8 +28,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
     from cloudsched.language.grammar import Parser
-    from cloudsched.language.lexicon import Cursor
-    from cloudsched.language.nodes import Clock, Point, Stretch, Within
+    from cloudsched.language.lexicon import Cursor, Matches, Token
+    from cloudsched.language.nodes import Clause, Clock, Point, Span, Stretch, Within
     from cloudsched.language.updates import Edit
 
     Change = Callable[[Schedule, Context], Schedule]
@@ -37,6 +40,79 @@ _MOST = 1000
 """How many occurrences a phrase may count."""
 _MOST_SKIPPED = 50
 """How many occurrences may be left out one by one."""
+
+
+_VERBS = {1: "cancel", 2: "delete", 3: "pause", 4: "resume"}
+
+
+class Order(NamedTuple):
+    """What words ask for that is done to a task that there is, and makes none.
+
+    Attributes:
+        verb: ``change``, ``cancel``, ``delete``, ``pause`` or ``resume``.
+        what: The words for the task.
+        is_own: They call it the user's own: "my report".
+        is_task: They call it a task, a reminder or the like, so that they cannot be about anything else.
+        is_timing: The verb says nothing but that something is to run at another time, as "verschiebe" does.
+    """
+
+    verb: str
+    what: str
+    is_own: bool = False
+    is_task: bool = False
+    is_timing: bool = False
+
+
+def find_order(text: str, c: Cursor) -> Order | None:
+    """Return what a text asks for whose verb, at its head or at its end, changes or ends something; else None."""
+    tokens = c.tokens
+    c.skip("polite", "intro", "wish", "comma")
+    if c.take("stop-reminding") is not None:
+        return Order("cancel", _slice(text, c.at, len(tokens), tokens), is_task=True)
+    verb, end = _take_verb(c), len(tokens)
+    if verb is None:
+        begin = c.at
+        c.at = end = max(len(tokens) - 1, begin)
+        verb, c.at = _take_verb(c), begin
+    if verb is None:
+        return None
+    begin, is_own = c.at, False
+    while (owned := c.take("own")) is not None or c.take("article") is not None:
+        is_own = is_own or (owned is not None and owned.value == 1)
+    name, is_timing = verb
+    is_named = c.at > begin or name != "change"  # "update tasks" is work
+    noun = c.take("task-noun")
+    is_whole = noun is not None and (c.at >= end or c.sees("onto") or not is_plain(c.matches[c.at]))
+    is_task = is_named and (is_whole or (begin < end and "task-noun" in c.matches[end - 1]))
+    return Order(name, _slice(text, begin, end, tokens), is_own, is_task, is_timing)
+
+
+def _take_verb(c: Cursor) -> tuple[str, bool] | None:
+    """Return a verb of change or cancellation, and whether it changes when; None if there is none here."""
+    if (verb := c.take("cancel-verb")) is not None:
+        return _VERBS[verb.value], False
+    verb = c.take("change-verb")
+    return None if verb is None else ("change", verb.value > 1)
+
+
+def _slice(text: str, begin: int, end: int, tokens: Sequence[Token]) -> str:
+    return text[tokens[begin].start : tokens[end - 1].end] if begin < end else ""
+
+
+def find_open_time(tokens: Sequence[Token], matches: Sequence[Matches]) -> Span | None:
+    """Return the words that say when by an event or a condition, such as "before the meeting"; None without any."""
+    at = 0
+    while at < len(tokens):
+        here = matches[at]
+        if "idiom" in here:
+            at = here["idiom"].end
+            continue
+        match = here.get("occasion") or here.get("condition")
+        is_compound = "-" in {each.text for each in tokens[max(at - 1, 0) : at + 2]}  # "after-work drinks"
+        if match is not None and not is_compound and ("occasion" in here or match.value == 1):
+            return tokens[at].start, tokens[-1].end
+        at += 1
+    return None
 
 
 def find_change(parser: Parser) -> Change | None:
@@ -175,29 +251,27 @@ def _end_at(current: Schedule, context: Context, point: Point, span: tuple[int, 
 
 
 def _parse_exchange(parser: Parser) -> Change | None:
-    """Parse ``at 9:30 instead of 9``, ``Tuesdays rather than Mondays``: what is new, and what it replaces."""
-    at = next((place for place, matches in enumerate(parser.matches) if "instead-of" in matches), None)
-    if not at:
-        return None
-    end, after = len(parser.tokens), parser.matches[at]["instead-of"].end
-    while end > after and {"polite", "stop"} & parser.matches[end - 1].keys():
+    """Parse what is new and what it replaces: ``at 9:30 instead of 9``, ``move it from Friday to Monday``."""
+    end = len(parser.tokens)
+    while end and {"polite", "stop"} & parser.matches[end - 1].keys():
         end -= 1
-    change = parse_edit(parser, at)
-    old = parser.parse_between(after, end, bare=True) if after < end else None
-    if change is None or old is None:
+    c = parser.cursor
+    c.at = 0
+    c.skip("polite")
+    found = _find_moved(parser, end) or _find_replaced(parser, end)
+    if found is None:
         return None
-    replaced = old
-
-    new = parser.parse_between(1 if "make" in parser.matches[0] else 0, at, bare=True)
+    new, replaced = found
+    change = make_change(new)
 
     def exchange(current: Schedule, context: Context) -> Schedule:
         if current.is_one_time:
             return change(current, context)
         old_group = build_plan(replaced).groups[-1]
-        new_group = build_plan(new).groups[-1] if new is not None else None
+        new_group = build_plan(new).groups[-1]
         edit = take_apart(current, context)
         if old_group.clocks and not old_group.has_days:
-            if new_group is None or not new_group.clocks or new_group.has_days:
+            if not new_group.clocks or new_group.has_days:
                 raise Refused("no-update")
             _exchange_times(edit, old_group.clocks, new_group.clocks, context)
             return edit.build(Plan(), context)
@@ -210,6 +284,34 @@ def _parse_exchange(parser: Parser) -> Change | None:
         raise Refused("no-update")
 
     return exchange
+
+
+def _find_moved(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence[Clause]] | None:
+    """Return what is new and what was, of ``move it from Friday to Monday``; "make it Monday to Friday" is a range."""
+    c = parser.cursor
+    if c.take("relocate") is None or c.take("from", "of") is None:
+        return None
+    for at in range(c.at + 1, end):
+        joint = parser.matches[at].get("to") or parser.matches[at].get("onto")
+        old = None if joint is None else parser.parse_between(c.at, at, bare=True)
+        new = None if joint is None or old is None else parser.parse_between(joint.end, end, bare=True)
+        if old is not None and new is not None:
+            return new, old
+    return None
+
+
+def _find_replaced(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence[Clause]] | None:
+    """Return what is new and what was, of ``make it 9 rather than 17``, ``Tuesdays instead of Mondays``."""
+    at = next((place for place, matches in enumerate(parser.matches) if "instead-of" in matches), None)
+    if not at:
+        return None
+    c = parser.cursor
+    c.at = 0
+    c.skip("polite")
+    c.take("make")
+    old = parser.parse_between(parser.matches[at]["instead-of"].end, end, bare=True)
+    new = parser.parse_between(c.at, at, bare=True)
+    return None if old is None or new is None else (new, old)
 
 
 def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], context: Context) -> None:

@@ -44,6 +44,7 @@ class Context:
         clock24: At least one time in the phrase is clearly written on the 24-hour clock.
         follows: The phrase says that its times are those of wherever its owner is.
         is_placed: The phrase names a time zone.
+        is_titled: The phrase has a title, to which a place may belong.
         stretched: Dates to leave out that were not named one by one; those on which nothing runs need no exception.
         is_yearly: What the phrase is about happens every year, such as a birthday.
     """
@@ -56,6 +57,7 @@ class Context:
     clock24: bool = False
     follows: bool = False
     is_placed: bool = False
+    is_titled: bool = False
     is_yearly: bool = False
     stretched: set[str] = field(default_factory=set)
 
@@ -83,6 +85,7 @@ class Context:
     def assume_default_time(self) -> TimeOfDay:
         """Return the default time of day, and record the assumption."""
         self.choices.assume(f"No time was given, so it is {self.default}.")
+        self.choices.is_timed = False
         return self.default
 
     def resolve_times(self, clocks: Sequence[Clock], part: int | None) -> list[TimeOfDay]:

@@ -85,12 +85,57 @@ ENGLISH = Language(
         "tri": {4: "triweekly|tri-weekly", 5: "trimonthly|tri-monthly", 7: "triennially|triennial"},
         "part-adverb": {3: "nightly"},
         "minute-adverb": {30: "half-hourly|half hourly", 15: "quarter-hourly|quarter hourly"},
-        "always": {1: "always|regularly|on a regular basis|as a rule|without fail"},
+        "always": {1: "always|as a rule|without fail", 2: "regularly|on a regular basis"},
         "recurring": {1: "recurring|repeating|recurrent|regular"},
         "forever": {1: "forever|for ever|indefinitely|until further notice|till further notice|with no end|for good"},
         "generic": {1: "reminder|alarm|notification|alert|task|job|timer|event|one|a|an|the|me"},
         "yearly-event": {1: "birthday|bday|b-day|anniversary"},
-        "condition": {1: "if|when|whenever|while|unless|provided|depending|weather|assuming|because"},
+        "change-verb": {
+            1: "change|edit|modify|update|adjust|alter|rename|swap|switch|skip|move|shift|set back|postpone"
+            "|reschedule|delay|snooze|put off|push back|bring forward|move up",
+        },
+        "cancel-verb": {
+            1: "don't|do not|no more|opt out of|unsubscribe me from|unsubscribe from"
+            "|cancel|call off|stop|end|scrap|drop|dismiss|disable|deactivate|turn off|switch off|silence|unschedule",
+            2: "delete|remove|erase|clear|get rid of",
+            3: "pause|suspend|mute",
+            4: "resume|unpause|restart",
+        },
+        "stop-reminding": {
+            1: "stop reminding|stop notifying|stop alerting|stop pinging|quit reminding|don't remind|do not remind"
+            "|never remind|no longer remind|don't notify|do not notify|no more reminders|no more reminder"
+            "|stop sending me|stop the reminders|stop the reminder"
+        },
+        "task-noun": {
+            1: "reminder|reminders|alarm|alarms|notification|notifications|alert|alerts|timer|timers|task|tasks"
+            "|that|this|these|those|everything"
+        },
+        "onto": {1: "into|about|regarding|concerning"},
+        "own": {1: "my|our|all my|all of my|any of my", 2: "the|this|that|these|those|all|all the|any"},
+        "wish": {
+            1: "i'd like to|i would like to|i need to|i have to|you should|would you|will you|we should|we need to"
+            "|hey|hi|hello|ok|okay|oh|actually|no|now|so|well|sorry|just|then|and"
+        },
+        "question-word": {
+            1: "what|what's|whats|which|who|who's|whose|whom|how many|how much|how long|how often|how come|why"
+            "|is there|are there|do i|did i|do we|am i|was i|were there|when do|when does|when did|when is|when's"
+        },
+        "occasion": {
+            1: "before|after|at lunch|over lunch|during lunch|at breakfast|over breakfast|during breakfast|at dinner"
+            "|over dinner"
+            "|during dinner|at supper|at brunch|during the meeting|during my meeting|on arrival|upon arrival|on my way"
+            "|on the way|on my way home|on the way home|once i|once we|once he|once she|once they|once it|as soon as"
+            "|by the time|the moment|next time|the next time"
+        },
+        "idiom": {
+            1: "look after|looking after|take after|named after|after all|after party|before and after|check if"
+            "|check when|check whether|ask if|ask when|ask whether|see if|see when|find out if|find out when|know if"
+            "|know when|decide if|decide when|wonder if|confirm if|confirm when|verify if|what if"
+        },
+        "condition": {
+            1: "if|when|whenever|while|unless|provided|assuming",
+            2: "depending|weather|because",
+        },
         "half-known": {
             1: "sunrise|sunset|sunup|sundown|dawn|dusk|daybreak|nightfall|twilight|golden hour|high tide|low tide"
             "|full moon|new moon|equinox|solstice|spring equinox|payday|pay day|paydays|over the weekend"
@@ -99,7 +144,8 @@ ENGLISH = Language(
             "|start of business|opening time|closing time|rush hour|break time|in spring|in summer|in autumn"
             "|in winter|in the spring|in the summer|in the autumn|in the winter|in the fall|during summer|during winter"
             "|all summer|all winter|over the summer|this summer|next summer|this winter|next winter"
-            "|semester|semesters|trimester|term time"
+            "|semester|semesters|trimester|term time|schooldays|school days|schoolday|school day|school nights"
+            "|match days|game days|days off"
             "|in term time|decade|decades|century|centuries|every sprint|each sprint|seasonally|periodically"
             "|intermittently|frequently|constantly|continuously|continually|repeatedly|infrequently|rarely|seldom"
             "|usually|normally|sporadically|someday|some day|one day|in time|on time|whenever possible|in the future"
@@ -110,7 +156,7 @@ ENGLISH = Language(
         "weekday": {
             0: "monday|mon",
             1: "tuesday|tue|tues",
-            2: "wednesday|wed|weds",
+            2: "wednesday|wed|weds|wensday|wendsday",
             3: "thursday|thu|thur|thurs",
             4: "friday|fri",
             5: "saturday|sat",
@@ -230,7 +276,9 @@ ENGLISH = Language(
         "vague": {
             1: "sometime|some time|anytime|any time|soon|later today|sometimes|often|occasionally|now and then"
             "|once in a while|from time to time|early|late|mid|asap-ish|a few|few|several|a couple of|a couple|couple"
-            "|within|eventually|shortly|later on|at some point"
+            "|within|eventually|shortly|later on|at some point|at some stage|in a bit|in a little bit|in a while"
+            "|in a little while|in a moment|in a jiffy|in due course|in the near future|in no time|before long"
+            "|one of these days|sooner or later|a bit later|a little later|when i can|when you can"
         },
         "at": {1: "at|on the stroke of"},
         "on": {1: "on"},
@@ -308,14 +356,16 @@ ENGLISH = Language(
             45: "at quarter to|at a quarter to|quarter to|a quarter to",
         },
         "synchronised": {1: "synchronized|synchronised|on the clock|aligned"},
+        "remind": {1: "remind me to|remind me|please remind me|please remind me to"},
         "intro": {
             0: "run this|run it|do this|do it|execute this|trigger this|start this|repeat this|repeat it"
-            "|remind me to|remind me|please|please schedule|schedule me|please remind me|please remind me to"
-            "|i want to|can you|could you|schedule|set|set up|create|add|make|run|execute|trigger|send|let us|let's",
+            "|please|please schedule|schedule me|i want to|can you|could you|schedule|set|set up|create|add|make|run"
+            "|execute|trigger|send|let us|let's",
         },
         "outro": {1: "remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
         "zone-time": {1: "time|local time|standard time|timezone|time zone|time-zone"},
         "closest": {1: "closest|nearest"},
+        "relocate": {1: "move it|change it|switch it|reschedule it|shift it|move|change|switch|reschedule|shift"},
         "make": {1: "make it|change it to|move it to|change to|move to|switch to|set it to|reschedule to|put it at|use"}
         | {
             2: "make it|make that|change it|move it|change|move|reschedule|reschedule it|put it|do it|let it be"
@@ -348,6 +398,7 @@ ENGLISH = Language(
         "done": {1: "done"},
     },
     month_first=None,
+    day_endings=("day", "days"),
     innocent=frozenset(
         {
             *("bald", "fest", "pendant", "sans", "tout", "midi", "mars", "avant", "mayo", "todo", "salvo", "pesos"),

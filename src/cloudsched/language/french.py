@@ -81,15 +81,49 @@ FRENCH = Language(
         },
         "bi": {4: "bihebdomadaire|bi-hebdomadaire", 5: "bimensuel|bimensuelle|bimestriel|bimestrielle", 7: "bisannuel"},
         "out-of": {2: "sur deux|sur 2", 3: "sur trois|sur 3", 4: "sur quatre|sur 4"},
-        "always": {1: "toujours|régulièrement|systématiquement"},
+        "always": {1: "toujours|systématiquement", 2: "régulièrement"},
         "recurring": {1: "récurrent|récurrente|régulier|régulière"},
         "forever": {1: "pour toujours|indéfiniment|jusqu'à nouvel ordre"},
-        "condition": {1: "si|quand|lorsque|tant|dès que|pendant que|parce"},
+        "change-verb": {
+            1: "change|changer|modifie|modifier|renomme|renommer|actualise|actualiser|mets à jour|saute|sauter",
+            2: "déplace|déplacer|décale|décaler|reporte|reporter|repousse|repousser|avance|avancer|remets|remettre",
+        },
+        "cancel-verb": {
+            1: "annule|annuler|annulez|arrête|arrêter|arrêtez|stoppe|stopper|désactive|désactiver|interromps",
+            2: "supprime|supprimer|supprimez|efface|effacer|enlève|enlever|retire|retirer",
+            3: "suspends|suspendre|mets en pause|mettre en pause",
+            4: "reprends|reprendre|relance|relancer",
+        },
+        "stop-reminding": {
+            1: "ne me rappelle plus|ne me rappelle pas|ne me rappelez plus|ne me rappelez pas|arrête de me rappeler"
+            "|arrêtez de me rappeler|cesse de me rappeler|plus de rappel|plus de rappels|ne me préviens plus"
+        },
+        "task-noun": {
+            1: "rappel|rappels|alarme|alarmes|tâche|tâches|notification|notifications|alerte|alertes|réveil"
+            "|cela|ça|tout"
+        },
+        "onto": {1: "pour|sur|concernant|que"},
+        "own": {1: "mon|ma|mes|notre|nos|tous mes|toutes mes", 2: "le|la|les|l'|ce|cet|cette|ces|tous les"},
+        "wish": {
+            1: "je voudrais|j'aimerais|j' aimerais|peux-tu|pouvez-vous|pourrais-tu|pourriez-vous|je dois|bonjour|salut"
+            "|ok|non|alors|maintenant|et|puis"
+        },
+        "question-word": {
+            1: "que|qu'est-ce que|quel|quelle|quels|quelles|qui|combien|pourquoi|est-ce que|y a-t-il|ai-je|quand est-ce"
+        },
+        "occasion": {
+            1: "avant|après|au déjeuner|pendant le déjeuner|au petit déjeuner|au dîner|pendant le dîner"
+            "|pendant la réunion"
+            "|en arrivant|en rentrant|en chemin|la prochaine fois|à mon retour|une fois que"
+        },
+        "idiom": {1: "vérifier si|demander si|savoir si|voir si|après tout|avant tout"},
+        "condition": {1: "si|quand|lorsque|tant|dès que|pendant que|aussitôt que", 2: "parce"},
         "yearly-event": {1: "anniversaire"},
         "half-known": {
             1: "lever du soleil|coucher du soleil|aube|crépuscule|pleine lune|nouvelle lune|jour de paie|jour de paye"
             "|mon anniversaire|au printemps|en été|cet été|en automne|en hiver|cet hiver|décennie|siècle"
-            "|vacances scolaires|après le travail|avant le travail|fréquemment|souvent|rarement|parfois|constamment"
+            "|vacances scolaires|jour d'école|jours d'école|jours de classe|jours de congé|après le travail"
+            "|avant le travail|fréquemment|souvent|rarement|parfois|constamment"
             "|périodiquement|généralement|habituellement|un de ces jours|un jour|prochainement|carême|ramadan"
         },
         "weekday": {day: f"{name}|{name[:3]}" for day, name in enumerate(_DAYS)},
@@ -170,7 +204,11 @@ FRENCH = Language(
             12: "mardi gras",
         },
         "holiday": {1: "jour férié|jours fériés|férié|fériés", 2: "fête des mères|fête des pères|fête nationale"},
-        "vague": {1: "bientôt|plus tard|un jour ou l'autre|de temps en temps|quelques|plusieurs|tôt|tard|mi"},
+        "vague": {
+            1: "bientôt|plus tard|un jour ou l'autre|de temps en temps|quelques|plusieurs|tôt|tard|mi|sous peu"
+            "|d'ici peu"
+            "|tout à l'heure|dans un moment|dans un instant|dans peu de temps|dans un petit moment|à l'occasion"
+        },
         "at": {1: "à|a|aux"},
         "on": {1: "le|les|au|aux|la|l'|pour le|ce"},
         "on-day": {1: "le|les"},
@@ -214,14 +252,16 @@ FRENCH = Language(
         "parity": {1: "impair|impaire|impairs|impaires", 2: "pair|paire|pairs|paires"},
         "that-one": {1: "du mois"},
         "in-total": {1: "au total|en tout"},
-        "intro": {
-            0: "rappelle-moi de|rappelle-moi d'|rappelle-moi|rappelez-moi de|rappelez-moi d'|rappelez-moi"
+        "remind": {
+            1: "rappelle-moi de|rappelle-moi d'|rappelle-moi|rappelez-moi de|rappelez-moi d'|rappelez-moi"
             "|me rappeler de"
-            "|rappelle moi que|préviens-moi|fais-moi penser à|je veux|je voudrais|planifie|programme|peux-tu"
-            "|pouvez-vous"
+            "|rappelle moi que|préviens-moi|fais-moi penser à"
         },
-        "outro": {1: "rappelle-moi de|rappelle-moi d'|rappelle-moi|rappelez-moi de|de|d'|pour"},
+        "intro": {0: "je veux|je voudrais|planifie|programme|peux-tu|pouvez-vous"},
+        "outro": {0: "de|d'", 1: "rappelle-moi de|rappelle-moi d'|rappelle-moi|rappelez-moi de|pour"},
         "zone-time": {1: "heure locale"},
+        "zone-of": {1: "heure de|heure d'|heure du|heure des|à l'heure de|à l'heure d'|à l'heure du"},
+        "relocate": {1: "passe-le|passe|décale-le|décale|déplace-le|déplace|change-le|change"},
         "make": {
             2: "change en|mets|mets-le|plutôt|décale à|déplace à|passe à|passe-le à|change pour|fais-le",
         },
@@ -238,6 +278,7 @@ FRENCH = Language(
         "more": {1: "de plus|encore"},
     },
     month_first=False,
+    day_endings=("di", "dis"),
     clock24=True,
     elisions=frozenset({"l", "d", "qu", "jusqu", "lorsqu", "n", "s", "c", "j", "puisqu"}),
     folds_accents=True,

@@ -104,16 +104,57 @@ GERMAN = Language(
         "minute-adverb": {30: _inflect_adjective("halbstündlich"), 15: _inflect_adjective("viertelstündlich")},
         "minute-unit": {30: "halbe stunde", 15: "viertelstunde|viertel stunde", 45: "dreiviertelstunde"},
         "hourly-point": {0: "jede volle stunde|zu jeder vollen stunde|zur vollen stunde jeder stunde"},
-        "always": {1: "immer|jeweils|stets|regelmäßig|jedes mal"},
+        "always": {1: "immer|jeweils|stets|jedes mal", 2: "regelmäßig"},
         "recurring": {1: _inflect_adjective("wiederkehrend", "regelmäßig", "wiederholend")},
         "forever": {1: "für immer|unbefristet|bis auf weiteres|auf unbestimmte zeit|dauerhaft"},
         "yearly-event": {1: "geburtstag|jahrestag|hochzeitstag|namenstag"},
-        "condition": {1: "wenn|falls|sobald|solange|sofern|weil|obwohl"},
+        "change-verb": {
+            1: "ändere|änder|ändern|bearbeite|bearbeiten|aktualisiere|aktualisieren|benenne|überspringe|überspringen"
+            "|tausche|tauschen",
+            2: "verschiebe|verschieb|verschieben|verlege|verleg|verlegen|vertage|vertagen",
+        },
+        "cancel-verb": {
+            1: "storniere|stornieren|beende|beenden|stoppe|stopp|stoppen|streiche|streich|streichen|deaktiviere"
+            "|deaktivieren|annulliere|annullieren|schalte|schalt|cancele|cancel|abbrechen|absagen|abstellen"
+            "|ausschalten",
+            2: "lösche|lösch|löschen|entferne|entfern|entfernen",
+            3: "pausiere|pausieren|unterbrich|unterbrechen",
+            4: "setze fort|fortsetzen",
+        },
+        "stop-reminding": {
+            1: "erinnere mich nicht|erinner mich nicht|erinnere mich nie|hör auf mich|höre auf mich|hör auf, mich"
+            "|höre auf, mich|keine erinnerung|keine erinnerungen|nicht mehr erinnern|benachrichtige mich nicht"
+        },
+        "task-noun": {
+            1: "erinnerung|erinnerungen|wecker|alarm|alarme|aufgabe|aufgaben|benachrichtigung|benachrichtigungen"
+            "|das|dies|alles"
+        },
+        "onto": {1: "auf|über|wegen|zu"},
+        "own": {
+            1: "mein|meine|meinen|meiner|meinem|unser|unsere|unseren|alle meine|alle meinen",
+            2: "die|der|das|den|diese|diesen|dieser|dieses|alle",
+        },
+        "wish": {
+            1: "ich möchte|ich will|ich würde gern|ich würde gerne|kannst du|könntest du|würdest du|können sie"
+            "|könnten sie|hallo|hey|hi|ok|okay|ach|nein|also|jetzt|nun|doch|dann|und"
+        },
+        "question-word": {
+            1: "was|welche|welcher|welches|welchen|wer|wen|wem|wessen|wie viele|wie viel|wie lange|wie oft|warum|wieso"
+            "|wann ist|wann habe|wann muss|gibt es|habe ich|hatte ich|muss ich|bin ich"
+        },
+        "occasion": {
+            1: "vor dem|vor der|vorm|vor meinem|vor meiner|nach dem|nach der|nach meinem|nach meiner"
+            "|beim mittagessen|beim frühstück|beim abendessen|beim essen|auf dem weg|auf dem heimweg|nächstes mal"
+            "|beim nächsten mal|bei ankunft|bei der ankunft"
+        },
+        "idiom": {1: "vor der tür|vor dem haus|nach dem rechten"},
+        "condition": {1: "wenn|falls|sobald|solange|sofern", 2: "weil|obwohl"},
         "half-known": {
             1: "sonnenaufgang|sonnenuntergang|morgendämmerung|abenddämmerung|dämmerung|vollmond|neumond|zahltag"
             "|nach feierabend|vor feierabend|ladenschluss"
             "|mein geburtstag|meinem geburtstag|im frühling|im frühjahr|im sommer|im herbst"
             "|im winter|semester|trimester|jahrzehnt|jahrhundert|schuljahr|ferien|schulferien"
+            "|schultag|schultage|schultagen|schultags|ferientagen|spieltagen|freien tagen"
             "|im advent|in der fastenzeit|ramadan|periodisch|häufig|ständig"
             "|dauernd|fortlaufend|wiederholt|selten|meistens"
             "|normalerweise|gewöhnlich|irgendwann|eines tages|wochenmitte|monatsmitte|jahresmitte|zur teezeit"
@@ -137,7 +178,10 @@ GERMAN = Language(
             6: "sonntags",
         },
         "dayset": {0: "werktag|arbeitstag|wochentag", 1: "wochenende", 2: "wochenendtag"},
-        "daysets": {0: "werktags|wochentags|arbeitstage|werktage|werktagen|arbeitstagen", 1: "wochenends|wochenenden"},
+        "daysets": {
+            0: "werktags|wochentags|arbeitstage|werktage|wochentage|werktagen|arbeitstagen|wochentagen",
+            1: "wochenends|wochenenden",
+        },
         "business": {1: "werktag|werktags|werktage|werktagen|arbeitstag|arbeitstags|arbeitstage|arbeitstagen"},
         "on-or": {-1: "am oder vor|spätestens am", 1: "am oder nach|frühestens am"},
         "days-of": {1: "tagen von"},
@@ -211,7 +255,10 @@ GERMAN = Language(
             1226: "zweiter weihnachtstag|zweiten weihnachtstag",
         },
         "holiday": {1: "feiertag|feiertage|feiertagen|feiertags"},
-        "vague": {1: "bald|mehrmals|mehrfach|manchmal|oft|gelegentlich|demnächst|später|ein paar|einige"},
+        "vague": {
+            1: "bald|mehrmals|mehrfach|manchmal|oft|gelegentlich|demnächst|später|ein paar|einige|nachher|in kürze"
+            "|in einer weile|in einem moment|in einem augenblick|bei gelegenheit|zu gegebener zeit|in nächster zeit"
+        },
         "at": {1: "um|zu"},
         "on": {1: "am|an|an den|an dem|zum|den"},
         "on-day": {1: "am|an"},
@@ -262,11 +309,14 @@ GERMAN = Language(
         },
         "week-start": {1: "wochen beginnen am|woche beginnt am"},
         "week-number": {1: "woche|wochen|kalenderwoche|kalenderwochen|kw"},
-        "intro": {0: "erinnere mich daran|erinnere mich|erinner mich|bitte erinnere mich"},
+        "remind": {1: "erinnere mich daran|erinnere mich|erinner mich|bitte erinnere mich"},
         "outro": {
-            1: "daran|erinnere mich daran|erinnere mich|an den|an die|an das|an dem|an meinen|an meine|an mein|an"
+            0: "an den|an die|an das|an dem|an meinen|an meine|an mein|an",
+            1: "daran|erinnere mich daran|erinnere mich",
         },
         "zone-time": {1: "zeit|ortszeit"},
+        "zone-of": {1: "ortszeit in|ortszeit von|zeit in|zeit von"},
+        "relocate": {1: "verschiebe es|verschieb es|verlege es|ändere es"},
         "make": {
             1: "mach es um|ändere es auf|verschiebe es auf",
             2: "mach es|mach das|verschiebe es|lieber|besser|doch lieber|erst|stattdessen",
@@ -283,6 +333,7 @@ GERMAN = Language(
         "shift": {1: "später", -1: "früher"},
     },
     month_first=False,
+    day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,
     innocent=frozenset({"note", "pendant", "mars", "midi", "media", "uhr", "rush", "tide", "lent", "sprint"}),
     clock24=True,

@@ -26,7 +26,17 @@ from cloudsched.language.grammar_days import (
 )
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_ordinal
 from cloudsched.language.grammar_shifts import parse_shifted
-from cloudsched.language.lexicon import QUOTE, WORD, Cursor, Language, Matches, Token, classify, may_be_title
+from cloudsched.language.lexicon import (
+    QUOTE,
+    WORD,
+    Cursor,
+    Language,
+    Matches,
+    Token,
+    classify,
+    is_plain,
+    may_be_title,
+)
 from cloudsched.language.nodes import (
     DAY,
     Clause,
@@ -41,6 +51,7 @@ from cloudsched.language.nodes import (
     Times,
     Unit,
 )
+from cloudsched.language.places import find_place
 from cloudsched.language.result import HINTS, Refused
 from cloudsched.language.watchwords import find_languages, says_how_often
 
@@ -264,7 +275,7 @@ class Parser:
     def __init__(self, tokens: Sequence[Token], language: Language, *, allow_title: bool = True) -> None:
         self.tokens = tokens
         self.blocked: Refused | None = None
-        self._allow_title = allow_title
+        self._allow_title, self._is_asked = allow_title, False
         self.matches: list[Matches] = classify(tokens, language)
         self.furthest = 0
         self.refused: Refused | None = None
@@ -310,11 +321,11 @@ class Parser:
                 continue
             read, end = result
             if end == len(self.tokens):
-                return Phrase(title, (*lead, *read), start)
+                return Phrase(title, (*lead, *read), start, self._is_asked)
             is_open = title is None or all("generic" in self.matches[at] or at < after for at in range(begin, start))
             outro = self._parse_outro(end, read) if is_open else None
             if outro is not None:
-                return Phrase(outro, (*lead, *read), start)
+                return Phrase(outro, (*lead, *read), start, self._is_asked or "outro" in self.matches[end])
         return None
 
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
@@ -333,8 +344,11 @@ class Parser:
     def _skip_intro(self) -> int:
         c = self.cursor
         c.at = 0
-        while not c.ended and c.take("polite", "intro", "comma", "colon") is not None:
-            pass
+        while not c.ended:
+            if c.take("remind") is not None:
+                self._is_asked = True
+            elif c.take("polite", "intro", "comma", "colon") is None:
+                break
         return c.at
 
     def _parse_clauses(self, start: int) -> _Read | None:
@@ -393,7 +407,7 @@ class Parser:
         if at >= len(self.matches):
             return None
         c = self.cursor
-        for rule, _ in self._rules if self.matches[at] else _RULES_FOR_NAMES:
+        for rule, _ in _RULES_FOR_NAMES if is_plain(self.matches[at]) else self._rules:
             c.at = at
             try:
                 result = rule(c)
@@ -415,7 +429,10 @@ class Parser:
             self._block(before, HINTS["half-known"])
             return False
         word = self.tokens[before].text
-        if self._is_unknown(before) and (says_how_often(word) or find_languages(word, self.cursor.language)):
+        is_day = before > 0 and "on" in self.matches[before - 1] and word.endswith(self.cursor.language.day_endings)
+        if self._is_unknown(before) and (
+            (is_day and not self.matches[before]) or says_how_often(word) or find_languages(word, self.cursor.language)
+        ):
             self._block(before, HINTS["not-understood"])
             return False
         following = self.matches[start] if start < len(self.matches) else None
@@ -448,8 +465,7 @@ class Parser:
 
     def _is_unknown(self, at: int) -> bool:
         token = self.tokens[at]
-        is_plain = not self.matches[at].keys() - {"yearly-event", "generic"}
-        return token.kind == QUOTE or (token.kind == WORD and is_plain and len(token.text) > 1)
+        return token.kind == QUOTE or (token.kind == WORD and is_plain(self.matches[at]) and len(token.text) > 1)
 
     def _trim_title(self, begin: int, end: int) -> int:
         while end > begin and any(kind in _NO_TITLE_ENDS for kind in self.matches[end - 1]):
@@ -472,11 +488,15 @@ class Parser:
         c.at = at
         is_dash = not c.ended and "dash" in self.matches[at] and not self.tokens[at].glued
         shown = c.take("colon", *(("dash",) if is_dash else ())) is not None
-        shown = c.take("outro") is not None or shown
+        outro = c.take("outro")
+        if outro is not None:  # a preposition such as "de" shows a title only if one was asked for
+            shown = shown or bool(outro.value) or self._is_asked
         if c.ended or not self._allow_title:
             return None
         shown = shown or self.tokens[c.at].kind == QUOTE
         begin, end = c.at, len(self.tokens)
+        if outro is not None and not outro.value and self._names_place(begin):
+            return None
         is_timed = any(
             isinstance(each, Times) or (isinstance(each, Repeat) and each.unit <= Unit.HOUR) for each in read
         )
@@ -487,6 +507,11 @@ class Parser:
             if not self._may_extend_title(place, begin):
                 return None
         return self._find_title_span(begin, end) if self._is_title(begin, end) else None
+
+    def _names_place(self, begin: int) -> bool:
+        """Return whether all words from a token on name a time zone, and so no title: "a las 9 de Londres"."""
+        place = find_place(self.tokens, begin)
+        return place is not None and place[1] == len(self.tokens)
 
 
 class _Joint:

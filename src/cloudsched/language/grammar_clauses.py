@@ -13,6 +13,7 @@ from cloudsched.language.nodes import (
     ANY,
     DAY,
     FOLLOWING,
+    REGULARLY,
     REPEATS,
     Added,
     Clause,
@@ -285,7 +286,7 @@ def parse_lead(c: Cursor) -> list[Clause] | None:
     """Parse how often at the head of a phrase, before what it is about: ``nightly``, ``weekly``, ``recurring``."""
     start = c.at
     if c.take("recurring") is not None:
-        return [Mark(REPEATS, c.span(start))]
+        return [Mark(REGULARLY, c.span(start))]
     part = c.take("part-adverb")
     if part is not None:
         return [Part(part.value, each=True, span=c.span(start))]
@@ -564,25 +565,30 @@ def parse_only_if(c: Cursor) -> OnlyIf | None:
 
 
 def parse_place(c: Cursor) -> list[Clause] | None:
-    """Parse a time zone: ``New York time``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
+    """Parse a time zone: ``New York time``, ``hora de Londres``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
     start = c.at
     c.take("open")
     after_comma = c.at > 0 and c.tokens[c.at - 1].text == ","
     has_preposition = c.take("in", "at", "on") is not None
+    time = c.take("zone-of") is not None
     c.take("article")
     if c.ended:
         return None
     result = None if c.sees("feast", "holiday") else find_place(c.tokens, c.at)
     if result is None:
+        if time:
+            c.at += 1
+            raise Refused("not-understood", c.span(start), "name a time zone by its city, or write it as Europe/London")
         return None
     names, c.at, needs_time = result
-    time = c.take("zone-time") is not None
+    time = c.take("zone-time") is not None or time
     c.take("close")
-    if needs_time and not (time or has_preposition or _follows_clock(c, start) or (after_comma and c.ended)):
+    follows = _follows_clock(c, start)
+    if needs_time and not (time or has_preposition or follows or (after_comma and c.ended)):
         return None
     if not time and has_preposition and not needs_time and len(names) > 1:
         return None
-    return [Place(names, c.span(start))]
+    return [Place(names, c.span(start), is_loose=needs_time and not (time or follows))]
 
 
 def _follows_clock(c: Cursor, at: int) -> bool:
@@ -604,8 +610,9 @@ def parse_mark(c: Cursor) -> list[Clause] | None:
     if c.sees("completion"):
         c.take("completion")
         raise Refused("completion", c.span(start))
-    if c.take("always", "recurring") is not None:
-        return [Mark(REPEATS, c.span(start))]
+    always = c.take("always")
+    if always is not None or c.take("recurring") is not None:
+        return [Mark(REPEATS if always is not None and always.value == 1 else REGULARLY, c.span(start))]
     if c.take("forever") is not None:
         return [Mark("forever", c.span(start))]
     once = c.take("twice")

@@ -296,7 +296,7 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
         c.at += 1
         hour, minute, *second = token.value
         exact = hour > 12 or hour == 0 or token.text.startswith("0") or "h" in token.text
-        c.take("oclock")
+        _take_oclock(c)
         return _parse_half(c, Clock(hour, minute, second[0] if second else 0, exact=exact))
     if token.kind == PAIR:
         if "." not in token.text or len(token.value) != 2 or token.text[-3] != ".":
@@ -305,7 +305,7 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
         if not bare and not c.sees("halfday", "oclock"):
             return None
         hour, minute = token.value
-        c.take("oclock")
+        _take_oclock(c)
         return _parse_half(c, Clock(hour, minute, exact=hour > 12 or token.text.startswith("0")))
     digits = token.text if token.kind == NUMBER else ""
     hour_said = parse_number(c)
@@ -335,6 +335,11 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     return _parse_hour_number(c, result, bare=bare or spoken, last=last)
 
 
+def _take_oclock(c: Cursor) -> bool:
+    """Consume a word such as "hora", unless it begins the name of a zone: "a las 9 hora de Londres"."""
+    return not c.sees("zone-of") and c.take("oclock") is not None
+
+
 def _is_counted(c: Cursor) -> bool:
     """Return whether a number counts what follows it, and is no hour; "17 de lunes a viernes" is one."""
     return c.sees(*_NOT_AFTER_AN_HOUR) and not (c.sees("from") and c.sees("weekday", "weekdays", ahead=1))
@@ -352,7 +357,7 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
     """Return an hour given as a number; None if nothing shows that the number is an hour."""
     token = c.token
     glued = token is not None and token.glued and c.take("hour-mark") is not None
-    oclock = glued or c.take("oclock") is not None
+    oclock = glued or _take_oclock(c)
     if glued:
         result = replace(result, exact=True, oclock=True)
     elif oclock:
@@ -367,7 +372,8 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
     if with_half.half is not None or with_half.part is not None or oclock:
         return with_half
     soon = c.sees("tonight", "relday") or (c.sees("next") and c.sees("part", ahead=1))
-    if not (bare or soon) or c.sees("unit", "times") or (last and _is_counted(c)):
+    counts = (c.sees("unit", "times") or (last and _is_counted(c))) and not c.sees("zone-of")
+    if counts or not (bare or soon):
         return None
     return with_half if result.hour <= 24 or result.exact or not last else None
 

@@ -235,8 +235,13 @@ class Cursor:
         return self.tokens[start].start, self.tokens[max(self.at - 1, start)].end
 
 
+PLAIN = frozenset(
+    {"yearly-event", "generic", "change-verb", "cancel-verb", "stop-reminding", "task-noun", "own", "onto", "wish"}
+    | {"question-word", "occasion", "idiom"}
+)
+"""Classes of words that say what a title is about, so that they are as good in one as words outside the lexicon."""
 # Classes whose words may also be part of a title; words of all other classes belong to a schedule.
-HARMLESS = frozenset(
+HARMLESS = PLAIN | frozenset(
     {"article", "a", "on", "on-day", "in", "of", "at", "for", "to", "and", "or", "with", "then", "by", "from", "after"}
     | {
         "before",
@@ -272,7 +277,8 @@ HARMLESS = frozenset(
     | {"make", "instead", "add-more", "skip", "no-more", "postpone", "shift", "same-time", "filler", "onward", "ones"}
     | {"for-after", "added", "if-day", "if-day-end", "on-or", "days-of", "moved", "moved-to", "not-on"}
     | {"pair", "repeat-word", "slash", "the", "numbered", "that-one", "part-of", "parity", "ish", "about", "halves"}
-    | {"hour-mark", "and-half", "condition", "hour-point", "yearly-event", "in-total", "generic", "habit"}
+    | {"hour-mark", "and-half", "condition", "hour-point", "in-total", "habit", "zone-of", "remind"}
+    | {"relocate"}
 )
 # Classes whose words may be part of a title if an unknown word follows: "start the backup".
 FOLLOWED = frozenset({"start", "edge", "repeat", "other", "closest"}) | HARMLESS
@@ -306,6 +312,7 @@ class Language:
         elisions: What may stand before an apostrophe as a word of its own, as in ``d'avril``.
         folds_accents: Whether words are understood without their accents as well.
         innocent: Words that say nothing about time in this language, though they do in another.
+        day_endings: How words for days end, so that one that is not known is no part of a title: "on matchday".
     """
 
     code: str
@@ -318,6 +325,7 @@ class Language:
     elisions: frozenset[str] = frozenset()
     folds_accents: bool = False
     innocent: frozenset[str] = frozenset()
+    day_endings: tuple[str, ...] = ()
 
     @cached_property
     def entries(self) -> dict[str, list[tuple[tuple[str, ...], str, int]]]:
@@ -327,7 +335,11 @@ class Language:
             for value, texts in values.items():
                 for text in texts.split("|"):
                     plain = self._split_elisions(text).replace("-", " ").replace(",", " ,")
-                    for spelling in {plain, plain.replace("ß", "ss"), _fold(plain) if self.folds_accents else plain}:
+                    for spelling in {
+                        plain,
+                        plain.replace("ß", "ss"),
+                        fold_accents(plain) if self.folds_accents else plain,
+                    }:
                         words = tuple(spelling.split())
                         result.setdefault(words[0], []).append((words, kind, value))
         for word, number in self.glued_numbers.items():
@@ -350,7 +362,7 @@ class Language:
         return any(kind == "month" and len(words) == 1 for words, kind, _ in self.entries.get(word, ()))
 
 
-def _fold(text: str) -> str:
+def fold_accents(text: str) -> str:
     """Return a text without its accents."""
     return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
 
@@ -392,5 +404,10 @@ def _find_end(tokens: Sequence[Token], place: int, words: Iterable[str]) -> int:
 
 def may_be_title(matches: Matches, following: Matches | None) -> bool:
     """Return whether a token may belong to a title."""
-    allowed = FOLLOWED if following is not None and not following else HARMLESS
+    allowed = FOLLOWED if following is not None and is_plain(following) else HARMLESS
     return all(kind in allowed for kind in matches)
+
+
+def is_plain(matches: Matches) -> bool:
+    """Return whether a word says nothing about when, as far as the lexicon knows."""
+    return matches.keys() <= PLAIN

@@ -9,7 +9,7 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.exceptions import list_added
 from cloudsched.language.groups import Group, Plan, build_plan
-from cloudsched.language.nodes import DAY, FOLLOWING, REPEATS, Clock, Days, Period, Repeat, Unit
+from cloudsched.language.nodes import DAY, FOLLOWING, REGULARLY, REPEATS, Clock, Days, Period, Repeat, Unit
 from cloudsched.language.once import build_once
 from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.result import Option, Refused
@@ -29,8 +29,8 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
         Unclear: The clauses are ambiguous.
     """
     plan = build_plan(clauses)
-    if REPEATS in plan.marks:
-        plan.groups = [_mark_repeated(group) for group in plan.groups]
+    if plan.marks & {REPEATS, REGULARLY}:
+        plan.groups = [_mark_repeated(group, is_daily=REPEATS in plan.marks) for group in plan.groups]
     if "forever" in plan.marks and plan.ends:
         raise Refused("contradiction", plan.ends[0].span)
     resolve_zone(plan, context)
@@ -49,11 +49,19 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     return _build_dates(plan, context) if plan.added else build_once(plan, context)
 
 
-def _mark_repeated(group: Group) -> Group:
-    """Return a group that repeats, since a word such as "always" says so: on its days, or every day."""
+def _mark_repeated(group: Group, *, is_daily: bool) -> Group:
+    """Return a group that repeats, since a word such as "always" says so: on its days, or every day.
+
+    Raises:
+        Refused: "Regularly" is no frequency, and there is no other.
+    """
     if group.days or group.repeat is not None:
         return replace(group, days=[replace(days, marked=True) for days in group.days])
-    return group if group.relatives else replace(group, repeat=Repeat(1, Unit.DAY, span=(0, 0)))
+    if group.relatives or (group.part is not None and group.part.each):
+        return group
+    if not is_daily:
+        raise Refused("too-vague", hint="say how often: every day, every Monday")
+    return replace(group, repeat=Repeat(1, Unit.DAY, span=(0, 0)))
 
 
 def _build_dates(plan: Plan, context: Context) -> Schedule:
@@ -75,8 +83,13 @@ def resolve_zone(plan: Plan, context: Context) -> None:
     context.follows = FOLLOWING in plan.marks
     if plan.place is not None:
         context.is_placed = True
-        options = tuple(Option(name, name) for name in plan.place.names)
-        chosen = context.choices.pick("zone", plan.place.span, options) if len(options) > 1 else plan.place.names[0]
+        names = plan.place.names
+        is_doubtful = plan.place.is_loose and context.is_titled
+        if is_doubtful:  # "meet Bob in London" may be where, and no zone
+            names = tuple(dict.fromkeys((context.timezone, *names)))
+        options = tuple(Option(name, name) for name in names)
+        code = "place" if is_doubtful else "zone"
+        chosen = context.choices.pick(code, plan.place.span, options) if len(options) > 1 else names[0]
         if str(chosen).startswith("Etc/GMT"):
             context.choices.assume(_say_offset(str(chosen)))
         context.timezone = str(chosen)

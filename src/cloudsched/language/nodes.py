@@ -91,7 +91,10 @@ FOLLOWING = "following"
 """The kind of the mark that says that the times follow their owner from zone to zone."""
 
 REPEATS = "repeats"
-"""The kind of the mark that says that what follows repeats: "always on Tuesday", "recurring"."""
+"""The kind of the mark that says that what follows repeats: "always on Tuesday"."""
+
+REGULARLY = "regularly"
+"""The kind of the mark that says that what follows repeats, and not how often: "regularly", "recurring"."""
 
 DAY, WORKDAY, WEEKENDDAY, ANY = 7, 8, 9, 10
 """What a `Pick` may pick besides a weekday, 0 to 6; ``ANY`` is any of the days that an exception is taken from."""
@@ -357,10 +360,17 @@ class NamedCalendars:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A time zone; several names if the word is ambiguous."""
+    """A time zone; several names if the word is ambiguous.
+
+    Attributes:
+        names: Their IANA names.
+        span: The words that name it.
+        is_loose: It is named as any place is, as in "in London": beside a title it may be where something happens.
+    """
 
     names: tuple[str, ...]
     span: Span = NOWHERE
+    is_loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +378,7 @@ class Mark:
     """A word that applies to the whole phrase.
 
     These are ``and``, ``synchronised``, ``once``, ``skip-back``, ``skip-forward``, ``skip-omit``, ``following``,
-    ``repeats`` and ``forever``.
+    ``repeats`` (every day, if no other is named), ``regularly`` (on days that have to be named) and ``forever``.
     """
 
     kind: str
@@ -401,8 +411,16 @@ Clause = (
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A whole phrase: the span of its title, its clauses in order, and the index of their first token."""
+    """A whole phrase.
+
+    Attributes:
+        title: The span of its title.
+        clauses: Its clauses, in order.
+        begin: The index of their first token.
+        is_asked: Words such as "remind me to" say that the title is what to do, whatever it says.
+    """
 
     title: Span | None
     clauses: tuple[Clause, ...]
     begin: int = 0
+    is_asked: bool = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import zone_names
 from cloudsched.domain.recurrence.zone_names import SHARED
-from cloudsched.language.lexicon import MARK, PATH, WORD
+from cloudsched.language.lexicon import MARK, PATH, WORD, fold_accents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +79,39 @@ _NAMED = {
     "central european": ("CET",),
     "eastern european": ("EET",),
 }
+_EXONYMS = {
+    "Europe/London": "londres edimburgo edimbourg",
+    "Europe/Paris": "parís",
+    "Europe/Berlin": "berlín múnich münchen köln colonia",
+    "Europe/Madrid": "barcelone",
+    "Europe/Rome": "roma rom milán mailand",
+    "Europe/Lisbon": "lisboa lisbonne lissabon",
+    "Europe/Vienna": "viena vienne wien",
+    "Europe/Zurich": "zürich zúrich genf genève ginebra",
+    "Europe/Brussels": "brüssel bruxelles bruselas",
+    "Europe/Warsaw": "warschau varsovie varsovia",
+    "Europe/Prague": "prag praga",
+    "Europe/Athens": "athen athènes atenas",
+    "Europe/Moscow": "moskau moscou moscú",
+    "Europe/Kyiv": "kiew",
+    "Europe/Bucharest": "bukarest bucarest",
+    "Europe/Copenhagen": "kopenhagen copenhague",
+    "Europe/Stockholm": "estocolmo",
+    "Africa/Cairo": "kairo",
+    "Asia/Tokyo": "tokio",
+    "Asia/Shanghai": "pékin pekín schanghai",
+    "Asia/Seoul": "séoul seúl",
+    "Asia/Singapore": "singapur singapour",
+    "Asia/Hong_Kong": "hongkong",
+    "Asia/Jerusalem": "jerusalén",
+    "America/New_York": "nueva-york",
+    "America/Los_Angeles": "los-ángeles",
+    "America/Mexico_City": "méxico mexiko mexico ciudad-de-méxico",
+    "America/Sao_Paulo": "são-paulo",
+    "America/Bogota": "bogotá",
+    "Australia/Sydney": "sídney",
+}
+"""What cities are called in the other languages that are read, with hyphens for spaces."""
 REGIONS = frozenset({"eastern", "central", "mountain", "pacific", "et", "ct", "mt", "pt"})
 """Words that name a zone behind a time of day, and something else anywhere else."""
 _NEEDS_TIME = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "mountain", "rio", "uk", "german"})
@@ -97,7 +130,9 @@ def _load_cities() -> dict[str, tuple[str, ...]]:
             key = city.replace("_", " ").replace("-", " ").lower()
             if len(key) > 3:
                 result.setdefault(key, (name,))
-    return result | _NAMED
+    other = {name.replace("-", " "): (zone,) for zone, names in _EXONYMS.items() for name in names.split()}
+    plain = {fold_accents(name): zones for name, zones in other.items()}
+    return result | plain | other | _NAMED
 
 
 @lru_cache(maxsize=1)

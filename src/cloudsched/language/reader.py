@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
-from cloudsched.language.changes import find_change
+from cloudsched.language.changes import find_change, find_open_time, find_order
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES, find_language
-from cloudsched.language.lexicon import WORD, Token, classify, tokenise
+from cloudsched.language.lexicon import WORD, Cursor, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
+from cloudsched.language.nodes import Place
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear
 from cloudsched.language.watchwords import find_languages, guess_language, name_language
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 
 _SHORTEST = 4
+_MOST_SHOWN = 60
+"""How many characters of the words at fault are shown."""
 _MOST_WORDS = 3
 _MOST_CANDIDATES = 3
 
@@ -99,6 +102,8 @@ def _build_index(code: str, language: Language) -> dict[str, set[str]]:
 
 
 MOST_READINGS = 8
+_MOST_BUILT = 64
+"""How many answers to questions are tried."""
 QUESTIONS = {
     "nth-or-interval": "is that the nth such day of each month, or an interval in weeks?",
     "bare-hour": "is that in the morning or in the afternoon?",
@@ -107,6 +112,7 @@ QUESTIONS = {
     "date-order": "which number is the month?",
     "this-or-next": "which day do you mean?",
     "zone": "which time zone do you mean?",
+    "place": "is that only where it happens, or does the time of day count there?",
     "month-end": "what should happen in months that do not have this day?",
     "rate": "on which days or at what times should it run?",
     "midnight": "is that the midnight at the start of the day or at its end?",
@@ -121,33 +127,42 @@ QUESTIONS = {
 
 
 def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | None, text: str) -> Reading:
-    """Return a question that lists the schedule for each answer; a refusal if no answer gives a schedule."""
+    """Return a question that lists the schedule for each answer; a refusal if no answer gives a schedule.
+
+    Each question is answered to the end before the next answer is tried, so that a phrase with many questions, of which
+    there are more answers than can be listed, costs no more than others.
+    """
     readings: list[Alternative] = []
     refused: Refused | None = None
-    open_ones: list[tuple[Unclear, dict[tuple[str, Span], int], str]] = [(unclear, {}, "")]
     problems: dict[tuple[str, Span], Problem] = {}
-    while open_ones and len(readings) < MOST_READINGS:
-        at, taken, label = open_ones.pop(0)
+    tried: list[tuple[dict[tuple[str, Span], int], str]] = []
+
+    def open_question(at: Unclear, taken: dict[tuple[str, Span], int], label: str) -> None:
         problems.setdefault((at.code, at.span), Problem(at.span, at.code, QUESTIONS[at.code]))
-        for number, option in enumerate(at.options):
-            chosen = {**taken, (at.code, at.span): number}
-            name = f"{label}, {option.name}" if label else option.name
-            try:
-                schedule = build(Choices(chosen))
-            except Unclear as deeper:
-                open_ones.append((deeper, chosen, name))
-            except Refused as error:
-                refused = error
-            except SearchLimitReached:
-                raise
-            except InvalidSchedule as error:
-                refused = Refused("never", hint=str(error))
-            else:
-                readings.append(Alternative(schedule, schedule.describe(), name))
-    if not readings and refused is not None:
-        span = refused.span if refused.span is not None else (0, len(text))
-        return Reading("refusal", problems=(Problem(span, refused.code, refused.hint),))
-    return Reading("question", None, title, (), tuple(readings[:MOST_READINGS]), tuple(problems.values()))
+        for number in reversed(range(len(at.options))):
+            name = at.options[number].name
+            tried.append(({**taken, (at.code, at.span): number}, f"{label}, {name}" if label else name))
+
+    open_question(unclear, {}, "")
+    for _ in range(_MOST_BUILT):
+        if not tried or len(readings) >= MOST_READINGS:
+            break
+        chosen, name = tried.pop()
+        try:
+            schedule = build(Choices(chosen))
+        except Unclear as deeper:
+            open_question(deeper, chosen, name)
+        except Refused as error:
+            refused = error
+        except SearchLimitReached:
+            raise
+        except InvalidSchedule as error:
+            refused = Refused("never", hint=str(error))
+        else:
+            readings.append(Alternative(schedule, schedule.describe(), name))
+    if not readings:
+        return _refuse(refused or Refused("too-many"), text)
+    return Reading("question", None, title, (), tuple(readings), tuple(problems.values()))
 
 
 MAX_LENGTH = 500
@@ -192,6 +207,24 @@ def read(  # noqa: PLR0913 -- each is named
     context = Context(now, timezone, TimeOfDay(*default_time), calendar=default_calendar)
     languages = LANGUAGES.values() if locale is None else (find_language(locale),)
     return _Reader(text, context, languages, current, titles).read()
+
+
+_LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "outro"})
+"""Classes of words that say nothing without what follows them."""
+
+
+class _Titled(NamedTuple):
+    """What the title of a phrase says about its schedule.
+
+    Attributes:
+        is_there: Whether there is a title.
+        is_yearly: What it is about happens every year, such as a birthday.
+        open_time: Where it says when by an event, which is no time of day: "before the meeting".
+    """
+
+    is_there: bool = False
+    is_yearly: bool = False
+    open_time: Span | None = None
 
 
 class _Reader:
@@ -248,7 +281,9 @@ class _Reader:
             return _refuse(parser.refused, self._text)
         name = name_language(parser.tokens, self._language)
         if name is None:
-            return _refuse(parser.blocked or Refused(code, self._find_furthest(parser)), self._text)
+            furthest, blocked = self._find_furthest(parser), parser.blocked
+            is_known = blocked is None or (blocked.span is not None and blocked.span[0] < furthest[0])
+            return _refuse(Refused(code, furthest) if is_known or blocked is None else blocked, self._text)
         supported = next((code for code, language in LANGUAGES.items() if language.name == name), None)
         hint = f"this looks like {name}; "
         hint += f"say so by the locale {supported!r}" if supported else "write when it runs in one of the languages "
@@ -312,14 +347,32 @@ class _Reader:
         return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
 
     def _find_furthest(self, parser: Parser) -> tuple[int, int]:
-        at = min(parser.furthest, len(parser.tokens) - 1)
-        return (parser.tokens[at].start, parser.tokens[at].end) if at >= 0 else (0, len(self._text))
+        """Return where the first words stand that were not understood: with "on", what is behind it."""
+        begin = at = min(parser.furthest, len(parser.tokens) - 1)
+        while at < len(parser.tokens) - 1 and not _LINKS.isdisjoint(parser.matches[at]):
+            at += 1
+        return (parser.tokens[begin].start, parser.tokens[at].end) if at >= 0 else (0, len(self._text))
 
     def _interpret(self, phrase: Phrase) -> Reading:
-        title = self._text[slice(*phrase.title)].strip('"“”„«»` ') if phrase.title else None
-        words = tokenise(title, self._language) if title else ()
-        is_yearly = any("yearly-event" in matches for matches in classify(words, self._language))
-        return self._build_reading(self._make_builder(phrase, is_yearly=is_yearly), title)
+        if phrase.title is None:
+            return self._build_reading(self._make_builder(phrase, _Titled()), None)
+        begin, end = phrase.title
+        typed = self._text[begin:end]
+        title = typed.strip('"“”„«»` ')
+        tokens = tokenise(title, self._language)
+        matches = classify(tokens, self._language)
+        titled = _Titled(is_there=True, is_yearly=any("yearly-event" in each for each in matches))
+        if title == typed and title.casefold() not in {each.casefold() for each in self._titles}:
+            order = find_order(title, Cursor(tokens, matches, self._language))
+            if order is not None and (order.is_task or order.is_timing) and not phrase.is_asked:
+                return _refuse(Refused("no-new-task", phrase.title), self._text)
+            if matches and "question-word" in matches[0] and self._text.rstrip().endswith("?"):
+                return _refuse(Refused("no-task", phrase.title), self._text)
+            if (span := find_open_time(tokens, matches)) is not None:
+                titled = titled._replace(open_time=(begin + span[0], begin + span[1]))
+        place = next((each.span for each in phrase.clauses if isinstance(each, Place) and each.is_loose), None)
+        whole = title if place is None else f"{title} {self._text[slice(*place)]}"  # it may be where, and no zone
+        return self._build_reading(self._make_builder(phrase, titled), whole)
 
     def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None) -> Reading:
         choices = Choices()
@@ -335,10 +388,18 @@ class _Reader:
             return _refuse(Refused("never", hint=str(error)), self._text)
         return Reading("schedule", schedule, title, tuple(choices.notes))
 
-    def _make_builder(self, phrase: Phrase, *, is_yearly: bool) -> Callable[[Choices], Schedule]:
+    def _make_builder(self, phrase: Phrase, titled: _Titled) -> Callable[[Choices], Schedule]:
         def build(choices: Choices) -> Schedule:
-            context = replace(self._context, choices=choices, is_yearly=is_yearly, stretched=set())
+            context = replace(
+                self._context,
+                choices=choices,
+                is_titled=titled.is_there,
+                is_yearly=titled.is_yearly,
+                stretched=set(),
+            )
             schedule = build_schedule(phrase.clauses, context)
+            if titled.open_time is not None and not choices.is_timed:
+                raise Refused("half-known", titled.open_time)
             return schedule.following() if context.follows else schedule
 
         return build
@@ -346,4 +407,6 @@ class _Reader:
 
 def _refuse(refused: Refused, text: str) -> Reading:
     span = refused.span if refused.span is not None else (0, len(text))
-    return Reading("refusal", problems=(Problem(span, refused.code, refused.hint),))
+    words = text[slice(*span)].strip()
+    shown = "" if words == text.strip() else words[:_MOST_SHOWN]
+    return Reading("refusal", problems=(Problem(span, refused.code, refused.hint, shown),))

@@ -15,6 +15,8 @@ HINTS = {
     "too-long": "shorten it to at most 500 characters",
     "no-time": "add a day or a time, for example: every weekday at 9:00, or: tomorrow at 14:00",
     "not-understood": "use other words; if the unknown words belong to a title, put the title in quotes",
+    "no-new-task": "this changes or cancels a task, and makes none; change that task, or put a title in quotes",
+    "no-task": "this is a question and no task; say what to do and when",
     "half-known": "when that is cannot be known here; give the time of day, the day or the date",
     "other-language": "write it in a language that is known here",
     "incomplete": "something is missing here; write it in full, for example: every 2 weeks on Monday",
@@ -36,7 +38,9 @@ HINTS = {
 }
 
 
-UNREAD: Final = frozenset({"not-understood", "other-language", "half-known", "empty", "too-long"})
+UNREAD: Final = frozenset(
+    {"not-understood", "other-language", "half-known", "empty", "too-long", "no-new-task", "no-task"}
+)
 """The problems of words that are not read at all; those with another one were understood, and are refused."""
 
 
@@ -75,11 +79,13 @@ class Choices:
     Attributes:
         taken: The index of the chosen option, by code and span.
         notes: The assumptions made, one sentence each.
+        is_timed: Whether the phrase says at what time of day, or how often within one.
     """
 
     def __init__(self, taken: dict[tuple[str, Span], int] | None = None) -> None:
         self.taken = taken or {}
         self.notes: list[str] = []
+        self.is_timed = True
 
     def pick(self, code: str, span: Span, options: tuple[Option, ...]) -> object:
         """Return the value of the option that was chosen.
@@ -124,11 +130,13 @@ class Problem:
         span: The part of the phrase at fault: start and end offset in characters, end excluded.
         code: The reason, such as ``no-such-date``.
         hint: What to write instead; for a question, the question itself.
+        words: What stands there; empty if it is the whole phrase.
     """
 
     span: Span
     code: str
     hint: str
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,10 @@ class Reading:
 
     def explain(self) -> str:
         """Return a question or a refusal as one message to show to the user; an empty text for a schedule."""
-        text = "; ".join(f"{problem.code}: {problem.hint}" for problem in self.problems)
+        text = "; ".join(
+            f"{problem.code}{f' at {problem.words!r}' if problem.words else ''}: {problem.hint}"
+            for problem in self.problems
+        )
         if self.readings:
             text += ": " + "; or ".join(f"{reading.description!r}" for reading in self.readings)
         return text

@@ -96,8 +96,11 @@ def read_schedule(  # noqa: PLR0913 -- each is named
     closest = find_closest(text, reading, read_words)
     if closest is not None:
         hint += f"; the closest that is understood is {closest[0]!r}: {closest[1]}"
+    words = reading.problems[0].words
     is_read = all(problem.code not in {*UNREAD, "no-update"} for problem in reading.problems)
-    raise InvalidSchedule("schedule", f"{shown!r} {'cannot be scheduled' if is_read else 'is not understood'}", hint)
+    where = f" at {words!r}" if words else ""
+    what = "cannot be scheduled" if is_read else f"is not understood{where}"
+    raise InvalidSchedule("schedule", f"{shown!r} {what}", hint, words or shown)
 
 
 def read_until(text: str, *, now: datetime, timezone: str, default_time: time = DEFAULT_TIME) -> datetime:

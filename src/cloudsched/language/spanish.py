@@ -75,15 +75,50 @@ SPANISH = Language(
             9: "semestralmente|semestral",
         },
         "bi": {4: "bisemanal|bisemanalmente", 5: "bimensual|bimestral|bimensualmente", 7: "bianual|bienal"},
-        "always": {1: "siempre|regularmente"},
+        "always": {1: "siempre", 2: "regularmente"},
         "recurring": {1: "recurrente|periódico|periódica|habitual"},
         "forever": {1: "para siempre|indefinidamente|hasta nuevo aviso"},
-        "condition": {1: "si|cuando|mientras|porque|siempre que"},
+        "change-verb": {
+            1: "cambia|cambiar|cambie|modifica|modificar|actualiza|actualizar|edita|editar|renombra|renombrar|salta"
+            "|saltar|sáltate",
+            2: "mueve|mover|aplaza|aplazar|pospón|posponer|retrasa|retrasar|adelanta|adelantar|reprograma|reprogramar"
+            "|traslada|trasladar",
+        },
+        "cancel-verb": {
+            1: "cancela|cancelar|cancele|anula|anular|desactiva|desactivar|detén|detener|termina|terminar|acaba",
+            2: "borra|borrar|elimina|eliminar|quita|quitar",
+            3: "pausa|pausar|suspende|suspender",
+            4: "reanuda|reanudar",
+        },
+        "stop-reminding": {
+            1: "no me recuerdes|ya no me recuerdes|no me avises|ya no me avises|deja de recordarme|deja de avisarme"
+            "|para de recordarme|no más recordatorios|nunca me recuerdes"
+        },
+        "task-noun": {
+            1: "recordatorio|recordatorios|alarma|alarmas|tarea|tareas|notificación|notificaciones|aviso|avisos"
+            "|alerta|alertas|eso|esto|todo"
+        },
+        "onto": {1: "sobre|que|acerca de"},
+        "own": {1: "mi|mis|nuestro|nuestra|todos mis|todas mis", 2: "el|la|los|las|este|esta|ese|esa|todos los"},
+        "wish": {
+            1: "quiero|quisiera|me gustaría|puedes|podrías|puede|podría|tengo que|hola|oye|ok|vale|no|ahora|bueno|y"
+        },
+        "question-word": {
+            1: "qué|cuál|cuáles|quién|cuántos|cuántas|cuánto|por qué|hay|tengo que hacer|cuándo es|cuándo tengo"
+        },
+        "occasion": {
+            1: "antes de|antes del|después de|después del|tras|en el almuerzo|durante el almuerzo|en la comida"
+            "|en la cena|durante la cena|en el desayuno"
+            "|durante la reunión|al llegar|al volver|de camino|la próxima vez|en cuanto|tan pronto como|una vez que"
+        },
+        "idiom": {1: "ver si|saber si|preguntar si|comprobar si|después de todo"},
+        "condition": {1: "si|cuando|mientras|siempre que", 2: "porque"},
         "yearly-event": {1: "cumpleaños|aniversario"},
         "half-known": {
             1: "amanecer|atardecer|anochecer|puesta de sol|salida del sol|luna llena|luna nueva|día de pago"
             "|mi cumpleaños|en primavera|en verano|este verano|en otoño|en invierno|este invierno|década|siglo"
-            "|vacaciones escolares|después del trabajo|antes del trabajo|con frecuencia|frecuentemente|a menudo"
+            "|vacaciones escolares|días de escuela|días de clase|días de colegio|días lectivos|día lectivo"
+            "|después del trabajo|antes del trabajo|con frecuencia|frecuentemente|a menudo"
             "|raramente|a veces|constantemente|periódicamente|normalmente|algún día|cuaresma|ramadán"
         },
         "weekday": {
@@ -164,7 +199,10 @@ SPANISH = Language(
             9: "pentecostés",
         },
         "holiday": {1: "festivo|festivos|día festivo|días festivos|feriado|feriados|día feriado|días feriados"},
-        "vague": {1: "pronto|más tarde|luego|de vez en cuando|algunos|algunas|unos|unas|varios|varias|temprano|tarde"},
+        "vague": {
+            1: "pronto|más tarde|luego|de vez en cuando|algunos|algunas|unos|unas|varios|varias|temprano|tarde"
+            "|en un rato|dentro de un rato|al rato|en breve|en un momento|en un ratito|dentro de poco|en unos momentos"
+        },
         "at": {1: "a las|a la|a|al|las|la"},
         "on": {1: "el|los|en|al|en el|para el|para los|las"},
         "on-day": {1: "el|los|el día|los días"},
@@ -217,12 +255,12 @@ SPANISH = Language(
         "other": {2: "otro|otra|segundo|segunda"},
         "that-one": {1: "del mes"},
         "in-total": {1: "en total"},
-        "intro": {
-            0: "recuérdame|recuérdame que|recuérdame de|recordarme|avísame|quiero|quisiera|programa|programar|puedes"
-            "|podrías|por favor recuérdame|ejecuta"
-        },
-        "outro": {1: "recuérdame|recuérdame que|que|para|de"},
+        "remind": {1: "recuérdame|recuérdame que|recuérdame de|recordarme|avísame|por favor recuérdame"},
+        "intro": {0: "quiero|quisiera|programa|programar|puedes|podrías|ejecuta"},
+        "outro": {0: "de", 1: "recuérdame|recuérdame que|que|para"},
         "zone-time": {1: "hora local"},
+        "zone-of": {1: "hora de|hora del|hora de la|horario de|horario del"},
+        "relocate": {1: "cámbialo|cambia|muévelo|mueve|pásalo|pasa"},
         "make": {2: "cámbialo a|cambia a|ponlo|ponlo a|mejor|muévelo a|pásalo a|hazlo|que sea"},
         "instead": {1: "mejor|en su lugar|en vez"},
         "instead-of": {1: "en vez de|en lugar de"},

@@ -265,9 +265,15 @@ def parse_edit(parser: Parser, end: int) -> Callable[[Schedule, Context], Schedu
             continue
         if kind in {"no-more", "skip"}:
             return _build_removal(read, single=kind == "skip")
-        adds = kind == "add-more" or adds_after
-        return partial(_change_schedule, read=read, adds=adds, limits=kind == "only")
+        return make_change(read, adds=kind == "add-more" or adds_after, limits=kind == "only")
     return None
+
+
+def make_change(
+    read: Sequence[Clause], *, adds: bool = False, limits: bool = False
+) -> Callable[[Schedule, Context], Schedule]:
+    """Return the change that sets what the clauses say, or `adds` it, or `limits` the schedule to it."""
+    return partial(_change_schedule, read=read, adds=adds, limits=limits)
 
 
 def _find_end(parser: Parser, end: int, *kinds: str) -> int:
@@ -307,7 +313,7 @@ def _build_removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedul
         if not chosen or len(plan.groups) > 1 or group.has_times or group.repeat or plan.ends or plan.start:
             raise Refused("no-update")
         dates = apply_exceptions(edit.drafts, [Except(tuple(chosen))], context, context.today)
-        return _note_unchanged(add_exdates(edit, dates, context), current, context, dates)
+        return _note_unchanged(add_exdates(edit, dates, context), current, context)
 
     return change
 
@@ -325,8 +331,8 @@ def add_exdates(edit: Edit, dates: list[str], context: Context) -> Schedule:
     return edit.build(Plan(), context)
 
 
-def _note_unchanged(changed: Schedule, current: Schedule, context: Context, dates: list[str]) -> Schedule:
-    if dates and changed.upcoming(context.now, 40) == current.anchored(context.now).upcoming(context.now, 40):
+def _note_unchanged(changed: Schedule, current: Schedule, context: Context) -> Schedule:
+    if changed.upcoming(context.now, 40) == current.anchored(context.now).upcoming(context.now, 40):
         context.choices.assume("The schedule does not run on that day, so nothing changes.")
     return changed
 

@@ -89,6 +89,47 @@ def find_days(text: str) -> set[int]:
     }
 
 
+UNITS: Final = {
+    # the unit's number in the lexicons: what languages without one call it, and how often that is
+    1: """minuto minutos minuti minuut minuten minut minuta minuty minutter minuter perc percig minute minuutti
+        minuutin dakika dakikada menit phút минута минуты минут хвилин хвилини 分 분""",
+    2: """hora horas ora ore uur uren timme timmar timer godzina godziny godzin hodina hodiny hodin óra óránként
+        oră oră tunti tuntia tunnin saat saatte giờ час часа часов годину години годин 時間 小时 小時 시간""",
+    3: """dia dias diariamente giorno giorni quotidianamente giornalmente dag dagen dagelijks dagar dagligen dage
+        dagligt daglig dager dzień dni codziennie dny dní denně naponta zi zile zilnic päivä päivää päivän
+        päivittäin gün günde günlük hari ngày день дня дней ежедневно щодня днів дні 日 毎日 天 每天 일 매일""",
+    4: """semana semanas semanalmente settimana settimane settimanalmente week weken wekelijks vecka veckor veckan
+        uge uger ugentligt uke uker ukentlig tydzień tygodnie tygodni tydnů týden týdny týdně hét hetente săptămână
+        săptămâni săptămânal viikko viikkoa viikon viikoittain hafta haftada minggu tuần неделя недели недель неделю
+        еженедельно тиждень тижні тижнів 週間 毎週 週 周 每周 星期 주 매주""",
+    5: """mês meses mensalmente mese mesi mensilmente maand maanden maandelijks månad månader måned måneder månedlig
+        miesiąc miesiące miesięcy měsíc měsíce měsíců hónap havonta lună lunar kuukausi kuukautta kuukausittain
+        ayda bulan tháng месяц месяца месяцев ежемесячно місяць місяці місяців か月 ヶ月 毎月 个月 個月 每月 개월
+        매월""",
+    7: """ano anos anualmente anno anni annualmente jaar jaren jaarlijks år rok lata roky év évente
+        anual vuosi vuotta yılda tahun năm год года лет ежегодно рік роки років 年 毎年 每年 년 매년""",  # noqa: RUF001
+}
+"""What languages without a lexicon call the units of time, and how often each is, for what a model has translated."""
+SIGNS: Final = {
+    "except": """not never except without don't doesn't excluding nicht nie niemals außer ohne kein keine pas jamais
+        sauf sans nunca jamás salvo excepto sin não exceto menos mai non tranne eccetto nooit niet behalve geen aldrig
+        inte utom ikke undtagen aldri unntatt nigdy oprócz bez nikdy kromě soha kivéve niciodată koskaan paitsi asla
+        değil hariç jangan tidak kecuali không trừ не никогда кроме ніколи крім""",
+    "but": "but pero mas ma and y e",
+    "end": """until till til ending through bis jusqu'au jusqu' jusqu'à jusque hasta até fino tot tills indtil inntil do
+        până asti saakka kadar sampai hingga đến до""",
+    "to": "to a al à au ao às",
+    "at": "at um à alle all' ore às as om kl klockan klokken kello klo ve saat pukul jam lúc",
+    "oclock": "uur uhr heures horas hodin godz часов час h 時 时 點 点 시",
+    "times": """vezes volte keer gånger gange ganger razy krát alkalommal ori kertaa kez kali lần раз раза разів 回 次
+        번""",
+}
+"""Words that leave something out ("no" does behind "but" alone, since it is "on the" in Portuguese), words before an
+end and an hour, and words behind an hour and a number of times, in many languages."""
+EXCLUSIONS: Final = ("以外", "除", "ない", "不", "제외", "않")
+"""Parts of words that leave something out, where words have no spaces between them."""
+
+
 _SCRIPTS: Final = {
     "HIRAGANA": "Japanese",
     "KATAKANA": "Japanese",

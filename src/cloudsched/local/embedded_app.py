@@ -32,7 +32,7 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import THREADS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cloudsched.app import App
@@ -193,21 +193,23 @@ class Embedded:
         role = _Role(app, runner, dispatcher, listener if lock.excludes_others else None)
         parts.callback(self._runs.clear)
         parts.callback(role.end)
-        if runs and lock.acquire():
+        names = [each.name for each in app.container.registry]
+        if runs and lock.acquire(names):
             require_sound_folder(lock)
             role.begin()
             self._runs.set()
         elif runs:
-            waiting = ServiceThread("cloudsched-takeover", partial(self._take_over, lock, role))
+            _report_foreign_app(lock, names)
+            waiting = ServiceThread("cloudsched-takeover", partial(self._take_over, lock, role, names))
             waiting.start()
             parts.callback(waiting.join)
             parts.callback(waiting.stop)
         atexit.register(self.stop)
         parts.callback(atexit.unregister, self.stop)
 
-    def _take_over(self, lock: FolderLock, role: _Role) -> float | None:
+    def _take_over(self, lock: FolderLock, role: _Role, names: Sequence[str]) -> float | None:
         """Take the place of the process that runs the tasks if it has ended; look again in a while if not."""
-        if not lock.acquire():
+        if not lock.acquire(names):
             return TAKEOVER_SECONDS
         try:
             role.begin()
@@ -218,6 +220,19 @@ class Embedded:
         self._runs.set()
         log.info("This process runs the tasks now.", extra={"action": "taken_over"})
         return None
+
+
+def _report_foreign_app(lock: FolderLock, names: Sequence[str]) -> None:
+    """Log that the process which runs the tasks lacks handlers that this one has: it may be another app's."""
+    known = lock.find_handlers()
+    missing = [each for each in names if each not in known]
+    if known and missing:
+        log.warning(
+            "Process %s runs the tasks of %s and lacks handlers of this one: tasks of %s fail there. Give each app a "
+            "folder of its own, or stop the process if it has an older version of this app.",
+            *(lock.find_owner(), lock.folder, ", ".join(map(repr, missing))),
+            extra={"action": "foreign_app"},
+        )
 
 
 class _Role:

@@ -15,11 +15,11 @@ except ImportError:  # pragma: no cover - on Windows SQLite alone protects the f
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 LOCK_FILE_NAME = "lock"
-"""The file, in the folder, that the process locks. It names the process."""
+"""The file, in the folder, that the process locks. It names the process and the handlers that it has, a line each."""
 
 
 class FolderLock:
@@ -35,7 +35,7 @@ class FolderLock:
     def __init__(self, folder: Path) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / LOCK_FILE_NAME).open("a+", encoding="ascii")
+            self._file = (folder / LOCK_FILE_NAME).open("a+", encoding="utf-8")
         except OSError as error:
             raise Misconfigured(f"The folder {folder} cannot be used: {error}. Name another one.") from error
         self.folder = folder.resolve()
@@ -45,8 +45,12 @@ class FolderLock:
         """Whether the process that held the lock last did not release it: it was killed, or the machine stopped."""
         self._is_held = False
 
-    def acquire(self) -> bool:
-        """Lock the folder and return True; return False if another process has locked it."""
+    def acquire(self, handlers: Iterable[str] = ()) -> bool:
+        """Lock the folder and return True; return False if another process has locked it.
+
+        Args:
+            handlers: The handlers that this process has, for others to know.
+        """
         if fcntl is not None:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,7 +59,7 @@ class FolderLock:
         self._is_held = True
         self.was_left_open = bool(self.find_owner())
         self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n")
+        self._file.write("".join(f"{each}\n" for each in (os.getpid(), *handlers)))
         self._file.flush()
         return True
 
@@ -74,8 +78,15 @@ class FolderLock:
 
     def find_owner(self) -> str:
         """Return the number of the process that has locked the folder; empty if it is not known."""
+        return next(iter(self._read_lines()), "")
+
+    def find_handlers(self) -> list[str]:
+        """Return the handlers of the process that has locked the folder; none if they are not known."""
+        return self._read_lines()[1:]
+
+    def _read_lines(self) -> list[str]:
         self._file.seek(0)
-        return self._file.read().strip()
+        return self._file.read().splitlines()
 
     def release(self) -> None:
         """Release the lock, if this process has it."""

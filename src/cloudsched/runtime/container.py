@@ -157,7 +157,7 @@ class Container:
     def quotas(self) -> Quotas:
         """Limits what each user may have."""
         access = self.settings.access
-        limits = QuotaLimits(access.max_active_tasks, access.max_creations)
+        limits = QuotaLimits(access.max_active_tasks, access.max_creations, access.least_interval)
         return Quotas(
             store=self.store, counter=lambda: self.task_counter, clock=self.clock, random=self._chance, limits=limits
         )
@@ -564,7 +564,7 @@ class Container:
         )
 
         settings = self.settings
-        limits = DraftLimits(max(settings.minimum_lead, settings.drafts.least_lead), settings.drafts.least_interval)
+        limits = DraftLimits(max(settings.minimum_lead, settings.drafts.least_lead), settings.access.least_interval)
         options = ReadOptions(settings.default_time, settings.default_calendar, limits, settings.default_lead)
         if self.model is None:
             return Drafts(self.engine, options, self.draft_tokens)

@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.channel import COMPLETION, PING, SENDER_NAMES, DeliveryChannel
-from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.channel import COMPLETION, PING, SENDER_NAMES
 from cloudsched.engine.delivery.people import MailLinks, PeopleRecipients
-from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import DeliveryDelayed
 
 if TYPE_CHECKING:
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
-    from cloudsched.engine.ports.sender import Hold, Message, Suppress
+    from cloudsched.engine.ports.sender import Hold, Message, Recipient, Suppress
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +101,8 @@ class SimulatedChannels(Mapping[str, SimulatedChannel]):
         return [each for each in self[channel].sent if to is None or to in {each.owner, each.address}]
 
 
-class SimulatedRecipients:
-    """The stored people; an owner of whom nothing is stored has an address in every channel."""
+class SimulatedRecipients(PeopleRecipients):
+    """The stored people, as in production; whose an address is, is noted for what a channel has sent."""
 
     def __init__(
         self,
@@ -114,17 +112,14 @@ class SimulatedRecipients:
         links: MailLinks,
         ping_hosts: Collection[str] = (),
     ) -> None:
-        self._records = records
-        self._people = PeopleRecipients(records, clock, links, ping_hosts)
+        super().__init__(records, clock, links, ping_hosts)
         self._channels = channels
 
     def find(
         self, owner: str, channel: str, category: str, now: datetime, held_until: datetime | None
     ) -> tuple[Recipient, ...] | Hold | Suppress:
-        """Return whom to send to."""
-        found = self._people.find(owner, channel, category, now, held_until)
-        if not isinstance(found, tuple) and self._records.load(Person, owner) is None:
-            found = (Recipient(address=f"{owner}@example.com" if channel == DeliveryChannel.EMAIL else owner),)
+        """Return whom to send to, or why nothing may be sent."""
+        found = super().find(owner, channel, category, now, held_until)
         if isinstance(found, tuple):
             self._channels[channel].owners.update({each.address: owner for each in found})
         return found
@@ -132,21 +127,9 @@ class SimulatedRecipients:
     def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a completion callback."""
         self._channels[COMPLETION].owners[url] = owner
-        return self._people.callback(owner, url, is_users=is_users)
+        return super().callback(owner, url, is_users=is_users)
 
     def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a ping."""
         self._channels[PING].owners[url] = owner
-        return self._people.switch(owner, url, is_users=is_users)
-
-    def unsubscribe_url(self, owner: str, category: str) -> str | None:
-        """Return where an owner can end mails of a category."""
-        return self._people.unsubscribe_url(owner, category)
-
-    def snooze_url(self, owner: str, task_id: str, execution_id: str) -> str | None:
-        """Return what it is for a person who is stored."""
-        return self._people.snooze_url(owner, task_id, execution_id)
-
-    def remove(self, owner: str, channel: str, address: str) -> None:
-        """Forget an address."""
-        self._people.remove(owner, channel, address)
+        return super().switch(owner, url, is_users=is_users)

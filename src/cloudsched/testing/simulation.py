@@ -21,6 +21,7 @@ With pytest, define a fixture `cloudsched_app` that returns your app, and use th
 from __future__ import annotations
 
 import random
+import re
 import secrets
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.person import Person
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.pages import Page
@@ -334,13 +336,17 @@ class Simulation:
             self._run_events_at(*event)
         self.clock.move_to(until)
 
-    def run_until_idle(self, limit: timedelta = timedelta(days=366)) -> None:
-        """Move the clock until nothing is left to do, or at most by `limit`."""
+    def run_until_idle(self, limit: timedelta = timedelta(days=1)) -> bool:
+        """Move the clock until nothing is left to do, or at most by `limit`; return whether nothing is left.
+
+        A recurring task always has something left: `advance` shows what it does in a week or a year.
+        """
         _require_duration("run_until_idle", limit)
         until = self.now + limit
         self._work()
         while (event := self._next_event()) is not None and event[0] <= until:
             self._run_events_at(*event)
+        return event is None
 
     def add_worker(
         self, queue: str, *skills: str, handlers: Iterable[str] | None = None, owner: str | None = None
@@ -404,6 +410,23 @@ class Simulation:
     def inbox(self, owner: str) -> list[Message]:
         """Return all messages in an owner's inbox, the earliest first."""
         return list(_iter_pages(lambda token: self.app.inbox(owner, limit=500, page_token=token)))[::-1]
+
+    def add_person(self, owner: str, **fields: Any) -> Person:
+        """Store an owner with a verified address, a device and a verified webhook: all channels reach them.
+
+        Whom nobody has stored gets nothing, as in production; the inbox, ``WEB``, needs nobody.
+
+        Args:
+            owner: Whose contacts these are.
+            fields: What is different: any field of ``App.put_person``.
+        """
+        local = re.sub(r"[^A-Za-z0-9]+", "-", owner).strip("-") or "someone"
+        known = {
+            "email": {"address": f"{local}@example.com", "verified": True},
+            "devices": [{"token": f"device-of-{local}"}],
+            "webhook": {"url": f"https://example.com/{local}", "verified": True},
+        }
+        return self.app.put_person(owner, **known | fields)
 
     def channel(self, name: str) -> SimulatedChannel:
         """Return a channel of deliveries, such as ``EMAIL``, to make it fail.

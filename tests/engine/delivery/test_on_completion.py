@@ -50,6 +50,7 @@ def wait() -> Retry:
 @pytest.fixture
 def sim() -> Iterator[Simulation]:
     with Simulation(app) as simulation:
+        simulation.add_person("ada")
         yield simulation
 
 

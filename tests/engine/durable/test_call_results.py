@@ -52,7 +52,7 @@ def test_a_manual_run_does_not_resolve_a_call(
     parent = create()
     sim.advance(MINUTE)
     app.trigger(call_id(app, parent))
-    sim.run_until_idle()
+    sim.run_until_idle(366 * DAY)
     (execution,) = sim.executions(parent.id)
     assert execution.content == "call"
 

@@ -86,7 +86,7 @@ def test_an_awaited_event_is_accepted_when_the_task_is_full_of_others(
     app.send_event(task.id, "approved", "yes")
     with pytest.raises(NotAllowed, match="full of 20 events"):
         app.send_event(task.id, "aproved", "one more", early=True)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["yes"]
 
 
@@ -103,7 +103,7 @@ def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
         app.send_event(task.id, "approved", only, execution_id=only)
         with pytest.raises(NotAllowed, match="full of 20 events"):
             app.send_event(task.id, "approved", "twice", execution_id=only, early=True)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert {each.id: each.content for each in sim.executions(task.id)} == {first: first, second: second}
 
 
@@ -117,7 +117,7 @@ def test_a_second_click_is_the_same_answer(
     app.send_event(task.id, "approved", "yes")
     sim.advance(again_after)
     app.send_event(task.id, "approved", "yes")
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["yes", "nobody approved"]
 
 
@@ -130,7 +130,7 @@ def test_another_answer_to_what_was_answered_is_refused(app: App, sim: Simulatio
         with pytest.raises(NotAwaited):
             app.send_event(task.id, "approved", "no")
         sim.advance(wait)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["yes"]
 
 
@@ -150,7 +150,7 @@ def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, cre
     assert (awaited.name, awaited.execution_id) == ("approved", "20270131T000000Z")
     assert [each.name for each in app.get(task.id).refused_events] == ["approved", "aproved"]
     app.send_event(task.id, "approved", "in time")
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["nobody approved", "in time"]
 
 
@@ -163,7 +163,7 @@ def test_of_several_that_wait_one_is_to_be_named(app: App, sim: Simulation, crea
         app.send_event(task.id, "approved", "whose?")
     app.send_event(task.id, "approved", "the second's", execution_id=second)
     app.send_event(task.id, "approved", "the first's")
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert {each.id: each.content for each in sim.executions(task.id)} == {first: "the first's", second: "the second's"}
 
 
@@ -198,7 +198,7 @@ def test_an_early_answer_is_kept_if_somebody_asks_for_it(
     assert [each.execution_id for each in app.get(task.id).events if each.name == "other"] == [run.execution_id]
     sim.advance(5 * DAY)
     assert app.get(task.id).events == ()
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["before it begins", "nobody approved"]
 
 
@@ -222,7 +222,7 @@ def test_an_answer_that_comes_while_it_looks_is_not_refused(
     app.send_event(task.id, "approved", "yes")
     if between == "a pause":
         app.resume(task.id)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["yes"]
 
 
@@ -252,7 +252,7 @@ def test_an_answer_that_comes_while_the_handler_runs_again_is_taken(
         assert run.suspension is not None
         assert run.suspension.events == ()
         app.send_event(task.id, "approved", "yes")
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["yes"]
     assert len(looks) > 1
 
@@ -311,7 +311,7 @@ def test_a_second_early_click_does_not_answer_the_next_execution(
     for wait in (again_after, timedelta(0)):
         app.send_event(task.id, "approved", "yes", early=True)
         sim.advance(wait)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["yes", "nobody approved"]
 
 
@@ -338,14 +338,14 @@ def test_the_same_answer_to_a_question_that_is_asked_again_is_not_lost(app: App,
     except NotAwaited:
         sim.advance(MINUTE)
         app.send_event(task.id, "approved", "yes")
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["yes"]
 
 
 def test_a_wait_ends_at_the_very_instant_of_its_timeout(sim: Simulation, create: Callable[..., Task]) -> None:
     """The wake-up at that instant ends it: it is not put off to a later one again and again."""
     task = create(schedule=START + MINUTE)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     (execution,) = sim.executions(task.id)
     assert (execution.content, execution.finished_at) == ("nobody approved", START + MINUTE + 8 * DAY)
 
@@ -373,7 +373,7 @@ def test_what_comes_with_an_event_is_checked_when_it_is_sent(app: App, sim: Simu
         assert refused.value.field == field
     assert app.get(task.id).events == ()
     app.send_event(task.id, "decision", Decision(approved=True, note="fine"))
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["True fine"]
 
 
@@ -401,7 +401,7 @@ def test_an_answer_that_cannot_be_read_any_more_is_asked_for_again(app: App, sim
     assert stored is not None
     old = [each.model_copy(update={"payload": {"old": "form"}}) for each in stored.task.events]
     app.container.engine.committer.try_to_change(stored, sim.now, events=tuple(old))
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     failed = app.execution(task.id, run.execution_id)
     assert (failed.status, failed.attempt_count) == ("FAILED", 1)
     assert failed.error is not None
@@ -409,7 +409,7 @@ def test_an_answer_that_cannot_be_read_any_more_is_asked_for_again(app: App, sim
     app.retry(task.id, run.execution_id, from_step=1)
     sim.advance(MINUTE)
     app.send_event(task.id, "decision", {"approved": False})
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["False"]
 
 
@@ -430,5 +430,5 @@ def test_a_handler_can_ask_somebody_else(app: App, sim: Simulation) -> None:
     assert [each.title for each in sim.inbox("grace")] == ["Please approve"]
     assert sim.inbox("ada") == []
     app.send_event(task.id, "approved", "by grace")
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["by grace"]

@@ -103,7 +103,7 @@ class OutageWorkflow:
         with Simulation(self.app) as sim:
             task = create(self.app)
             self.app.send_event(task.id, "go", {"by": "grace"}, early=True)
-            sim.run_until_idle()
+            sim.run_until_idle(timedelta(days=366))
             (execution,) = sim.executions(task.id)
             return execution, len(self.app.tree(task.id).children)
 
@@ -150,7 +150,7 @@ def test_a_large_step_result_survives_an_outage_of_the_blob_storage(
 
     register_work_handler(app, call)
     task = create(retry={"maxRetries": 0})
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     (execution,) = sim.executions(task.id)
     assert (execution.content, len(execution.attempts)) == ([40_000, 600_000], 1), execution.error
     assert [step.reference is None for step in execution.steps] == [True, False]

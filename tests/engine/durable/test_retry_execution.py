@@ -121,11 +121,11 @@ def test_failed_children_are_run_again_by_one_retry(bench: RetryHarness, sim: Si
     children = [{"handler": "charge", "payload": {"n": n}} for n in range(5)]
     schedule = Schedule.once(START)
     task = bench.app.create(owner="ada", title="All", children=children, parallel=is_parallel, schedule=schedule)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     bench.effects.clear()
     bench.broken.clear()
     bench.app.retry(task.id)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert sim.executions(task.id)[0].content["results"] == [0, 1, 2, 3, 4]
     assert bench.effects == ([f"charge {n}" for n in ((1, 3) if is_parallel else (1, 2, 3, 4))])
 
@@ -145,12 +145,12 @@ def test_refused_and_failed_children_are_run_again_together(
     bench.broken.add("picky 3")
     with monkeypatch.context() as patch:
         patch.setattr(Picky, "refused", {1})
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
     assert sorted(bench.effects) == ["picky 0", "picky 2", "picky 3", "picky 4"]
     bench.effects.clear()
     bench.broken.clear()
     bench.app.retry(task.id)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert sim.executions(task.id)[0].content["results"] == [f"picky {n}" for n in range(5)]
     assert bench.effects == ["picky 1", "picky 3"]
 
@@ -175,7 +175,7 @@ def test_a_failed_call_is_repeated_without_the_calls_after_it(
     sim.advance(MINUTE)
     bench.broken.clear()
     bench.app.retry(task.id)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert sim.executions(task.id)[0].content == [1, "slept"]
     assert len(bench.app.tree(task.id).children) == 3
     assert bench.effects == ["charge 1", "charge 1", "slept"]
@@ -190,16 +190,16 @@ def test_a_call_that_was_retried_itself_is_not_made_again(
     bench.broken |= {"charge 1", "charge 3"}
     register_work_handler(bench.app, lambda ctx: ctx.gather(*[ctx.call("charge", Row(n=n)) for n in range(4)]))
     task = create()
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     bench.effects.clear()
     bench.broken.clear()
     for child in bench.app.tree(task.id).children:
         if child.task.payload["n"] in mended:
             bench.app.retry(child.task.id)
     if is_waited_for:
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
     bench.app.retry(task.id)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert sim.executions(task.id)[0].content == [0, 1, 2, 3]
     assert sorted(bench.effects) == ["charge 1", "charge 3"]
 
@@ -316,7 +316,7 @@ def test_an_ended_call_is_retained_for_a_retry_of_its_parent(
     bench.app.retry(task.id)
     sim.advance(MINUTE)
     assert sim.executions(task.id)[0].content == 1
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert not bench.app.tasks().items
     assert bench.effects == ["charge 1"]
 
@@ -333,11 +333,11 @@ def test_an_execution_whose_steps_are_gone_is_not_retried(
 
     register_work_handler(bench.app, call)
     task = create(retry={"maxRetries": 0})
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     bench.app.container.blobs.delete(task.id)
     with pytest.raises(NotAllowed, match="missing the steps of that execution"):
         bench.app.retry(task.id)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert bench.effects == ["pay"]
 
 
@@ -365,6 +365,6 @@ def test_a_retry_does_not_repeat_a_call_whose_task_is_deleted(
     bench.app.delete(bench.app.tree(task.id).children[0].task.id)
     bench.broken.clear()
     bench.app.retry(task.id)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert sim.executions(task.id)[0].content == "done"
     assert bench.effects == ["charge"]

@@ -127,7 +127,7 @@ def test_an_event_is_consumed_once_whether_early_or_awaited(
     app.send_event(task.id, "other", {"by": "nobody"}, early=True)
     app.send_event(task.id, "answer", {"by": "grace"}, early=first == "event")
     assert [event.name for event in app.get(task.id).events] == ["other", "answer"]
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     (execution,) = sim.executions(task.id)
     assert execution.status == "SUCCEEDED", execution.error
     assert execution.content == ["grace", "grace"]

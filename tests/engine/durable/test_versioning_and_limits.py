@@ -68,7 +68,7 @@ def test_a_version_lets_code_change_while_executions_are_open(
     sim.advance(MINUTE)
     code["is_new"] = True
     after = create(schedule=Schedule.once(sim.now))
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     contents = [sim.executions(task.id)[0].content for task in (before, after)]
     assert contents == [["old", "1"], ["new", "2"]]
 
@@ -247,13 +247,13 @@ def test_many_results_are_stored_by_reference_and_a_manual_retry_reads_them(
 
     register_work_handler(app, call)
     task = create()
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     (failed,) = sim.executions(task.id)
     assert failed.steps_reference is not None
     assert len(failed.model_dump_json()) < 20_000
     calls.append(-1)
     app.retry(task.id)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert sim.executions(task.id)[0].content == 30 * 15_000
     assert len(calls) == 31
 
@@ -276,7 +276,7 @@ def test_a_handler_near_the_function_time_limit_continues_in_another_invocation(
 
     register_work_handler(app, call)
     task = create()
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     (execution,) = sim.executions(task.id)
     assert execution.content == "done"
     assert steps == list(range(10))
@@ -319,7 +319,7 @@ def test_a_lock_is_free_while_its_holder_is_suspended(app: App, sim: Simulation,
 
     for name in ("a", "b"):
         create(id=name, lock_key="one")
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert {app.get(name).status.value for name in "ab"} == {"COMPLETED"}
     assert app.container.store.load_lock("one").lock.is_empty
     assert order == ["a begins", "b begins", "b ends", "a ends"]
@@ -344,7 +344,7 @@ def test_results_of_calls_are_retained_until_their_parent_reads_them(
     task = create()
     sim.advance(10 * DAY + MINUTE)
     assert sim.executions(task.id)[0].content == "fine"
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert not app.tasks().items
 
 
@@ -368,7 +368,7 @@ def test_the_record_of_a_call_is_retained_as_long_as_its_task(
     task = create()
     sim.advance(3 * DAY + MINUTE)
     assert sim.executions(task.id)[0].content == "fine"
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     assert not app.tree(task.id).children
 
 
@@ -400,10 +400,10 @@ def test_of_many_attempts_the_first_and_the_last_are_kept(
 
     register_work_handler(app, call)
     task = create(retry={"maxRetries": 1})
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     for last in (61, 62):
         (execution,) = sim.executions(task.id)
         assert [attempt.number for attempt in execution.attempts] == [1, 2, 3, 4, 5, *range(last - 19, last + 1)]
         assert execution.attempts_left_out == last - 25
         app.retry(task.id)
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))

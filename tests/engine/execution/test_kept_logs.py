@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from cloudsched import Task
 
@@ -98,6 +100,35 @@ def test_lines_are_kept_with_their_attempts(sim: Simulation, app: App, does: dic
     sim.advance(MINUTE)
     assert texts(read(app, task))[-1] == "mended"
     assert len(read(app, task).lines) == 5
+
+
+def test_what_it_prints_is_kept_as_well(
+    sim: Simulation, app: App, does: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As lines of INFO, once each and in order, and it is still printed; what goes to a file is nobody's log."""
+
+    def work(ctx: Context) -> None:
+        print("found", 3, "plants", sep=" ")  # noqa: T201 - what is tried
+        log.warning("one is dry")
+        print("it is", ctx.step("a name", lambda: "Fern"), file=sys.stderr)  # noqa: T201 - the same
+        with (tmp_path / "list").open("w") as file:
+            print("Fern", file=file)
+        print()  # noqa: T201 - the same
+        ctx.sleep(MINUTE)
+
+    does["work"] = work
+    task = create(app)
+    print("not of a handler")  # noqa: T201 - the same
+    sim.advance(DAY)
+    found = read(app, task)
+    assert [(each.logger, each.level, each.text) for each in found.lines] == [
+        ("print", "INFO", "found 3 plants"),
+        ("tests.shop", "WARNING", "one is dry"),
+        ("print", "INFO", "it is Fern"),
+    ]
+    printed = capsys.readouterr()
+    assert "found 3 plants\n" in printed.out
+    assert "it is Fern\n" in printed.err
 
 
 def test_they_are_seen_while_it_runs(sim: Simulation, app: App, does: dict[str, Any]) -> None:

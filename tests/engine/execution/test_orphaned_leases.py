@@ -151,6 +151,7 @@ def test_its_lock_goes_on_to_whoever_is_next(server: Server) -> None:
 
 def test_a_delivery_goes_on_too(server: Server) -> None:
     """Deliveries are in no list of what runs, and are found by when they are due."""
+    server.sim.add_person("system")
     server.create("mail", "remind", delivery_channels=("EMAIL",))
     server.run()
     assert server.sent == []

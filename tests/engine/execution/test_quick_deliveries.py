@@ -24,6 +24,7 @@ URL = "https://example.com/done"
 def stage() -> Iterator[Stage]:
     made = Stage()
     with made.sim:
+        made.sim.add_person("ada")
         yield made
 
 

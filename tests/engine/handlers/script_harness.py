@@ -77,7 +77,7 @@ def script_task(
 def run(tools: ToolApp, source: str, **more: Any) -> Execution:
     """Run a script to its end; return its record."""
     with script_task(tools, source, **more) as (sim, task):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         (execution,) = sim.executions(task.id)
         return execution
 

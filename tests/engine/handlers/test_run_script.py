@@ -52,6 +52,20 @@ def test_a_script_is_given_its_payload_and_calls_tools(tools: ToolApp) -> None:
         assert (call.task.handler, call.task.owner, call.task.status) == ("lookup", "grace", "COMPLETED")
 
 
+def test_a_script_cannot_name_whose_its_calls_are(tools: ToolApp) -> None:
+    """Trusted code may; what a user wrote calls in the name of its task's owner, whatever it says."""
+    source = """
+        const tries = [() => tools.lookup({id: 1, owner: "eve"}), () => tools.lookup({id: 2}, {owner: "eve"})];
+        for (const each of tries) try { await each() } catch (error) { log(error.message) }
+        return (await tools.lookup({id: 3})).owner;
+    """
+    with script_task(tools, source, owner="grace") as (sim, task):
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert execution.content == "grace"
+        assert {each.owner for each in tools.app.tasks().items} == {"grace"}
+
+
 QUARTER = f"""
     const seen = [];
     for (let month = 1; month <= 3; month++) {{

@@ -66,7 +66,7 @@ def test_a_script_that_exceeds_its_time_limit_is_not_retried(tools: ToolApp) -> 
     with script_task(tools, "while (true);", retry=RetryPolicy(max_retries=5)) as (sim, task):
         short = QuickJs(memory=Sandbox().memory, time=timedelta(seconds=0.1), output=Sandbox().output)
         tools.app.container.replace(interpreter=short)
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         (execution,) = sim.executions(task.id)
     kind, message = error_parts(execution)
     assert (kind, "0.1 s" in message, len(execution.attempts)) == ("LimitExceeded", True, 1)
@@ -86,7 +86,7 @@ def test_a_crash_of_the_interpreter_costs_an_attempt(tools: ToolApp) -> None:
     """The machine may be the cause, so the retry policy of the task applies."""
     dead = InterpreterUnavailable("The interpreter", "died")
     with task_with_interpreter(tools, CompromisedInterpreter(dead), retry=RetryPolicy(max_retries=2)) as (sim, task):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         (execution,) = sim.executions(task.id)
     assert [each.error.type for each in execution.attempts if each.error] == ["InterpreterUnavailable"] * 3
 
@@ -107,7 +107,7 @@ def test_no_failure_shows_the_service_s_code_to_the_author(tools: ToolApp, what:
         sim,
         task,
     ):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         (execution,) = sim.executions(task.id)
     errors = [execution.error, *(each.error for each in execution.attempts)]
     assert [error and error.traceback for error in errors] == [None] * len(errors)
@@ -117,7 +117,7 @@ def test_no_failure_shows_the_service_s_code_to_the_author(tools: ToolApp, what:
 def test_a_tool_that_fails_keeps_its_traceback(tools: ToolApp) -> None:
     """A tool is the developer's own code, and the developer needs the traceback to find the fault."""
     with script_task(tools, "await tools.broken()") as (sim, task):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         (call,) = tools.app.tree(task.id).children
         (execution,) = sim.executions(call.task.id)
     assert execution.error
@@ -128,7 +128,7 @@ def fix_and_retry(tools: ToolApp, sim: Simulation, task: Task, source: str) -> E
     """Give a failed task another script, retry it, and return the execution."""
     tools.app.update(task.id, script={"source": source})
     tools.app.retry(task.id)
-    sim.run_until_idle()
+    sim.run_until_idle(timedelta(days=366))
     (execution,) = sim.executions(task.id)
     return execution
 
@@ -137,7 +137,7 @@ def test_a_failed_script_continues_after_it_is_fixed(tools: ToolApp) -> None:
     """After an edit, a retry replays the recorded calls and continues from there."""
     source = "const {name} = await tools.lookup({id: 1});\nreturn nme;"
     with script_task(tools, source) as (sim, task):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         assert "nme" in error_parts(sim.executions(task.id)[0])[1]
         execution = fix_and_retry(tools, sim, task, source.replace("nme", "name"))
     assert (execution.status, execution.content, tools.did) == ("SUCCEEDED", "customer 1", ["lookup 1"])
@@ -147,7 +147,7 @@ def test_a_caught_failure_stays_recorded_when_the_script_is_fixed(tools: ToolApp
     """Calls that the script made after the failure are not repeated."""
     source = "try { await tools.broken() } catch {}\nfor (const id of [1, 2]) await tools.lookup({id});\nreturn nme"
     with script_task(tools, source) as (sim, task):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         execution = fix_and_retry(tools, sim, task, source.replace("nme", "'name'"))
     assert (execution.content, tools.did) == ("name", ["lookup 1", "lookup 2"])
 
@@ -158,7 +158,7 @@ def test_the_call_that_made_a_script_fail_is_made_again(tools: ToolApp, catch: s
     broken = f"try {{ await tools.broken() }} {catch or 'finally {}'}"
     source = f"await tools.lookup({{id: 1}});\n{broken}\nreturn 'done'"
     with script_task(tools, source) as (sim, task):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         assert "CallFailed" in error_parts(sim.executions(task.id)[0])[1]
         tools.did.clear()
         execution = fix_and_retry(tools, sim, task, source.replace("broken()", "lookup({id: 2})"))
@@ -170,7 +170,7 @@ def test_a_script_whose_call_was_refused_can_be_fixed(tools: ToolApp, before: st
     """A refusal that it caught stays; the call that it failed with is requested again, with the new arguments."""
     source = f"await tools.lookup({{id: {before}}}).catch(() => 1); return (await tools.lookup({{id: 'x'}})).name"
     with script_task(tools, source) as (sim, task):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         assert "payload.id" in error_parts(sim.executions(task.id)[0])[1]
         execution = fix_and_retry(tools, sim, task, source.replace("'x'", "2"))
     assert (execution.status, execution.content) == ("SUCCEEDED", "customer 2")
@@ -181,7 +181,7 @@ def test_calls_beside_a_refused_call_are_not_repeated(tools: ToolApp) -> None:
     """The script got the refusal only when all calls of the round had finished."""
     source = "const all = await Promise.all([tools.lookup({id: 'x'}), tools.lookup({id: 1})]);\nreturn all.length"
     with script_task(tools, source) as (sim, task):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         assert "payload.id" in error_parts(sim.executions(task.id)[0])[1]
         execution = fix_and_retry(tools, sim, task, source.replace("'x'", "2"))
     assert (execution.content, tools.did) == (2, ["lookup 1", "lookup 2"])
@@ -202,13 +202,13 @@ def test_a_refused_call_is_checked_again_on_a_retry(tools: ToolApp) -> None:
     text = "tool: there is no tool 'secret' for this script (It is no longer a tool, or never was one.)"
     thrown = Round(has_ended=True, failure=ScriptFailed(text, "InvalidInput"))
     with task_with_interpreter(tools, RepeatingInterpreter(Round(asks), thrown)) as (sim, task):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         assert "no tool 'secret'" in error_parts(sim.executions(task.id)[0])[1]
         failed_by = sim.executions(task.id)[0].failure_cause
         assert failed_by is not None
         assert (failed_by.steps, failed_by.position) == ((2,), 3)
         tools.app.retry(task.id)
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         assert "no tool 'secret'" in error_parts(sim.executions(task.id)[0])[1]
     assert tools.did == ["lookup 1"]
 
@@ -227,7 +227,7 @@ def test_a_sleeping_script_goes_on_as_it_began(tools: ToolApp, after: str) -> No
     with script_task(tools, BEFORE.replace("return before", "return 'before'")) as (sim, task):
         sim.advance(timedelta(hours=1))
         tools.app.update(task.id, script={"source": after})
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         (execution,) = sim.executions(task.id)
         assert (execution.content, tools.did) == ("before", ["lookup 1"])
 
@@ -236,7 +236,7 @@ def test_a_sleeping_script_goes_on_as_it_began(tools: ToolApp, after: str) -> No
 def test_a_failed_script_continues_after_an_edit_that_keeps_its_past(tools: ToolApp, after: str, outcome: str) -> None:
     """A retry replays the recorded steps against the new source, as with changed code of any handler."""
     with script_task(tools, BEFORE) as (sim, task):
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         assert "before" in error_parts(sim.executions(task.id)[0])[1]
         execution = fix_and_retry(tools, sim, task, after)
         assert outcome == (execution.content or error_parts(execution)[0])
@@ -282,7 +282,7 @@ def test_a_recorded_call_or_refusal_survives_a_deployment(given: str, later: Cal
             sim.advance(timedelta(hours=1))
             recorded = before.execution(task.id, "20270101T000000Z").steps[1]
         with Simulation(after, store=store, start=START + timedelta(hours=1)) as sim:
-            sim.run_until_idle()
+            sim.run_until_idle(timedelta(days=366))
             (execution,) = sim.executions(task.id)
     first, second = execution.content
     assert first == 1 if recorded.child else first[0] == "REFUSED"
@@ -295,7 +295,7 @@ def test_cancelling_ends_a_script_and_its_calls(tools: ToolApp) -> None:
     with script_task(tools, "return await tools.slow({minutes: 60})") as (sim, task):
         sim.advance(timedelta(minutes=10))
         tools.app.cancel(task.id)
-        sim.run_until_idle()
+        sim.run_until_idle(timedelta(days=366))
         (call,) = tools.app.tree(task.id).children
         assert (sim.executions(task.id)[0].status, call.task.status) == ("CANCELLED", "CANCELLED")
 

@@ -304,7 +304,7 @@ def test_scripts_call_each_other_as_tasks(scripts: ScriptStore) -> None:
     run = scripts.sim.app.get(task.id).runs[0]
     assert run.suspension is not None
     assert [each.task.title for each in scripts.sim.app.tree(task.id).children] == ["scripts.wait, called by Mine"] * 2
-    scripts.sim.run_until_idle()
+    scripts.sim.run_until_idle(timedelta(days=366))
     (execution,) = scripts.sim.executions(task.id)
     assert execution.content == 15
     assert sorted(scripts.did) == ["double 1", "double 2"]

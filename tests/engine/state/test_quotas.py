@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from tests.authorities import as_user, with_authority
 from tests.harness import new_project
 
-from cloudsched import App, Settings
+from cloudsched import App, Settings, Task
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.engine.state.quotas import MAX_EXCESS, QuotaLimits
-from cloudsched.errors import QuotaExceeded
+from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.testing import START
 
 if TYPE_CHECKING:
@@ -131,18 +131,73 @@ def test_the_bound_is_a_tenth_of_the_limit(limits: tuple[int | None, int | None]
     assert excess == MAX_EXCESS or excess > smallest / 10 - 1
 
 
-@pytest.mark.parametrize(("limits", "reads", "writes"), [({}, 1, 1), ({"max_creations": 50}, 3, 2)])
-def test_a_quota_costs_something_only_where_it_is_set(limits: dict[str, int], reads: int, writes: int) -> None:
+@pytest.mark.parametrize(
+    ("limits", "reads", "writes"),
+    [({"max_active_tasks": None}, 1, 1), ({}, 4, 2), ({"max_active_tasks": None, "max_creations": 50}, 3, 2)],
+)
+def test_a_quota_costs_something_only_where_it_is_set(limits: dict[str, Any], reads: int, writes: int) -> None:
     """Without a limit a user's creation is one commit of one document; with one, one of few locks as well.
 
     One of the reads asks whether the user has a budget, so that no start of the task has to.
     """
     counts = Counts()
     store = count_store(SqliteStore(), counts)
-    access = Access(**limits)  # type: ignore[arg-type]  # the limits, by name
-    settings = Settings(access=access, secret="x" * 40)
+    settings = Settings(access=Access(**limits), secret="x" * 40)
     app = App(settings, store=store, dispatcher=NoQueue(), clock=ManualClock(START))
     app.handler("work", access="users")(lambda: None)
     assert create(app)
     app.close()
     assert (counts.reads, counts.commits, counts.writes) == (reads, 1, writes)
+
+
+OFTEN = [
+    "every second",
+    "every 10 seconds",
+    {"rrule": "FREQ=SECONDLY;INTERVAL=59"},
+    {"rrule": "FREQ=DAILY;BYHOUR=9;BYMINUTE=0;BYSECOND=0,30"},
+    {"rrule": ["FREQ=DAILY", "FREQ=SECONDLY;BYMONTH=7"]},
+    {"rrule": ["FREQ=DAILY", "FREQ=YEARLY;BYMONTH=7;BYHOUR=9;BYSECOND=0,1"]},
+    {"rrule": ["FREQ=DAILY;BYSECOND=0", "FREQ=YEARLY;BYMONTH=7;BYSECOND=0", "FREQ=YEARLY;BYMONTH=7;BYSECOND=20"]},
+    {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00", "rdates": ["2027-03-01T09:00:05", "2027-03-01T09:00:06"]},
+]
+SELDOM = [
+    "every minute",
+    "every day at 9:00",
+    {"rrule": "FREQ=MINUTELY"},
+    {"rrule": ["FREQ=DAILY;BYHOUR=9", "FREQ=DAILY;BYHOUR=9;BYMINUTE=1"]},
+    {"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29"},
+]
+
+
+@pytest.mark.parametrize("door", ["create", "edit"])
+def test_a_user_s_schedule_keeps_a_least_interval(door: str) -> None:
+    """A minute, if nothing else is set, whenever in the year it would be shorter; servers may do as they like."""
+    settings = Settings(secret="x" * 40)
+    app = App(settings, store=SqliteStore(), dispatcher=NoQueue(), clock=ManualClock(START))
+    app.handler("work", access="users")(lambda: None)
+
+    def give(by: App, schedule: Any) -> Task:  # noqa: ANN401 - words or fields
+        if door == "create":
+            return by.create(owner="ada", title="T", handler="work", schedule=schedule)
+        task = app.create(owner="ada", title="T", handler="work", schedule="every day at 9:00")
+        return by.update(task.id, schedule=schedule)
+
+    for schedule in OFTEN:
+        with pytest.raises(InvalidInput, match="Leave at least 1 minute between two runs"):
+            give(as_user(app), schedule)
+        give(app, schedule)
+    for schedule in SELDOM:
+        give(as_user(app), schedule)
+    app.close()
+
+
+def test_a_user_may_have_a_thousand_tasks_unless_it_is_set_otherwise() -> None:
+    """And what runs more often than it may stays editable: only a new schedule is looked at."""
+    settings = Settings(secret="x" * 40, access=Access(max_active_tasks=2))
+    app = App(settings, store=SqliteStore(), dispatcher=NoQueue(), clock=ManualClock(START))
+    app.handler("work", access="users")(lambda: None)
+    often = app.create(owner="ada", title="T", handler="work", schedule="every second")
+    assert as_user(app).update(often.id, title="New").title == "New"
+    assert Access().max_active_tasks == 1000
+    assert Access.from_environment({"CLOUDSCHED_MAX_ACTIVE_TASKS": "unlimited"}).max_active_tasks is None
+    app.close()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched import App, Context, Execution, Fail, RetryPolicy, Schedule, Settings, Snooze, Task, TaskDraft
+from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
 
@@ -131,6 +132,35 @@ def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], 
     assert sorted((at, (one.finished_at - START) / HOUR) for at, one in ended if one.finished_at) == sorted(ran)
     assert hours(found, "SKIPPED") == skipped
     assert all("overlap" in (one.message or "") for one in found if one.status == "SKIPPED")
+
+
+@pytest.mark.parametrize(
+    ("overlap", "then"),
+    [
+        ("skip", "each is recorded as SKIPPED"),
+        ("buffer", "the latest runs, and each other is recorded as SKIPPED"),
+    ],
+)
+def test_what_comes_due_during_a_run_is_seen_before_that_ends(sim: Simulation, overlap: str, then: str) -> None:
+    """How many, and from when to when, in what explains the task; however many there are."""
+    answer[:] = [keep_busy(500 * HOUR)]
+    make(overlap=overlap)
+
+    def find_said() -> str:
+        found = explain_task(app.container.store, sim.clock, app.get("t"), shows_holders=True)
+        (said,) = [each.sentence for each in found.findings if each.reason == "OVERLAP"]
+        return said
+
+    sim.advance(1.5 * HOUR)
+    assert "The next occurrence" in find_said()
+    sim.advance(HOUR)
+    assert find_said().startswith("1 occurrence has come due meanwhile (")
+    sim.advance(2 * HOUR)
+    assert find_said().startswith("3 occurrences have come due meanwhile (")
+    assert then in find_said()
+    sim.advance(300 * HOUR)
+    assert find_said().startswith("At least 100 occurrences have come due meanwhile (")
+    assert hours(sim.executions("t"), "SKIPPED") == []
 
 
 @pytest.mark.parametrize("mode", ["latest", "all", "none"])

@@ -37,6 +37,7 @@ def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
     made["admin"] = create_key("admin", Role.ADMIN)
     keys = tuple(str(stored) for _, stored in made.values())
     sim = simulate(access=Access(api_keys=keys, max_active_tasks=1))
+    sim.add_person("ada")
     return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 

@@ -237,3 +237,12 @@ def test_exceeding_a_count_limit_has_its_own_problem_type(
     monkeypatch.setattr(type(sim.app), "tree", refuse)
     with pytest.raises(LimitExceeded, match="Too many"):
         client.tree("w")
+
+
+def test_children_are_their_task_s_owner_s(call: Call, sim: Simulation) -> None:
+    """Whoever asks: a child that names somebody else is refused, and says where."""
+    body = {"title": "W", "owner": "ada", "children": [{"handler": "part", "payload": {"n": 1}, "owner": "eve"}]}
+    answer = call("POST", "/v1/tasks", body)
+    assert answer.status_code == 400
+    assert answer.get_json()["field"] == "children.0.owner"
+    assert list(sim.app.tasks().items) == []

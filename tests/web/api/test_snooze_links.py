@@ -223,6 +223,7 @@ def test_mails_offer_it_only_where_it_may_be_done(sim: Simulation) -> None:
     (mail,) = sim.sent("EMAIL")
     assert (mail.message.snooze_url, mail.message.unsubscribe_url is not None) == (None, True)
     with Simulation(sim.app, public_url="http://api.example") as other:
+        other.add_person("ada")
         remind(other, after=MINUTE)
         other.advance(MINUTE)
         assert [each.message.snooze_url for each in other.sent("EMAIL")] == [None]

@@ -41,6 +41,7 @@ def read(message: Message) -> dict[str, Any]:
 @pytest.mark.parametrize("queue", [None, "nobody"], ids=["succeeds", "expires"])
 def test_results_and_completions_are_as_described(sim: Simulation, app: App, queue: str | None) -> None:
     """A result, also one of a chat, and the end of an execution, whether it succeeded or not."""
+    sim.add_person("ada")
     app.create(
         owner="ada",
         title="T",

@@ -51,6 +51,8 @@ class MissingField(ApiResponse):
     """The reason for programs, such as ``too-soon``, ``too-often``, ``past`` or ``not-understood``."""
     reason: str
     """The reason for people, with what to do."""
+    words: str | None = None
+    """The words at fault, if it is some of the text's."""
 
 
 class DraftStep(ApiResponse):

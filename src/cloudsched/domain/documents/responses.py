@@ -373,6 +373,8 @@ class FieldError(ApiResponse):
     detail: str
     hint: str | None = None
     """What to do about it."""
+    words: str | None = None
+    """The words that were not understood, of a schedule in words."""
 
 
 class AwaitedEvent(ApiResponse):
@@ -395,6 +397,8 @@ class Problem(ApiResponse):
     """The path of the invalid field; of the first, if there are several."""
     hint: str | None = None
     """What to do about it."""
+    words: str | None = None
+    """The words that were not understood, of a schedule in words."""
     errors: tuple[FieldError, ...] | None = None
     """All that is wrong with the body, as far as it was found."""
     readings: tuple[dict[str, Any], ...] | None = None

@@ -12,7 +12,7 @@ from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.deliveries import is_undelivered
-from cloudsched.domain.transitions.planning import HORIZON, executor_wakeups, start_time
+from cloudsched.domain.transitions.planning import HORIZON, executor_wakeups, occurrence_after, start_time
 from cloudsched.errors import UnknownHandler
 
 if TYPE_CHECKING:
@@ -207,6 +207,14 @@ _OVERLAPS = {
 }
 
 
+_MISSED = {
+    Overlap.SKIP: "each is recorded as SKIPPED",
+    Overlap.BUFFER: "the latest runs, and each other is recorded as SKIPPED",
+}
+_MAX_MISSED = 100
+"""How many occurrences that came due during a run are counted."""
+
+
 def explain(evidence: Evidence) -> Explanation:
     """Return why a task runs when it does, or does not run; what matters most comes first."""
     findings = tuple(_find(evidence))
@@ -288,14 +296,32 @@ def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(reason=Reason.NO_WORKER_LISTENS, sentence=sentence)
 
 
+def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
+    """Say what becomes of the next occurrence, or of those that have come due since the open run began."""
+    task = evidence.task
+    if occurrence > evidence.now:
+        return f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
+    missed, following = [occurrence], occurrence_after(task, occurrence)
+    while following is not None and following <= evidence.now and len(missed) < _MAX_MISSED:
+        missed.append(following)
+        following = occurrence_after(task, following)
+    is_cut = following is not None and following <= evidence.now
+    how_many = (
+        f"{'At least ' if is_cut else ''}{len(missed)} occurrences have" if len(missed) > 1 else "1 occurrence has"
+    )
+    first, last = say_instant(task, missed[0]).removeprefix("on "), say_instant(task, missed[-1]).removeprefix("on ")
+    which = first if len(missed) == 1 else f"{first} to {last}"
+    then = _MISSED[task.overlap] if len(missed) > 1 or task.overlap is Overlap.SKIP else "it runs"
+    return f"{how_many} come due meanwhile ({which}): when that has ended, {then} (overlap)."
+
+
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
     """Yield what is known of the next occurrence, and of those that wait behind it."""
     task, now, occurrence = evidence.task, evidence.now, evidence.task.next_execution_time
     if occurrence is not None:
         start = start_time(task, occurrence)
         if task.holds_back_schedule and task.overlap is not Overlap.ALLOW:
-            sentence = f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
-            yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)
+            yield Finding(reason=Reason.OVERLAP, sentence=_say_overlap(evidence, occurrence), at=occurrence)
         elif start > now:
             delay = (start - (task.journey.due_since(occurrence) if task.journey else occurrence)).total_seconds()
             later = f", {delay:,.1f} s later by its jitter" if delay else ""

@@ -25,8 +25,10 @@ on whole seconds, except one given as a single instant.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from difflib import get_close_matches
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
@@ -584,6 +586,32 @@ class Schedule(BaseModel):
                 break
             occurrences.append(occurrence)
         return occurrences
+
+    def find_shortest_interval(self, after: datetime) -> timedelta | None:
+        """Return the shortest time between two occurrences after an instant; None if there are no two.
+
+        What is looked at are the first fifty, and the first fifty from the first of each rule on, of that rule and of
+        all, and all dates: a rule repeats itself within a day, and another one may begin later.
+        """
+        looks, alone = [(self, after)], {"rdates": (), "exdates": (), "calendars": ()}
+        if self.rdates:
+            looks.append((self.model_copy(update={**alone, "rrule": None, "rdates": self.rdates}), after))
+        for rule in self.rules if len(self.rules) > 1 else ():
+            part = self.model_copy(update={**alone, "rrule": rule})
+            first = next(part._iter_until(after, 1), None)  # noqa: SLF001 - its own class
+            if first is not None:
+                looks += [(part, after), (self, first - timedelta(microseconds=1))]
+        count = 50 + len(self.rdates)
+        times = ([*schedule._iter_until(start, count)] for schedule, start in looks)  # noqa: SLF001 - its own class
+        return min((later - earlier for each in times for earlier, later in pairwise(each)), default=None)
+
+    def _iter_until(self, after: datetime, count: int) -> Iterator[datetime]:
+        """Yield the next so many occurrences within a year; where their search gives up, the next one is far."""
+        with suppress(InvalidSchedule):
+            for occurrence in islice(self._iter_after(after), count):
+                if occurrence - after > timedelta(days=366):
+                    return
+                yield occurrence
 
     def between(self, start: datetime, end: datetime) -> list[datetime]:
         """Return the occurrences from ``start`` on and before ``end``, in UTC.

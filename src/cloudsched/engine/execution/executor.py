@@ -37,6 +37,7 @@ from cloudsched.engine.execution.claimed_run import ClaimedRun, QuickClaim
 from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.store import Commit, Committed
+from cloudsched.engine.state.attempt_log import find_thread
 from cloudsched.errors import ClockSkewed, InvalidInput, NotAllowed, Unauthenticated
 
 if TYPE_CHECKING:
@@ -87,6 +88,22 @@ BUDGET_RETRY_DELAY = timedelta(minutes=5)
 MAX_QUICK_LATENESS = timedelta(minutes=1)
 """A run that is later than this is claimed first: the handler may have killed the processes that tried it before, and
 only attempts that were claimed are counted."""
+
+
+def _report_stuck(task: Task, dispatch: Dispatch, now: datetime) -> None:
+    """Log that a handler goes on here whose lease has ended: Python cannot stop a thread from outside."""
+    run = task.find_run(dispatch.execution_id)
+    if run is None or run.lease is None or run.lease.until > now:
+        return
+    name = find_thread(task.id, run.execution_id, run.attempt)
+    if name is None:
+        return
+    log.error(
+        "The lease of attempt %s of %s of %r, task %s, has ended, and its handler still runs, in thread %s. "
+        "Nothing stops it from outside: give what it waits for a timeout, or let it call ctx.heartbeat.",
+        *(run.attempt, run.execution_id, task.handler, task.id, name),
+        extra={"action": "still_running", "taskId": task.id, "executionId": run.execution_id, "handlerThread": name},
+    )
 
 
 class WorkInProgress:
@@ -289,7 +306,10 @@ class Executor:
                 return orphaned
             if runs_here and (left := self._left_of_lapsed(task, dispatch, now)) > timedelta(0):
                 return Hop(now + left, "its handler runs here, and has time left: the clock was set forward")
-        return on_dispatch(task, dispatch, now, token_hash, holder=self._holder)
+        decision = on_dispatch(task, dispatch, now, token_hash, holder=self._holder)
+        if isinstance(decision, Claim):
+            _report_stuck(task, dispatch, now)
+        return decision
 
     def _left_of_lapsed(self, task: Task, dispatch: Dispatch, now: datetime) -> timedelta:
         """Return how long an attempt that runs here still has, though its lease has lapsed by the clock."""

@@ -1,8 +1,8 @@
 """Collect what a handler logs, so that it can be kept with its run, and encrypt it.
 
 What counts is what Python's `logging` lets through in the handler's context: in its own thread, in a coroutine of its
-own, in a step, and in a thread that got its context (`asyncio.to_thread` passes it on). Lines that a replay repeats are
-not collected again, nor are this package's own.
+own, in a step, and in a thread that got its context (`asyncio.to_thread` passes it on); and what it prints there, as
+lines of INFO. Lines that a replay repeats are not collected again, nor are this package's own.
 
 A task's owner can read its documents in Firestore, and a log may hold what is not for users; the API shows it to those
 that may see it. Lines are compressed and encrypted by AES-256 in GCM (NIST SP 800-38D), with a key that is derived from
@@ -13,16 +13,19 @@ read.
 from __future__ import annotations
 
 import base64
+import builtins
 import hashlib
 import hmac
 import logging
 import os
+import sys
 import threading
 import traceback
 import zlib
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import exception_text, truncate
@@ -83,11 +86,15 @@ def _derive_key(secret: str) -> bytes:
 
 
 _OWN = "cloudsched"
+PRINTED: Final = "print"
+"""The logger's name of what was printed."""
 _MAX_MESSAGE_BYTES = 300
 """How much of a message is kept beside its traceback."""
 _CLAIM_CHARACTERS = 16
 _current: ContextVar[AttemptLog | None] = ContextVar("cloudsched_attempt_log", default=None)
 _NOTHING: Final = RunLog.build()
+_threads: Final[dict[tuple[str, str, int], str]] = {}
+"""The names of the threads that run the attempts of this process."""
 _install_lock = threading.Lock()
 _has_installed = False
 
@@ -141,10 +148,10 @@ class AttemptLines:
     Without a log nothing is collected, not even for an outer block.
     """
 
-    __slots__ = ("_fields", "_fields_token", "_found", "_token")
+    __slots__ = ("_fields", "_fields_token", "_found", "_key", "_token")
 
     def __init__(self, task: Task, execution_id: str, attempt: int, found: AttemptLog | None) -> None:
-        self._found = found
+        self._found, self._key = found, (task.id, execution_id, attempt)
         self._fields = {
             "taskId": task.id,
             "executionId": execution_id,
@@ -154,13 +161,20 @@ class AttemptLines:
         }
 
     def __enter__(self) -> None:
+        _threads[self._key] = threading.current_thread().name
         if self._found is not None and not _has_installed:
             _install()
         self._fields_token, self._token = attempt_fields.set(self._fields), _current.set(self._found)
 
     def __exit__(self, *_error: object) -> None:
+        _threads.pop(self._key, None)
         _current.reset(self._token)
         attempt_fields.reset(self._fields_token)
+
+
+def find_thread(task_id: str, execution_id: str, attempt: int) -> str | None:
+    """Return the name of the thread in which this process runs an attempt; None if it does not."""
+    return _threads.get((task_id, execution_id, attempt))
 
 
 @contextmanager
@@ -226,7 +240,7 @@ def _write_text(record: logging.LogRecord) -> str:
 
 
 def _install() -> None:
-    """Let `logging` tell us of every record, after its loggers' levels and filters and its handlers' filters.
+    """Let `logging` and `print` tell us of each line: `logging` after its loggers' and its handlers' filters.
 
     A handler of the root logger would not do: with one, `logging.basicConfig` configures nothing, warnings are no
     longer printed where nobody has configured logging, and loggers that do not propagate are missed.
@@ -246,3 +260,16 @@ def _install() -> None:
             return answer
 
         setattr(logging.Logger, "callHandlers", call_handlers)  # noqa: B010 - a method is assigned
+        original_print = print
+
+        @wraps(original_print)
+        def print_and_note(*values: object, file: Any = None, **how: Any) -> None:  # noqa: ANN401 - as it is
+            original_print(*values, file=file, **how)
+            found = _current.get()
+            if found is not None and file in {None, sys.stdout, sys.stderr}:
+                text = (how.get("sep") or " ").join(map(str, values)).rstrip()
+                if text:
+                    fields = {"name": PRINTED, "levelno": logging.INFO, "levelname": "INFO", "msg": text}
+                    found.note(logging.makeLogRecord(fields))
+
+        builtins.print = print_and_note

@@ -1,4 +1,4 @@
-"""Quotas for one user: unfinished tasks, and creations a minute, calls included.
+"""Quotas for one user: unfinished tasks, creations a minute, calls included, and how often a task runs.
 
 What makes a task unfinished is limited, whichever way it is done: its creation, and every change that revives one that
 has ended. Below, "creation" means both; only the first counts for the minute.
@@ -19,17 +19,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.policy import quota_lock_key
 from cloudsched.domain.transitions.locks import Holder
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.engine.ports.store import VersionedLock
-from cloudsched.errors import QuotaExceeded
+from cloudsched.errors import InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
     from random import Random
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
@@ -49,6 +52,13 @@ class QuotaLimits:
     unfinished: int | None = None
     """Tasks that have not ended."""
     creations_a_minute: int | None = None
+    least_interval: timedelta = timedelta(0)
+    """Between two runs of a schedule."""
+
+    @property
+    def counts(self) -> bool:
+        """Return whether tasks are to be counted."""
+        return self.unfinished is not None or self.creations_a_minute is not None
 
     @property
     def max_excess(self) -> int:
@@ -93,11 +103,23 @@ class Quotas:
 
         Costs one read, and one count for each limit.
         """
-        if self._limits == QuotaLimits():
+        if not self._limits.counts:
             return None
         number = self._random.randrange(self._limits.max_excess + 1)
         lock = self._store.load_lock(quota_lock_key(owner, number))  # before counting: see the module
         return QuotaCheck(self._find_refusal(owner), lock)
+
+    def require_interval(self, schedule: Schedule, now: datetime) -> None:
+        """Check that a schedule which a user sets does not run too often.
+
+        Raises:
+            InvalidInput: It does.
+        """
+        least = self._limits.least_interval
+        shortest = None if schedule.is_one_time or not least else schedule.find_shortest_interval(now)
+        if shortest is not None and shortest < least:
+            hint = f"Leave at least {to_words(least)} between two runs."
+            raise InvalidInput("schedule", f"would run every {to_words(shortest)}", hint)
 
     def check_revival(self, before: Task, after: Task, by: Authority) -> VersionedLock | None:
         """Return what to commit with a change that a user asks for, if it revives a task that has ended.

@@ -128,6 +128,7 @@ class Scheduler:
                 now = as_of or self._engine.clock.now()
                 history = (HistoryEntry.build(at=now, action=Action.CREATED, by=by.actor),)
                 task = new_task(draft, now, least, history=history, **origin)
+                self._limit_rate(None, task, now, by)
                 quota = self._engine.quotas.check(draft.owner) if is_limited else None
                 if full := refusal if quota is None else quota.refusal:
                     raise full
@@ -236,9 +237,16 @@ class Scheduler:
 
         def decide(task: Task, now: datetime) -> Transition:
             resolved = self._resolve(draft, task.schedule)
-            return apply_edit(task, resolved, now, self._engine.settings.minimum_lead, defined_by=by.author)
+            transition = apply_edit(task, resolved, now, self._engine.settings.minimum_lead, defined_by=by.author)
+            self._limit_rate(task, transition.task, now, by)
+            return transition
 
         return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by, mark=mark))
+
+    def _limit_rate(self, before: Task | None, task: Task, now: datetime, by: Authority) -> None:
+        """Check how often a schedule runs that a user has set. Raises InvalidInput."""
+        if by.has_quotas and (before is None or task.schedule != before.schedule):
+            self._engine.quotas.require_interval(task.schedule, now)
 
     def get(self, task_id: str, by: Authority) -> Task:
         """Return a task. Raises NotFound."""
@@ -275,7 +283,9 @@ class Scheduler:
                 validated = self._resolve(validated, task.schedule)
             else:
                 validated = validated.model_copy(update={"schedule": task.schedule})
-            return apply_edit(task, validated, now, lead, defined_by=by.author or task.defined_by)
+            transition = apply_edit(task, validated, now, lead, defined_by=by.author or task.defined_by)
+            self._limit_rate(task, transition.task, now, by)
+            return transition
 
         return self._after_change(self._act(task_id, Action.EDITED, decide, by, mark=mark))
 

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "cloudsched"
 
 FOR_USERS = {
+    "add_person": "Simulation: a test of a user's own handlers has somebody whom mail reaches",
     "add_worker": "Simulation: a test of a user's own handlers runs a worker",
     "drops_answers": "SimulatedChannel: a channel of a user's own tests takes a message and fails",
     "inject": "CloudTasksEmulator: faults for a user's own tests",

@@ -106,6 +106,8 @@ class InvalidSchedule(InvalidInput):
         words: The words at fault in a schedule that was given as a text; empty if they are not known.
     """
 
+    words = ""
+
     def __init__(self, field: str, problem: str, hint: str = "", words: str = "") -> None:
         super().__init__(field, problem, hint)
         self.words = words

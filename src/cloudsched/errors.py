@@ -76,6 +76,7 @@ class InvalidInput(CloudschedError):
         is_cut: Whether more is wrong than was listed.
         meant: What an unknown field is called, as far as that can be told: it is not missing besides.
         readings: The meanings of a schedule in words that has several; see `AmbiguousSchedule`.
+        words: The words at fault in a schedule that was given as a text; empty if they are not known.
     """
 
     path: tuple[str | int, ...] | None = None
@@ -83,6 +84,7 @@ class InvalidInput(CloudschedError):
     is_cut: bool = False
     meant: str | None = None
     readings: tuple[dict[str, object], ...] = ()
+    words: str = ""
 
     def __init__(self, field: str, problem: str, hint: str = "") -> None:
         self.field = field
@@ -100,13 +102,7 @@ class InvalidInput(CloudschedError):
 
 
 class InvalidSchedule(InvalidInput):
-    """A rule, zone, date or policy of a schedule is wrong, or the schedule can never fire.
-
-    Attributes:
-        words: The words at fault in a schedule that was given as a text; empty if they are not known.
-    """
-
-    words = ""
+    """A rule, zone, date or policy of a schedule is wrong, or the schedule can never fire."""
 
     def __init__(self, field: str, problem: str, hint: str = "", words: str = "") -> None:
         super().__init__(field, problem, hint)

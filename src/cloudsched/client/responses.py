@@ -106,6 +106,7 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
 def _read_fault(fault: FieldError) -> InvalidInput:
     parts = [part.replace("~1", "/").replace("~0", "~") for part in fault.pointer.split("/")[1:]]
     read = InvalidInput(".".join(parts) or "(body)", fault.detail, fault.hint or "")
+    read.words = fault.words or ""
     read.path = tuple(parts)
     return read
 

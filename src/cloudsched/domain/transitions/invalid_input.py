@@ -136,7 +136,7 @@ def join_faults(faults: Sequence[InvalidInput]) -> InvalidInput:
     if len(kinds) > 1:
         kind = InvalidSchedule if all(issubclass(each, InvalidSchedule) for each in kinds) else InvalidInput
         joined = kind(first.field, first.problem, first.hint)
-        joined.path, joined.args = first.path, first.args
+        joined.path, joined.args, joined.words = first.path, first.args, first.words
         joined.readings = next((each.readings for each in places.values() if each.readings), ())
         first = joined
     first.others, first.is_cut = tuple(others), any(each.is_cut for each in faults)

@@ -19,7 +19,6 @@ from cloudsched.errors import (
     CloudschedError,
     Forbidden,
     InvalidInput,
-    InvalidSchedule,
     KeyReused,
     LeaseLost,
     LimitExceeded,
@@ -104,7 +103,7 @@ def _render_known(error: CloudschedError, status: HTTPStatus, body: str | None =
     more: dict[str, object] = {}
     headers: dict[str, str] = {}
     if isinstance(error, InvalidInput):
-        more = {"field": error.field, "hint": error.hint, "words": _find_words(error)}
+        more = {"field": error.field, "hint": error.hint, "words": error.words}
         more["readings"] = list(error.readings)
         if body is not None and error.field not in _HEADERS:
             more["errors"] = [_show_fault(each, body) for each in error.faults]
@@ -145,13 +144,8 @@ def _show_fault(error: InvalidInput, body: str) -> dict[str, str]:
     field = "" if error.field.startswith("(") else error.field
     parts = error.path if error.path is not None else tuple(filter(None, field.split(".")))
     pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
-    more = {"hint": error.hint, "words": _find_words(error)}
+    more = {"hint": error.hint, "words": error.words}
     return {"pointer": body + pointer, "detail": error.problem, **{name: text for name, text in more.items() if text}}
-
-
-def _find_words(error: InvalidInput) -> str:
-    """Return which words of a schedule were not understood."""
-    return error.words if isinstance(error, InvalidSchedule) else ""
 
 
 def _make_title(error: CloudschedError) -> str:

@@ -125,9 +125,15 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
     return with_changes(task, now, next_execution_time=_first_occurrence(task, asked_at, lead))
 
 
+JUST_NOW = timedelta(seconds=10)
+"""How long after a single instant it still counts as now: clocks differ, and requests take a moment."""
+
+
 def _asked_at(draft: TaskDraft, now: datetime) -> datetime:
-    """Return as of when a draft's schedule is judged: "now" is not past because reading it took a moment."""
-    return now if draft.read_at is None else min(now, draft.read_at)
+    """Return as of when a draft's schedule is judged: "now" is not past because reading or sending it took a moment."""
+    asked_at = now if draft.read_at is None else min(now, draft.read_at)
+    at = None if draft.schedule is None else draft.schedule.at
+    return at if at is not None and now - JUST_NOW <= at < asked_at else asked_at
 
 
 def apply_edit(

@@ -242,7 +242,7 @@ class Simulation:
         settings: Any other field of `Settings`, by its name.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is an option of its own
         self,
         app: App,
         start: datetime = START,

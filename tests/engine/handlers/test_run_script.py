@@ -53,7 +53,7 @@ def test_a_script_is_given_its_payload_and_calls_tools(tools: ToolApp) -> None:
 
 
 def test_a_script_cannot_name_whose_its_calls_are(tools: ToolApp) -> None:
-    """Trusted code may (`ctx.call(..., owner=)`); what a user wrote calls in its task's owner's name, whatever it says."""
+    """Trusted code may (`ctx.call(..., owner=)`); what a user wrote calls in its own owner's name, whatever it says."""
     source = """
         const tries = [() => tools.lookup({id: 1, owner: "eve"}), () => tools.lookup({id: 2}, {owner: "eve"})];
         for (const each of tries) try { await each() } catch (error) { log(error.message) }

@@ -29,12 +29,12 @@ class ManualClock:
             raise ValueError("a clock is set to an aware instant")
         self.at = at.astimezone(UTC)
         """What it shows; whoever reads it here moves nothing."""
-        self._each_look = each_look
+        self.each_look = each_look
 
     def now(self) -> datetime:
         """Move it on by a look, and return what it shows."""
-        if self._each_look:
-            self.at += self._each_look
+        if self.each_look:
+            self.at += self.each_look
         return self.at
 
     def move_to(self, at: datetime) -> None:

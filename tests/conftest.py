@@ -199,7 +199,7 @@ def simulate(app: App) -> Iterator[Callable[..., Simulation]]:
 
 @pytest.fixture
 def sim(app: App) -> Iterator[Simulation]:
-    """A simulation of `app`, on a clock that only the test moves."""
+    """A simulation of `app`, on a clock that the test moves, and each look a little."""
     with Simulation(app) as simulation:
         yield simulation
 

@@ -77,7 +77,8 @@ def test_failures_have_their_traceback_and_handlers_their_lines(
     assert "\x1b" not in text
     lines = text.splitlines()
     events = [line.partition(" t ")[2] for line in lines if not line.startswith("  ")]
-    said = "20270101T000000Z of 'log-and-fail', task t: ValueError: first line second [2J line"
+    (execution,) = sim.executions("t")
+    said = f"{execution.id} of 'log-and-fail', task t: ValueError: first line second [2J line"
     assert [line for line in events if "started" not in line] == [
         "created",
         "log-and-fail (attempt 1): about to fail",

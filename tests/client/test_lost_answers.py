@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from tests.client.harness import GREET, Flaky
 from tests.drafts_app import make_app
+from tests.instants import about
 from werkzeug.wrappers import Response
 
 from cloudsched import Context  # noqa: TC001 - its annotation is read at run time
@@ -150,7 +151,7 @@ def test_an_edit_that_is_repeated_is_made_once(
     flaky.loses, flaky.fails = not before, [*passed, lose, lose_and_edit]
     EDITS[edit](client, url, task.etag)
     assert not flaky.fails
-    assert sim.app.upcoming("t") == [due]
+    assert sim.app.upcoming("t") == about([due])
     assert sim.app.get("t").description == "Theirs"
 
 
@@ -291,8 +292,8 @@ def test_an_agent_s_same_call_is_one_change(sim: Simulation, url: str) -> None:
 
         return asyncio.run(ask())
 
-    def hours() -> float:
-        return (sim.app.upcoming("t")[0] - sim.now) / HOUR
+    def hours() -> int:
+        return round((sim.app.upcoming("t")[0] - sim.now) / HOUR)
 
     assert (update(schedule=LATER), hours()) == (True, 6)
     clock[0] += 2
@@ -325,5 +326,5 @@ def test_a_draft_is_confirmed_once(client: Client, flaky: Flaky, sim: Simulation
     flaky.loses, flaky.fails = True, [lose]
     task = client.confirm(drafted)
     assert task.description == "Theirs"
-    assert sim.app.upcoming(task.id) == [sim.now + timedelta(hours=3)]
+    assert sim.app.upcoming(task.id) == about([sim.now + timedelta(hours=3)])
     assert len(sim.app.tasks(TaskQuery()).items) == (2 if "stretch" in text else 1)

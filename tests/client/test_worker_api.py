@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel
 from tests.client.harness import catch_error
 from tests.client.test_responses import NOT_THE_API
+from tests.instants import about
 from werkzeug.wrappers import Response
 
 from cloudsched.client import RETRIES, Client, task_operations
@@ -69,11 +70,12 @@ def task_id(client: Client, sim: Simulation) -> str:
 def test_a_worker_claims_renews_and_completes(client: Client, sim: Simulation, task_id: str) -> None:
     """A run is claimed, renewed and completed; the client that created the task waits for its result."""
     waiting = client.get(task_id)
-    assert (waiting.pull, waiting.offered_at) == (Pull(queue="gpu"), sim.now)
+    assert (waiting.pull, waiting.offered_at) == (Pull(queue="gpu"), about(sim.now))
     assert client.claim("gpu", handlers=["other"]) == []
     (claim,) = client.claim("gpu", worker="box", skills=["cuda"], handlers=["greet"], limit=5)
     assert (claim.task.id, claim.task.payload, claim.attempt) == (task_id, {"name": "Ada"}, 1)
-    assert (claim.scheduled_for, claim.started_at, claim.lease_until) == (sim.now, sim.now, sim.now + SOON)
+    now = about(sim.now)
+    assert (claim.scheduled_for, claim.started_at, claim.lease_until) == (now, now, about(sim.now + SOON))
     known = {field.alias for field in Task.model_fields.values()}
     whole = Task.model_validate({name: value for name, value in claim.task_data.items() if name in known})
     assert (whole.handler, whole.owner, whole.created_at) == ("greet", "ada", claim.task.created_at)
@@ -81,13 +83,13 @@ def test_a_worker_claims_renews_and_completes(client: Client, sim: Simulation, t
         client.wait(task_id, timedelta(0))
     sim.advance(timedelta(minutes=4))
     beat = client.heartbeat(claim, ["half", ProgressNote(at=claim.started_at, text="more")])
-    assert (beat.lease_until, beat.is_cancelled) == (sim.now + SOON, False)
+    assert (beat.lease_until, beat.is_cancelled) == (about(sim.now + SOON), False)
     done = client.complete(claim, Frames(count=7), notices=[InboxMessage("Rendered", "7 frames")], queries=1, tokens=2)
     assert (done.status, done.offered_at) == (TaskStatus.COMPLETED, None)
     assert done == client.get(task_id)
     record = client.wait(task_id, timedelta(0))
     assert (record.content, record.queries, record.tokens, record.attempts[0].worker) == ({"count": 7}, 1, 2, "box")
-    assert [(step.at, step.text) for step in record.progress] == [(sim.now, "half"), (claim.started_at, "more")]
+    assert [(step.at, step.text) for step in record.progress] == [(about(sim.now), "half"), (claim.started_at, "more")]
     assert [message.title for message in client.inbox("ada")] == ["Rendered"]
 
 
@@ -204,7 +206,7 @@ def test_idempotent_requests_are_retried(
     flaky.fails = [lambda: Response(status=503), lambda: Response(status=502)]
     flaky.asked.clear()
     if verb == "heartbeat":
-        assert client.heartbeat(claim).lease_until == claim.lease_until
+        assert client.heartbeat(claim).lease_until == about(claim.lease_until)
     elif verb == "complete":
         assert client.complete(claim, 7).status is TaskStatus.COMPLETED
     else:

@@ -43,3 +43,12 @@ def open_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 def store(open_store: OpenStore) -> Iterator[Store]:
     with open_store() as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def clock_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the clock of a simulation move only where the test says so.
+
+    These tests compare whole histories, of two handlers or of two databases, which agree to the instant.
+    """
+    monkeypatch.setattr("cloudsched.testing.simulation.EACH_LOOK", timedelta(0))

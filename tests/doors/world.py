@@ -271,7 +271,7 @@ class World:
         self.sim.advance(timedelta(0))
         tasks = self.app.tasks(TaskQuery(), limit=100).items
         shown = [self._show(each) for each in tasks if each.handler != BATCH_CHANGE_HANDLER]
-        told = sorted(_CHANGE_ID.sub("", json.dumps(each, sort_keys=True, default=str)) for each in shown)
+        told = sorted(_DRAWN.sub("", json.dumps(each, sort_keys=True, default=str)) for each in shown)
         return (*told, *self._look_at_records())
 
     def read(self) -> tuple[Any, ...]:
@@ -302,9 +302,11 @@ class World:
         return tuple(sorted(found))
 
 
-_CHANGE_ID = re.compile(r'-[0-9a-f]{16}(?=")')
-"""What a change of a calendar is called by, which is drawn."""
-_VOLATILE: Final = frozenset({"id", "createdAt", "updatedAt", "fetchedAt", "webhookSecrets", "verification", "sentAt"})
+_DRAWN = re.compile(r'-[0-9a-f]{16}(?=")|(?<="since": ")[^"]+')
+"""What a change of a calendar is called by, which is drawn, and since when another time zone counts."""
+_VOLATILE: Final = frozenset(
+    {"id", "createdAt", "updatedAt", "fetchedAt", "expireAt", "webhookSecrets", "verification", "sentAt"}
+)
 _SHOWN: Final = (
     *("owner", "title", "handler", "payload", "status", "priority", "pull", "lockKey", "lockScope", "children"),
     *("script", "labels", "deliveryChannels", "onCompletion", "ping", "definedBy", "pausedBy", "category"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.cases import try_each
 from tests.drafts_app import make_app
+from tests.instants import about
 
 from cloudsched import Settings
 from cloudsched.config.access import Access
@@ -105,9 +106,10 @@ def test_a_reminder_without_a_time_comes_in_five_minutes(sim: Simulation, draft:
     drafted = draft("remind me to pay the rent")
     assert (drafted.decision, drafted.questions, drafted.missing) == ("creation", (), ())
     assert "No time was given, so it runs in 5 minutes." in drafted.assumptions
-    assert [each.utc for each in drafted.next] == [sim.now + timedelta(minutes=5)]
+    in_five_minutes = about(sim.now + timedelta(minutes=5))
+    assert [each.utc for each in drafted.next] == [in_five_minutes]
     task = sim.app.confirm(drafted, owner="ada")
-    assert (task.title, task.next_execution_time) == ("Pay the rent", sim.now + timedelta(minutes=5))
+    assert (task.title, task.next_execution_time) == ("Pay the rent", in_five_minutes)
 
 
 UNKNOWABLE = (
@@ -190,10 +192,10 @@ def test_the_words_at_fault_are_told(draft: MakeDraft) -> None:
 def test_a_draft_that_says_now_runs_when_it_is_confirmed(sim: Simulation, draft: MakeDraft) -> None:
     """However long it was read."""
     drafted = draft("remind me to pay the rent now")
-    assert (drafted.description, [each.utc for each in drafted.next]) == ("now", [sim.now])
+    assert (drafted.description, [each.utc for each in drafted.next]) == ("now", [about(sim.now)])
     sim.advance(timedelta(minutes=2))
     task = sim.app.confirm(drafted, owner="ada")
-    assert task.next_execution_time == sim.now
+    assert task.next_execution_time == about(sim.now)
 
 
 @pytest.mark.parametrize("seconds", [60, 5])
@@ -202,8 +204,10 @@ def test_how_soon_words_without_a_time_run_may_be_set(seconds: int) -> None:
     lead = timedelta(seconds=seconds)
     with Simulation(make_app(), default_lead=lead, drafts=DraftSettings(least_lead=timedelta(seconds=30))) as sim:
         drafted = sim.app.draft("remind me to drink", timezone="UTC", owner="ada")
-        assert [each.utc for each in drafted.next] == [sim.now + max(lead, timedelta(seconds=30))]
-        assert sim.app.create(owner="ada", handler="remind", payload={"text": "x"}).next_execution_time == sim.now
+        assert drafted.draft_token is not None
+        assert [each.utc for each in drafted.next] == [about(sim.now + max(lead, timedelta(seconds=30)))]
+        at_once = sim.app.create(owner="ada", handler="remind", payload={"text": "x"})
+        assert at_once.next_execution_time == about(sim.now)
 
 
 @pytest.mark.parametrize(

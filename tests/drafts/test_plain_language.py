@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -35,8 +35,11 @@ HERE = NOW.replace(tzinfo=ZoneInfo(ZONE))
 
 @contextmanager
 def drafts_at(now: datetime) -> Iterator[tuple[Simulation, Ask]]:
-    """Ask an API for drafts at this instant; the caller is a server, for ada."""
-    with Simulation(make_app(), start=now) as sim:
+    """Ask an API for drafts at this instant, at which the clock stands: the grammar is asked as of the same one.
+
+    The caller is a server, for ada.
+    """
+    with Simulation(make_app(), start=now, each_look=timedelta(0)) as sim:
         client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
         def ask(text: str, timezone: str, **context: Any) -> dict[str, Any]:

@@ -103,7 +103,8 @@ def test_each_change_of_state_is_one_line(app: App, sim: Simulation, lines: list
     assert actions(lines) == life.split()
     assert {line["taskId"] for line in lines if "action" in line and line["action"] != "swept"} == {task_id}
     started = next(line for line in lines if line.get("action") == "started")
-    assert (started["severity"], started["attempt"], started["latenessSeconds"]) == ("INFO", 1, 0)
+    assert (started["severity"], started["attempt"]) == ("INFO", 1)
+    assert 0 <= started["latenessSeconds"] < 1
 
 
 def test_a_change_of_a_task_does_not_log_its_runs_suspension_again(

@@ -130,6 +130,6 @@ def test_years_without_anything_to_do_pass_at_once(sim: Simulation, monkeypatch:
         return enforce_all()
 
     monkeypatch.setattr(budgets, "enforce_all", count)
-    sim.advance(timedelta(days=3650))
+    sim.advance(timedelta(days=3655))
     assert len(sim.executions(task_id)) == 10
     assert len(looks) < 40

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.harness import wait_until
+from tests.instants import about
 from tests.worker.harness import BRIEF, NEVER, Gate, WorkerHarness
 
 from cloudsched import AsyncContext, Context  # noqa: TC001 - handlers' annotations are read at run time
@@ -91,8 +92,9 @@ def test_an_edit_changes_the_lease_from_its_next_renewal_on(harness: WorkerHarne
         harness.sim.clock.advance(timedelta(minutes=minute) - (harness.sim.now - assignment.run.scheduled_for))
         assert context.heartbeat()
         until, now = lease_end(harness, task), harness.sim.now
-        assert until == max(promised, now + timedelta(seconds=edited))
-        assert assignment.lease_keeper.duration == until - now
+        assert until >= promised
+        assert until == about(max(promised, now + timedelta(seconds=edited)))
+        assert abs(assignment.lease_keeper.duration - (until - now)) < timedelta(seconds=1)
         assert abs(context.now() - now) < timedelta(seconds=30), "a handler's clock is that of the leases"
         assert abs(context.time_left() - (until - now)) < timedelta(seconds=30)
 

@@ -17,24 +17,33 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is moved. It never goes back."""
+    """A clock that a test sets. It never goes back.
 
-    def __init__(self, at: datetime) -> None:
+    Args:
+        at: What it is set to.
+        each_look: By how much each look moves it on. No real clock shows an instant twice.
+    """
+
+    def __init__(self, at: datetime, each_look: timedelta = timedelta(0)) -> None:
         if at.tzinfo is None:
             raise ValueError("a clock is set to an aware instant")
-        self._at = at.astimezone(UTC)
+        self.at = at.astimezone(UTC)
+        """What it shows; whoever reads it here moves nothing."""
+        self.each_look = each_look
 
     def now(self) -> datetime:
-        """Return the instant that the clock was last set to."""
-        return self._at
+        """Move it on by a look, and return what it shows."""
+        if self.each_look:
+            self.at += self.each_look
+        return self.at
 
     def move_to(self, at: datetime) -> None:
         """Set it forward to an instant; one in the past leaves it where it is."""
-        self._at = max(self._at, at.astimezone(UTC))
+        self.at = max(self.at, at.astimezone(UTC))
 
     def advance(self, by: timedelta) -> None:
         """Set it forward by a duration."""
-        self.move_to(self._at + by)
+        self.move_to(self.at + by)
 
 
 class EmulatorClock:

@@ -55,7 +55,8 @@ def check_times(schedule: Schedule, now: datetime, limits: DraftLimits) -> tuple
     if not times:
         text = "It is in the past. Choose a time that is still to come."
         return [], MissingField(field="schedule", code="past", reason=text)
-    if schedule.is_one_time and times[0] < now + limits.least_lead:
+    to_the_second = now.replace(microsecond=0)  # as words are read: "in 30 seconds" is thirty
+    if schedule.is_one_time and times[0] < to_the_second + limits.least_lead:
         text = f"It would run in {to_words(times[0] - now)}. Leave at least {to_words(limits.least_lead)}."
         return times[:SHOWN], MissingField(field="schedule", code="too-soon", reason=text)
     shortest = None if schedule.is_one_time else schedule.find_shortest_interval(now)
@@ -155,9 +156,12 @@ class Drafts:
             return steps[-1]
 
         yield note("Understanding your task")
-        proposal = self._understand(self._situation(request, access))
+        situation = self._situation(request, access)
+        proposal = self._understand(situation)
         yield note("Building the schedule")
-        checked = self._check_times(proposal, request, access)
+        # What is too soon is judged as of when the words were read, however long reading them took.
+        read_at = situation.now if request.now is None else max(request.now, self._engine.clock.now())
+        checked = self._check_times(proposal, read_at, access)
         yield note("Checking it")
         result = self._finish(checked, request, access)
         return result.model_copy(update={"steps": tuple(steps)})
@@ -209,11 +213,10 @@ class Drafts:
             raise InvalidInput("context.taskId", "names no task of this owner", "Leave it out, or name another.")
         return [task]
 
-    def _check_times(self, proposal: Proposal, request: DraftRequest, access: Access) -> Proposal:
+    def _check_times(self, proposal: Proposal, now: datetime, access: Access) -> Proposal:
         """Resolve the schedule's calendars, and refuse what is too soon, too often or past."""
         if proposal.schedule is None:
             return proposal
-        now = max(self._now(request), self._engine.clock.now())
         try:
             schedule = self._show_schedule(proposal.schedule, now, access.requester.owner)
         except InvalidInput as error:

@@ -157,7 +157,8 @@ class Situation:
 
     def read_without_time(self, title: str | None = None) -> Reading:
         """Return what words mean that name no time: soon enough for a reminder, late enough to confirm it."""
-        at = self.now.replace(microsecond=0) + self.default_lead
+        full_second = self.now + timedelta(microseconds=-self.now.microsecond % 1_000_000)
+        at = full_second + self.default_lead  # never sooner, since that may be the least lead
         schedule = Schedule.once(at, timezone=self.request.timezone)
         note = f"No time was given, so it runs in {to_words(self.default_lead)}."
         return Reading("schedule", schedule, title, (note,))

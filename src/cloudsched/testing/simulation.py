@@ -156,12 +156,16 @@ class Delivery:
     error: Exception | None = None
 
 
+EACH_LOOK = timedelta(milliseconds=1)
+"""By how much a simulation's clock moves at each look."""
+
+
 class SimulatedQueue:
     """A `Dispatcher` over the local Cloud Tasks' queue model; it delivers when the simulation moves the clock."""
 
     def __init__(self, clock: ManualClock, deliver: Callable[[bytes, str], DeliveryResult]) -> None:
         config = QueueConfig()
-        self._model = Queue("simulated", config, TokenBucket.full(config.rate_limits, clock.now()))
+        self._model = Queue("simulated", config, TokenBucket.full(config.rate_limits, clock.at))
         self._clock = clock
         self.deliver = deliver
         """Called with the body and the token of each delivery; replace it to wrap deliveries, in a fault test say."""
@@ -174,7 +178,7 @@ class SimulatedQueue:
         """Enqueue a dispatch, with the limits of the real service."""
         if self.is_down:
             raise QueueUnavailable("The simulated queue", "the test has set `is_down`")
-        now = self._clock.now()
+        now = self._clock.at
         if message.at > now + HORIZON:
             raise QueueUnavailable("The simulated queue", f"it accepts nothing more than {HORIZON.days} days ahead")
         target = HttpTarget("http://executor", headers={_TOKEN_HEADER: message.token}, body=message.body)
@@ -189,7 +193,7 @@ class SimulatedQueue:
 
     def purge(self) -> None:
         """Delete all pending dispatches, as a purge of the real queue does."""
-        self._model.purge(self._clock.now())
+        self._model.purge(self._clock.at)
 
     def pending(self) -> list[QueueMessage]:
         """Return the dispatches that have not been delivered successfully yet, the earliest first."""
@@ -205,13 +209,13 @@ class SimulatedQueue:
 
     def deliver_due(self) -> None:
         """Deliver everything that is due; a failed delivery is retried with the queue's backoff."""
-        while (sent := next(self._model.take_due(self._clock.now()), None)) is not None:
+        while (sent := next(self._model.take_due(self._clock.at), None)) is not None:
             answer = self._attempt(sent.task)
-            self._model.finish_attempt(sent, answer, self._clock.now())
+            self._model.finish_attempt(sent, answer, self._clock.at)
 
     def _attempt(self, task: QueuedTask) -> HttpResult:
         target = task.target
-        at = self._clock.now()
+        at = self._clock.at
         try:
             result = self.deliver(target.body, target.headers[_TOKEN_HEADER])
         except (Unauthenticated, InvalidInput, Unavailable) as error:
@@ -233,10 +237,12 @@ class Simulation:
         replay: Suspend and replay durable handlers at every durable point, which reveals code that is not
             deterministic.
         language_model: The model of drafts and of the assistant; none by default, whatever the app was given.
+        each_look: By how much the clock moves whenever cloudsched looks at it: a millisecond, if you do not say.
+            With ``timedelta(0)`` it stands, and no time passes between two instants of a run, as on no real clock.
         settings: Any other field of `Settings`, by its name.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is an option of its own
         self,
         app: App,
         start: datetime = START,
@@ -246,10 +252,11 @@ class Simulation:
         retention: timedelta | None = None,
         replay: bool = False,
         language_model: Model | None = None,
+        each_look: timedelta | None = None,
         **settings: Any,
     ) -> None:
         self.app = app
-        self.clock = ManualClock(start)
+        self.clock = ManualClock(start, EACH_LOOK if each_look is None else each_look)
         self.counts = Counts()
         self.queue = SimulatedQueue(self.clock, app.deliver)
         self._inner = SqliteStore() if store is None else store
@@ -302,7 +309,7 @@ class Simulation:
     @property
     def now(self) -> datetime:
         """The current time of the simulation, in UTC."""
-        return self.clock.now()
+        return self.clock.at
 
     def advance(self, by: timedelta) -> None:
         """Move the clock forward; everything that comes due runs at its instant, in order.

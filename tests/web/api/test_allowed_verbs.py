@@ -300,7 +300,7 @@ def test_claim_says_what_the_worker_may_do_with_the_task(world: World) -> None:
     handlers["open"] = replace(handlers["open"], user_queues=frozenset({"gpu"}))
     for who in ("ada", "worker"):
         world.copy(world.create("for workers"), {"defined_by": Requesters.USERS})
-        world.sim.advance(timedelta(hours=1))
+        world.sim.advance(timedelta(hours=1, minutes=5))  # until the sweep has offered it
         (claim,) = world.ask(who, "POST", "/v1/queues/gpu/claim", {"limit": 1}).get_json()["claims"]
         assert bool(claim["task"]["allowedVerbs"]) == (who == "ada")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
 from pydantic import BaseModel
+from tests.instants import about
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Settings
@@ -140,13 +141,15 @@ def test_an_event_that_nobody_awaits_is_told_what_is(client: Client, call: Call,
     client.create(**{**WHOLE, "handler": "decide"})
     sim.advance(timedelta(minutes=1))
     (run,) = client.executions("w")
+    assert run.started_at is not None
     answer = call("POST", "/v1/tasks/w/events/decided", {"payload": {"note": "fine"}})
     problem = answer.get_json()
     assert (answer.status_code, answer.mimetype) == (409, "application/problem+json")
     assert problem["type"].endswith("/not-awaited")
-    until = START + timedelta(days=7)
-    awaited = {"name": "decision", "executionId": run.id, "until": "2027-01-08T00:00:00Z"}
-    assert problem["awaited"] == [awaited]
+    (awaited,) = problem["awaited"]
+    until = datetime.fromisoformat(awaited["until"])
+    assert until == about(run.started_at + timedelta(days=7))
+    assert (awaited["name"], awaited["executionId"]) == ("decision", run.id)
     with pytest.raises(NotAwaited) as refused:
         client.send_event("w", "decided", {"note": "fine"})
     assert refused.value.awaited == (AwaitedEvent("decision", run.id, until),)

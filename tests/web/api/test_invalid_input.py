@@ -42,7 +42,7 @@ BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown zone": ({"schedule": {**DAILY, "timezone": "Mars/Olympus"}}, "schedule.timezone"),
     "zone that is a path": ({"schedule": {**DAILY, "timezone": "../../etc/passwd"}}, "schedule.timezone"),
     "naive time": ({"schedule": {"at": "2027-02-01T09:00:00"}}, "schedule.at"),
-    "past time": ({"schedule": {"at": "2026-12-31T23:59:59Z"}}, "schedule.at"),
+    "past time": ({"schedule": {"at": "2026-12-31T23:59:00Z"}}, "schedule.at"),
     "first year": ({"schedule": {"at": "0001-01-01T00:00:00+14:00"}}, "schedule.at"),
     "last year": ({"schedule": {"at": "9999-12-31T23:59:59-14:00"}}, "schedule.at"),
     "empty schedule": ({"schedule": {}}, "schedule.rrule"),

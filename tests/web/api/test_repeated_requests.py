@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.authorities import A_USER
 from tests.doors.world import WORLDS, World, headers_of
+from tests.instants import about
 
 from cloudsched import Context  # noqa: TC001 - the app reads the handler's annotation
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -135,7 +136,7 @@ def test_a_creation_that_is_sent_again_changes_nothing(
     sim.advance(HOUR)
     assert list_tasks(sim) == ran
     assert {status for *_, status in ran} == {TaskStatus.COMPLETED}
-    assert {count for _, count, _ in ran} == {4 if str(words).startswith("every") else 1}
+    assert {count for _, count, _ in ran} == {3 if str(words).startswith("every") else 1}
 
 
 @pytest.mark.parametrize("creation", CREATIONS, ids=lambda each: each.__name__)
@@ -234,7 +235,8 @@ def test_another_key_is_another_request(sim: Simulation, call: Call) -> None:
     for more in ({"Idempotency-Key": "another"}, {}):
         sim.advance(timedelta(minutes=5))
         due = call("POST", path, body, headers=more).get_json()["nextExecutionTime"]
-        assert due == (sim.now + timedelta(minutes=10)).isoformat().replace("+00:00", "Z")
+        in_ten_minutes = about(sim.now + timedelta(minutes=10))
+        assert datetime.fromisoformat(due) == in_ten_minutes
     assert call("POST", path, body, headers=headers).get_json()["nextExecutionTime"] == due
 
 
@@ -303,7 +305,8 @@ def test_another_edit_of_a_state_that_has_gone_is_refused(sim: Simulation, call:
     assert call("PATCH", "/v1/tasks/t", later, headers={"If-Match": f'"x", {seen}'}).status_code == 412
     for _ in range(2):
         assert call("PATCH", "/v1/tasks/t", later, headers={"If-Match": "*"}).status_code == 200
-    assert sim.app.upcoming("t") == [sim.now + timedelta(hours=3, minutes=30)]
+    later_by_three = about([sim.now + timedelta(hours=3, minutes=30)])
+    assert sim.app.upcoming("t") == later_by_three
 
 
 def test_a_task_remembers_a_few_edits(call: Call) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,7 +62,7 @@ def test_null_resets_a_field_to_its_default(call: Call, greeting: dict[str, Any]
     patch = {"maxRuns": None, "retry": None, "purpose": None, "schedule": None}
     found = call("PATCH", "/v1/tasks/t", patch).get_json()
     assert ("maxRuns" in found, found["retry"]["maxRetries"], found["purpose"]) == (False, 2, "")
-    assert found["schedule"]["at"] == "2027-01-01T00:00:00Z"
+    assert found["schedule"]["at"] == found["updatedAt"]
     assert call("PATCH", "/v1/tasks/t", {"title": None}).get_json()["title"] == "greet"
     assert read_problem(call("PATCH", "/v1/tasks/t", {"handler": None}))["field"] == "handler"
 
@@ -227,4 +227,5 @@ def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation, gr
     assert "dispatchDeferred" not in call("GET", "/v1/tasks/t").get_json()
     sim.advance(timedelta(minutes=3))
     assert [one.status for one in sim.executions("t")] == ["SUCCEEDED"]
-    assert [delivery.at for delivery in sim.queue.deliveries] == [START + timedelta(minutes=5)]
+    due = made.get_json()["nextExecutionTime"]
+    assert [delivery.at for delivery in sim.queue.deliveries] == [datetime.fromisoformat(due)]

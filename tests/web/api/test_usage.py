@@ -72,7 +72,7 @@ def test_what_was_used_is_summed_and_priced(ask: Any) -> None:  # noqa: ANN401 -
     ask.sim.advance(10 * HOUR)
     page = ask("admin", "/v1/usage").get_json()
     assert (page["month"], page["isComplete"]) == ("2027-01", True)
-    assert page["summedUntil"] == "2027-01-01T10:00:00Z"
+    assert page["summedUntil"].startswith("2027-01-01T10:00:00")
     rows = {(each["owner"], each["handler"]): each for each in page["usage"]}
     assert set(rows) == {("ada", "spend"), ("ada", "idle"), ("bob", "spend"), ("bob", "idle")}
     spent = rows["ada", "spend"]

@@ -44,7 +44,9 @@ def test_a_creation_is_only_checked(call: Call, sim: Simulation, greeting: dict[
     assert made.status_code == 201
     stored = made.get_json()
     assert stored.pop("allowedVerbs")
-    assert {**stored, "upcoming": shown["upcoming"]} == shown
+    written = ("createdAt", "updatedAt", "statusChangedAt")
+    assert stored["createdAt"] > shown["createdAt"]
+    assert {**stored, "upcoming": shown["upcoming"]} == {**shown, **{name: stored[name] for name in written}}
 
 
 def test_an_edit_is_only_checked(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:

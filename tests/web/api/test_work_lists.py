@@ -94,7 +94,7 @@ def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:
         ["cuda"],
         True,
     )
-    assert worker["seenAt"] == "2027-01-01T00:00:00Z"
+    assert worker["seenAt"].startswith("2027-01-01T00:00:00")
     sim.advance(timedelta(minutes=3))
     (worker,) = call("GET", "/v1/workers").get_json()["workers"]
     assert not worker["isListening"]

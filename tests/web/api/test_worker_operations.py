@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,9 +24,9 @@ SOON = timedelta(minutes=5)
 """When a task without a schedule is due; and how long a lease lasts, if its task says nothing."""
 
 
-def format_instant(after: timedelta) -> str:
-    """Return the instant so long after the simulation's beginning, as answers have it."""
-    return (START + after).isoformat().replace("+00:00", "Z")
+def is_about(text: str, after: timedelta) -> bool:
+    """Return whether an instant of an answer is so long after the simulation's beginning, to the second."""
+    return timedelta(0) <= datetime.fromisoformat(text) - START - after < timedelta(seconds=1)
 
 
 @pytest.fixture
@@ -61,11 +61,8 @@ def test_a_worker_s_whole_life(call: Call, sim: Simulation, offer: Callable[...,
     assert claim_from_queue(call) == []
     place = offer(deliveryChannels=["WEB"])
     offered = call("GET", place).get_json()
-    assert (offered["offeredAt"], offered["isRunning"], offered["pull"]) == (
-        format_instant(SOON),
-        False,
-        {"queue": "gpu"},
-    )
+    assert is_about(offered["offeredAt"], SOON)
+    assert (offered["isRunning"], offered["pull"]) == (False, {"queue": "gpu"})
     sim.advance(timedelta(minutes=1))
     (claim,) = claim_from_queue(call, worker="box-1")
     task = claim["task"]
@@ -74,18 +71,18 @@ def test_a_worker_s_whole_life(call: Call, sim: Simulation, offer: Callable[...,
     assert task["allowedVerbs"]
     assert (task["handler"], task["payload"], task["isRunning"]) == ("greet", {"name": "Ada"}, True)
     assert "offeredAt" not in task
-    assert (claim["scheduledFor"], claim["startedAt"]) == (format_instant(SOON), format_instant(timedelta(minutes=6)))
-    assert (claim["attempt"], claim["progress"], claim["leaseUntil"]) == (1, [], format_instant(timedelta(minutes=11)))
+    assert is_about(claim["scheduledFor"], SOON)
+    assert is_about(claim["startedAt"], timedelta(minutes=6))
+    assert is_about(claim["leaseUntil"], timedelta(minutes=11))
+    assert (claim["attempt"], claim["progress"]) == (1, [])
     for minute in (10, 14, 18):
         sim.advance_to(START + timedelta(minutes=minute))
         said = {"leaseToken": claim["leaseToken"], "progress": [{"text": f"{minute} %"}]}
         beat = call("POST", f"{run_path(claim)}/heartbeat", said).get_json()
         now = timedelta(minutes=minute)
-        assert beat == {
-            "leaseUntil": format_instant(now + SOON),
-            "renewedAt": format_instant(now),
-            "isCancelled": False,
-        }
+        assert is_about(beat.pop("leaseUntil"), now + SOON)
+        assert is_about(beat.pop("renewedAt"), now)
+        assert beat == {"isCancelled": False}
         assert call("GET", run_path(claim)).get_json()["progress"][0]["text"] == f"{minute} %"
     done = {"content": {"frames": 7}, "notices": [{"title": "Rendered", "body": "7"}], "queries": 2, "tokens": 3}
     ended = call("POST", f"{run_path(claim)}/complete", {"leaseToken": claim["leaseToken"], **done})
@@ -99,9 +96,9 @@ def test_a_worker_s_whole_life(call: Call, sim: Simulation, offer: Callable[...,
         2,
         3,
     )
-    assert record["progress"] == [{"at": format_instant(timedelta(minutes=18)), "text": "18 %"}], (
-        "what heartbeats said stays"
-    )
+    (said_last,) = record["progress"]
+    assert is_about(said_last["at"], timedelta(minutes=18))
+    assert said_last["text"] == "18 %", "what heartbeats said stays"
     assert [(each["number"], each["worker"]) for each in record["attempts"]] == [(1, "box-1")]
     (message,) = call("GET", "/v1/inboxes/ada/messages").get_json()["messages"]
     assert (message["title"], message["body"]) == ("Rendered", "7")
@@ -262,7 +259,7 @@ def test_a_released_run_keeps_its_place_and_costs_no_attempt(
     sim.advance(timedelta(minutes=1))
     (claim,) = claim_from_queue(call)
     said = {"leaseToken": claim["leaseToken"], "reason": "going home", "progress": [{"text": "half"}]}
-    assert call("POST", f"{run_path(claim)}/release", said).get_json()["offeredAt"] == format_instant(SOON)
+    assert is_about(call("POST", f"{run_path(claim)}/release", said).get_json()["offeredAt"], SOON)
     assert call("GET", run_path(claim)).get_json()["message"] == "going home"
     (again,) = claim_from_queue(call)
     assert (again["task"]["id"], again["attempt"]) == ("first", 1)

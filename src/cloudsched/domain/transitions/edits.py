@@ -1,8 +1,8 @@
 """Apply a caller's draft: to a new task, or to an existing one.
 
 Times: without a schedule the task runs once, now. A rule without DTSTART begins now, too: its first run is within the
-second. An instant in the past, or nearer than the configured lead, is refused; a recurring schedule that began in the
-past continues with its first occurrence from now.
+second. An instant in the past, or nearer than the configured lead, is refused; one that passed less than `JUST_NOW` ago
+is now. A recurring schedule that began in the past continues with its first occurrence from now.
 """
 
 from __future__ import annotations
@@ -122,12 +122,26 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
         **spec,
         **state,
     )
-    return with_changes(task, now, next_execution_time=_first_occurrence(task, asked_at, lead))
+    return with_changes(task, now, next_execution_time=_first_occurrence(task, now, asked_at, lead))
+
+
+JUST_NOW = timedelta(seconds=10)
+"""How long after a single instant it still counts as now: clocks differ, and requests take a moment."""
 
 
 def _asked_at(draft: TaskDraft, now: datetime) -> datetime:
-    """Return as of when a draft's schedule is judged: "now" is not past because reading it took a moment."""
-    return now if draft.read_at is None else min(now, draft.read_at)
+    """Return as of when a draft's schedule is judged: "now" is not past because reading or sending it took a moment."""
+    asked_at = now if draft.read_at is None else min(now, draft.read_at)
+    at = None if draft.schedule is None else draft.schedule.at
+    return at if at is not None and now - JUST_NOW <= at < asked_at else asked_at
+
+
+def _edited_at(task: Task, changed: Task, now: datetime, asked_at: datetime) -> datetime:
+    """Return as of when an edit's schedule is judged. What may have run already is no "now": it would run again."""
+    if changed.schedule == task.schedule:
+        return now
+    at, last = changed.schedule.at, changed.earlier_planned_to
+    return now if at is not None and last is not None and at <= last else asked_at
 
 
 def apply_edit(
@@ -186,7 +200,7 @@ def apply_edit(
         return Transition(complete_if_idle(start_next_backfill(planned, now), now), records)
     if task.status is TaskStatus.PAUSED and changed.backlog:
         return Transition(with_changes(changed, now), records)
-    first = _first_occurrence_after_edit(task, changed, asked_at, lead)
+    first = _first_occurrence_after_edit(task, changed, now, _edited_at(task, changed, now, asked_at), lead)
     if task.status is TaskStatus.PAUSED:
         return Transition(with_changes(changed, now), records)
     active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
@@ -234,9 +248,11 @@ def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelt
     return anchor_schedule(draft.schedule, now, lead)
 
 
-def _first_occurrence_after_edit(task: Task, changed: Task, now: datetime, lead: timedelta) -> datetime:
+def _first_occurrence_after_edit(
+    task: Task, changed: Task, now: datetime, asked_at: datetime, lead: timedelta
+) -> datetime:
     try:
-        return _first_occurrence(changed, now, lead)
+        return _first_occurrence(changed, now, asked_at, lead)
     except InvalidSchedule as error:
         if not task.has_ended or changed.schedule != task.schedule:
             raise
@@ -244,13 +260,13 @@ def _first_occurrence_after_edit(task: Task, changed: Task, now: datetime, lead:
         raise InvalidSchedule("schedule", problem, "Give it a new schedule, too.") from error
 
 
-def _first_occurrence(task: Task, now: datetime, lead: timedelta) -> datetime:
-    """Return the task's first occurrence from now on.
+def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timedelta) -> datetime:
+    """Return the task's first occurrence from when it was asked for on.
 
     Raises:
         InvalidInput: There is none, or it is in the past or too near.
     """
-    earliest = now + lead
+    earliest = asked_at + lead
     first = occurrence_from(task, earliest)
     if first is not None:
         _require_room_after(task, first)
@@ -265,7 +281,7 @@ def _first_occurrence(task: Task, now: datetime, lead: timedelta) -> datetime:
         late = f"is in the past: it is {_format_instant(now)} now"
         near = f"is nearer than the minimum lead of {lead}: it is {_format_instant(now)} now"
         gone = "is the instant of an occurrence that was processed already"
-        at = task.schedule.next_after(now - timedelta(microseconds=1))
+        at = task.schedule.next_after(asked_at - timedelta(microseconds=1))
         problem = late if at is None else near if at < earliest else gone
         raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run now.")
     raise InvalidSchedule(

@@ -43,6 +43,7 @@ def remind(pages: Pages, app: App) -> None:
 
 def test_a_delivery_that_fails_is_in_the_outbox_until_it_is_sent(pages: Pages, app: App) -> None:
     """With its channel, its result and its next attempt; without an owner, those of all people that have failed."""
+    pages.sim.add_person("ada")
     pages.sim.channel("EMAIL").is_down = True
     remind(pages, app)
     for path in ("/outbox", "/outbox?owner=ada"):

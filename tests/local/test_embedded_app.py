@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,7 @@ import cloudsched
 from cloudsched import App, Context, Settings, TaskStatus
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
+from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,6 +119,21 @@ def test_an_app_and_a_folder_are_embedded_once_in_a_process(app: App, tmp_path: 
         with cloudsched.embedded(other, tmp_path / "two") as second:
             assert scheduler.is_running
             assert second.is_running
+
+
+def test_a_service_that_is_started_in_a_simulation_is_refused(app: App, ran: list[str], tmp_path: Path) -> None:
+    """What its test creates would be stored in the real folder, and run there: the test would see nothing of it."""
+    scheduler = cloudsched.embedded(app, tmp_path / "data", settings=OPEN)
+    with Simulation(app) as sim:
+        with pytest.raises(Misconfigured, match="in a Simulation"):
+            scheduler.start()
+        assert not (tmp_path / "data").exists()
+        app.create(id="a", handler="note")
+        sim.advance(timedelta(minutes=1))
+        assert ran == ["a"]
+    with scheduler:
+        app.create(id="b", handler="note")
+        wait_until(lambda: ran == ["a", "b"], "it has run")
 
 
 def test_a_folder_with_a_long_path_will_do(app: App, ran: list[str], tmp_path: Path) -> None:

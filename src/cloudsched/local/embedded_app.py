@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
+from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.config.settings import Settings
 from cloudsched.engine.ports.service_threads import ServiceThread
@@ -110,8 +111,8 @@ class Embedded:
         Where gunicorn loads the web app before it forks its workers (``--preload``), each worker starts instead.
 
         Raises:
-            Misconfigured: The folder cannot be used, the access settings are wrong, or the app or the folder is
-                embedded in this process already.
+            Misconfigured: The folder cannot be used, the access settings are wrong, the app is in a `Simulation`, or
+                the app or the folder is embedded in this process already.
         """
         if self._parts is not None and not self._only_creates:
             raise Misconfigured("This is started already: start it once in each process.")
@@ -178,6 +179,11 @@ class Embedded:
 
     def _open(self, parts: ExitStack, *, runs: bool) -> None:
         app, settings = self._app, self._settings or Settings.from_environment()
+        if isinstance(app.container.clock, ManualClock):
+            raise Misconfigured(
+                "This app is in a Simulation, which runs its tasks instead. Call your service there without starting "
+                "it: by TestClient(service), and not in a `with`."
+            )
         if settings.access.is_configured or settings.access.open:
             authenticator_for(settings)  # reports mistakes before anything starts
         runner, lock = FolderRunner(app, threads=self._threads), FolderLock(self._data)

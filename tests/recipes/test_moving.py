@@ -127,7 +127,7 @@ def test_the_jobs_of_apscheduler_call_their_functions(load: Load, monkeypatch: p
         scheduler.add_job(note, "date", run_date=MONDAY + timedelta(hours=5), id="date")
 
     module = aps(monkeypatch, load, fill)
-    with Simulation(module.app, MONDAY) as sim:
+    with Simulation(module.app, MONDAY - timedelta(minutes=1)) as sim:
         sim.advance(timedelta(hours=23))
         assert [f"{each.scheduled_for:%H:%M}" for each in sim.executions("cron")] == ["08:00"]
         assert [f"{each.scheduled_for:%H}" for each in sim.executions("interval")] == ["00", "08", "16"]

@@ -20,6 +20,7 @@ from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.engine.state.quotas import MAX_EXCESS, QuotaLimits
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.testing import START
@@ -188,6 +189,25 @@ def test_a_user_s_schedule_keeps_a_least_interval(door: str) -> None:
         give(app, schedule)
     for schedule in SELDOM:
         give(as_user(app), schedule)
+    app.close()
+
+
+COSTLY = (
+    "FREQ=DAILY;INTERVAL={};BYMONTH=2;BYMONTHDAY=29",
+    "FREQ=MINUTELY;INTERVAL={};BYMONTH=3;BYMONTHDAY=31;BYHOUR=3",
+)
+
+
+def test_a_costly_schedule_hides_no_frequent_one() -> None:
+    """A search that is out of steps has not found that all is well: no number of costly rules gets a rule past it."""
+    app = App(Settings(secret="x" * 40), store=SqliteStore(), dispatcher=NoQueue(), clock=ManualClock(START))
+    app.handler("work", access="users")(lambda: None)
+    for number in range(1, 19):
+        for costly in COSTLY:
+            rules = ["FREQ=DAILY", *(costly.format(7 * each + 7) for each in range(number)), "FREQ=SECONDLY;BYMONTH=7"]
+            schedule: Any = {"rrule": rules, "dtstart": "2027-01-01T09:00:00"}
+            with pytest.raises(InvalidInput), limit_search():
+                as_user(app).create(owner="ada", title="T", handler="work", schedule=schedule)
     app.close()
 
 

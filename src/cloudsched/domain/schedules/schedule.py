@@ -25,7 +25,6 @@ on whole seconds, except one given as a single instant.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import date, datetime, timedelta
 from difflib import get_close_matches
 from itertools import islice, pairwise
@@ -66,7 +65,7 @@ from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_
 from cloudsched.domain.recurrence.rule_streams import SubDaily
 from cloudsched.domain.recurrence.time_zones import is_fixed, load_tzinfo, require_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_clock
-from cloudsched.errors import InvalidSchedule
+from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -592,6 +591,9 @@ class Schedule(BaseModel):
 
         What is looked at are the first fifty, and the first fifty from the first of each rule on, of that rule and of
         all, and all dates: a rule repeats itself within a day, and another one may begin later.
+
+        Raises:
+            SearchLimitReached: The request has searched too much.
         """
         looks, alone = [(self, after)], {"rdates": (), "exdates": (), "calendars": ()}
         if self.rdates:
@@ -606,12 +608,20 @@ class Schedule(BaseModel):
         return min((later - earlier for each in times for earlier, later in pairwise(each)), default=None)
 
     def _iter_until(self, after: datetime, count: int) -> Iterator[datetime]:
-        """Yield the next so many occurrences within a year; where their search gives up, the next one is far."""
-        with suppress(InvalidSchedule):
+        """Yield the next so many occurrences within a year; where their search gives up, the next one is far.
+
+        Raises:
+            SearchLimitReached: The request has searched too much, so what comes next is not known.
+        """
+        try:
             for occurrence in islice(self._iter_after(after), count):
                 if occurrence - after > timedelta(days=366):
                     return
                 yield occurrence
+        except SearchLimitReached:
+            raise
+        except InvalidSchedule:
+            return
 
     def between(self, start: datetime, end: datetime) -> list[datetime]:
         """Return the occurrences from ``start`` on and before ``end``, in UTC.

@@ -266,7 +266,7 @@ def _install() -> None:
         def print_and_note(*values: object, file: Any = None, **how: Any) -> None:  # noqa: ANN401 - as it is
             original_print(*values, file=file, **how)
             found = _current.get()
-            if found is not None and file in {None, sys.stdout, sys.stderr}:
+            if found is not None and any(file is each for each in (None, sys.stdout, sys.stderr)):
                 text = (how.get("sep") or " ").join(map(str, values)).rstrip()
                 if text:
                     fields = {"name": PRINTED, "levelno": logging.INFO, "levelname": "INFO", "msg": text}

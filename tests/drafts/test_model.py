@@ -289,6 +289,9 @@ def test_the_days_of_an_answer_are_those_that_were_said(said: str, canonical: st
         ("elke maandag om 9:30, 10 keer", "every Monday at 9:30"),
         ("elke maandag om 9:30 en 17:30", "every Monday at 9:30"),
         ("elke dag om 9 uur", "every week at 9:00"),
+        ("nudge me every 10 minutes for 2 hours", "every 10 minutes"),
+        ("herinner me elk uur, 8 uur lang", "every hour"),
+        ("ogni 15 minuti per 3 ore", "every 15 minutes"),
         ("ogni settimana di lunedì alle 9", "every month on Monday at 9:00"),
     ],
 )
@@ -328,6 +331,8 @@ def test_an_assumption_replaces_nothing_that_was_said(assumption: str, canonical
         ("ogni giorno alle 9 per 3 settimane", "every day at 9:00 for 3 weeks"),
         ("elke maandag om 9:30, 10 keer", "every Monday at 9:30, 10 times"),
         ("20 minuten wandelen, elke dag om 9 uur", "every day at 9:00"),
+        ("ogni 15 minuti per 3 ore", "every 15 minutes for 3 hours"),
+        ("over 20 minuten 2 uur wandelen", "in 20 minutes"),
         ("nudge me about the 3 reports on Mondays at 9:30 instead of 17:00", "every Monday at 9:30"),
         ("n'oublie pas de m'appeler, chaque lundi à 9:30", "every Monday at 9:30"),
         ("maandag tot vrijdag om 9 uur", "every weekday at 9:00"),

@@ -193,6 +193,7 @@ _LENGTHS: Final = {
     Unit.YEAR: ("months", 12),
 }
 _DAY: Final = 86_400
+_WITHIN_DAY: Final = frozenset({Unit.SECOND, Unit.MINUTE, Unit.HOUR})
 _FAMILIES: Final = {Unit.FORTNIGHT: Unit.WEEK, Unit.QUARTER: Unit.MONTH, Unit.HALF_YEAR: Unit.MONTH}
 _BY_WORD: Final = {word: unit for unit, words in UNITS.items() for word in words.split()}
 _UNSPACED: Final = sorted((word for word in _BY_WORD if ord(word[0]) > 0x3000), key=len, reverse=True)  # noqa: PLR2004
@@ -337,10 +338,12 @@ def _find_omitted(canonical: str, text: str) -> set[Fact]:
     hours = {hour % 12 for hour in given.hours | given.open}
     hours |= {0} if re.search(r"\b(?:noon|midday|midnight)\b", canonical, re.IGNORECASE) else set()
     found: set[Fact] = {("hour", hour) for hour in wanted.hours if hour % 12 not in hours}
+    # Less than a day is how long the work takes ("walk for 20 minutes"), unless it is done several times a day.
+    shortest = 0 if says_repeated(canonical) and not _WITHIN_DAY.isdisjoint(given.units) else _DAY
     found |= {
         ("amount", f"{amount} {name}")
         for name, amount in wanted.amounts - given.amounts - _ONE
-        if name != "seconds" or amount >= _DAY
+        if name != "seconds" or amount >= shortest
     }
     days = _find_weekdays(canonical)
     excluded = _find_excluded(text)

@@ -64,7 +64,7 @@ def app() -> App:
         assert isinstance(decision, Decision)
         return f"{decision.approved} {decision.note}".strip()
 
-    @app.handler("undeclared", retry=2)
+    @app.handler("undeclared", events={"decisions": Decision}, retry=2)
     def decide_undeclared(ctx: Context) -> object:
         return ctx.wait_for("decision", Decision)
 
@@ -385,6 +385,7 @@ def test_the_type_of_an_event_has_to_be_declared(app: App, sim: Simulation) -> N
     assert (execution.status, execution.attempt_count) == ("FAILED", 1)
     assert execution.error is not None
     assert "@app.handler('undeclared', events={\"decision\": Decision})" in execution.error.message
+    assert "Did you mean 'decisions'?" in execution.error.message
     with pytest.raises(Misconfigured, match="its events"):
         app.handler("wrong", events={"no name!": Decision})
     with pytest.raises(Misconfigured, match="give its events as in"):

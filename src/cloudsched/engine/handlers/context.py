@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -335,7 +336,11 @@ class Context(Calls):
         if declared is None or declared.model is not model:
             shown = getattr(model, "__name__", repr(model))
             example = f'@app.handler({self.task.handler!r}, events={{"{name}": {shown}}})'
-            raise WorkflowError(f"The type of an event is declared, so that it is checked when it is sent: {example}.")
+            near = [] if declared is not None else get_close_matches(name, self.event_types, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise WorkflowError(
+                f"The type of an event is declared, so that it is checked when it is sent: {example}.{meant}"
+            )
         return declared
 
     def time_left(self) -> timedelta:

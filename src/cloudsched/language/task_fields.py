@@ -106,8 +106,12 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
         if found.schedule.follows_owner and current is None and (own := find_owner_zone()) is not None:
             return read(own)  # "tomorrow" is the owner's
         stays = current is not None and timezone is None and zone != "UTC" and found.schedule.timezone == zone
-        note = (f"The time zone stays {zone}.",) if stays else ()
-        return replace(found, assumptions=(*found.assumptions, *note))
+        ends = current is not None and not current.is_one_time and found.schedule.is_one_time
+        notes = (
+            *((f"The time zone stays {zone}.",) if stays else ()),
+            *(("It runs once, and no longer repeats.",) if ends else ()),
+        )
+        return replace(found, assumptions=(*found.assumptions, *notes))
     except AmbiguousSchedule:
         raise
     except InvalidSchedule as error:  # name the field of the task, and not the part of a notation's parser

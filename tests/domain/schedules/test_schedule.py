@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.cases import try_each
@@ -160,19 +160,19 @@ def test_a_schedule_is_unanchored_until_its_start_is_set() -> None:
     with pytest.raises(InvalidSchedule, match="dtstart"):
         schedule.next_after(NOW)
     anchored = schedule.anchored(NOW)
-    assert anchored.dtstart == "2027-03-01T13:17:42"
-    assert anchored.first() == NOW.replace(microsecond=0)
+    assert anchored.dtstart == "2027-03-01T13:17:43"
+    assert anchored.first() == NOW.replace(microsecond=0) + timedelta(seconds=1)
     assert anchored.anchored(NOW + timedelta(days=1)) is anchored
 
 
 @pytest.mark.parametrize(
     ("rule", "dtstart"),
     [
-        ("FREQ=DAILY;BYHOUR=9", "2027-03-01T13:00:00"),
-        ("FREQ=DAILY;BYHOUR=9;BYMINUTE=30", "2027-03-01T13:17:00"),
-        ("FREQ=HOURLY;BYMINUTE=0", "2027-03-01T13:17:00"),
-        ("FREQ=DAILY;BYHOUR=9;BYSECOND=7", "2027-03-01T13:00:42"),
-        ("FREQ=WEEKLY;BYDAY=MO", "2027-03-01T13:17:42"),
+        ("FREQ=DAILY;BYHOUR=9", "2027-03-01T14:00:00"),
+        ("FREQ=DAILY;BYHOUR=9;BYMINUTE=30", "2027-03-01T13:18:00"),
+        ("FREQ=HOURLY;BYMINUTE=0", "2027-03-01T13:18:00"),
+        ("FREQ=DAILY;BYHOUR=9;BYSECOND=7", "2027-03-01T14:00:00"),
+        ("FREQ=WEEKLY;BYDAY=MO", "2027-03-01T13:17:43"),
     ],
 )
 def test_a_start_is_rounded_to_the_units_that_the_rule_names(rule: str, dtstart: str) -> None:
@@ -180,11 +180,28 @@ def test_a_start_is_rounded_to_the_units_that_the_rule_names(rule: str, dtstart:
     assert Schedule(rrule=rule, timezone="Europe/Paris").anchored(NOW).dtstart == dtstart
 
 
+@given(
+    start=st.datetimes(datetime(2027, 1, 1), datetime(2028, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001 - of `timezones`
+    rule=st.sampled_from(["DAILY", "DAILY;BYHOUR=9", "DAILY;BYHOUR=9;BYMINUTE=20", "HOURLY;BYMINUTE=20", "MINUTELY"]),
+    timezone=st.sampled_from(["UTC", "Europe/Paris", "Asia/Kathmandu"]),
+)
+@example(
+    start=datetime(2027, 10, 31, 1, 10, 20, tzinfo=UTC), rule="MINUTELY", timezone="Europe/Paris"
+)  # the second 2:10 of that night
+def test_a_rule_that_begins_now_runs_as_often_as_it_says(start: datetime, rule: str, timezone: str) -> None:
+    """As text and as an object alike: none of its COUNT lies before the moment at which it was given."""
+    text = f"FREQ={rule};COUNT=3"
+    schedule = Schedule.parse(text, timezone, now=start)
+    assert schedule == Schedule(rrule=text, timezone=timezone).anchored(start)
+    assert len(schedule.upcoming(start - timedelta(microseconds=1), 5)) == 3
+
+
 def test_every() -> None:
     assert Schedule.every(timedelta(minutes=90)).rrule == "FREQ=MINUTELY;INTERVAL=90"
     assert Schedule.every(timedelta(days=1)).rrule == "FREQ=DAILY"
     assert Schedule.every(timedelta(weeks=2)).rrule == "FREQ=WEEKLY;INTERVAL=2"
-    assert Schedule.every(timedelta(hours=6), start=NOW).upcoming(NOW, 1) == [NOW.replace(hour=18, microsecond=0)]
+    start = NOW.replace(microsecond=0)
+    assert Schedule.every(timedelta(hours=6), start=start).upcoming(start, 1) == [NOW.replace(hour=18, microsecond=0)]
     for interval in (timedelta(0), timedelta(seconds=-1), timedelta(milliseconds=1500)):
         with pytest.raises(InvalidSchedule):
             Schedule.every(interval)

@@ -25,7 +25,7 @@ on whole seconds, except one given as a single instant.
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
@@ -522,12 +522,14 @@ class Schedule(BaseModel):
         return self.at is not None or self.dtstart is not None
 
     def anchored(self, start: datetime) -> Self:
-        """Return the schedule with DTSTART at ``start``, to the second; unchanged if it is anchored already.
+        """Return the schedule with DTSTART at the first full second from ``start`` on; unchanged if it has a start.
 
         A delay becomes the instant so long after ``start``.
 
-        A rule with BYHOUR and no finer part starts at the full hour, one with BYMINUTE at the full minute:
-        ``FREQ=DAILY;BYHOUR=9`` means 9:00:00, whatever the minute and second of ``start``.
+        A rule with BYHOUR and no finer part starts at the next full hour, one with BYMINUTE at the next full minute:
+        ``FREQ=DAILY;BYHOUR=9`` means 9:00:00, whatever the minute and second of ``start``. A start never lies before
+        ``start``: an occurrence between them would use up one of a COUNT, and never run. So a rule with COUNT that is
+        given in the second of two repeated hours, whose times DTSTART cannot name, starts an hour later.
 
         Raises:
             InvalidSchedule: ``start`` has no time zone, or the schedule can never fire from there.
@@ -543,12 +545,19 @@ class Schedule(BaseModel):
                 raise InvalidSchedule(
                     "delay", f"of {self.delay} ends beyond the calendar", "give a shorter one"
                 ) from None
-        local = start.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None, microsecond=0)
-        rules = [parse_rule(rule) for rule in self.rules]
+        there = start.astimezone(load_tzinfo(self.timezone))
+        local, rules = there.replace(tzinfo=None), [parse_rule(rule) for rule in self.rules]
+        if there.fold and any(rule.count for rule in rules):
+            local += start - there.replace(fold=0).astimezone(UTC)
+        unit = timedelta(seconds=1)
         if any(rule.hours and not rule.minutes for rule in rules):
-            local = local.replace(minute=0)
-        if any((rule.hours or rule.minutes) and not rule.seconds for rule in rules):
-            local = local.replace(second=0)
+            unit = timedelta(hours=1)
+        elif any((rule.hours or rule.minutes) and not rule.seconds for rule in rules):
+            unit = timedelta(minutes=1)
+        try:
+            local += -(local - datetime.min) % unit  # noqa: DTZ901 - on the zone's clock
+        except OverflowError:
+            raise InvalidSchedule("dtstart", "lies beyond the calendar", "begin before the year 10000") from None
         return type(self).model_validate({**dict(self), "dtstart": local.isoformat()})
 
     def next_after(self, instant: datetime) -> datetime | None:

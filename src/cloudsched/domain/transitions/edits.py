@@ -231,7 +231,7 @@ def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = 
             return Schedule.once(earliest, schedule.timezone)
         if schedule.delay is not None:
             return schedule.anchored(now)
-        return schedule.anchored(earliest + timedelta(microseconds=-earliest.microsecond % 1_000_000))
+        return schedule.anchored(earliest)
     except InvalidSchedule as error:
         raise error.at(f"schedule.{error.field}") from error
 

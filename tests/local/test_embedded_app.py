@@ -206,19 +206,27 @@ def test_a_forked_process_does_not_keep_the_folder_locked(app: App, tmp_path: Pa
         os.kill(child, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("is_in_file", [True, False])
 def test_it_says_so_if_another_app_runs_the_folder_s_tasks(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, app: App
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, app: App, *, is_in_file: bool
 ) -> None:
-    """Whose handlers are unknown there; a process of the same app joins without a word."""
-    other = App(Settings())
+    """Whose handlers are unknown there, or are others; a process of the same app joins without a word."""
+    other, file = App(Settings()), tmp_path / "other.py"
+    file.write_text(PROGRAM)
+    program = [file] if is_in_file else ["-c", PROGRAM]
     other.handler("water")(lambda: None)
+    same = ["has other functions for 'note'"] if is_in_file else []
+    lacks = "tasks of 'water' fail there; it has handlers that this one lacks: should it end, tasks of 'note' fail here"
     with subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-c", PROGRAM, tmp_path / "data", "waits"], stdout=subprocess.PIPE, text=True
+        [sys.executable, *program, tmp_path / "data", "waits"], stdout=subprocess.PIPE, text=True
     ) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "runs\n"
         try:
-            for each, says in ((app, []), (other, ["'water'"])):
+            for each, says in (
+                (app, same),
+                (other, [lacks]),
+            ):
                 caplog.clear()
                 with cloudsched.embedded(each, tmp_path / "data"):
                     told = [line.getMessage() for line in caplog.records if line.levelno >= logging.WARNING]

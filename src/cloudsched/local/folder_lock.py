@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
@@ -15,11 +15,13 @@ except ImportError:  # pragma: no cover - on Windows SQLite alone protects the f
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+_NONE: Final[Mapping[str, str]] = {}
 LOCK_FILE_NAME = "lock"
-"""The file, in the folder, that the process locks. It names the process and the handlers that it has, a line each."""
+"""The file, in the folder, that the process locks. It names the process, and the handlers that it has with the files
+that they are in, a line each."""
 
 
 class FolderLock:
@@ -45,11 +47,11 @@ class FolderLock:
         """Whether the process that held the lock last did not release it: it was killed, or the machine stopped."""
         self._is_held = False
 
-    def acquire(self, handlers: Iterable[str] = ()) -> bool:
+    def acquire(self, handlers: Mapping[str, str] = _NONE) -> bool:
         """Lock the folder and return True; return False if another process has locked it.
 
         Args:
-            handlers: The handlers that this process has, for others to know.
+            handlers: The handlers that this process has, each with the file that it is in, for others to know.
         """
         if fcntl is not None:
             try:
@@ -59,7 +61,7 @@ class FolderLock:
         self._is_held = True
         self.was_left_open = bool(self.find_owner())
         self._file.truncate(0)
-        self._file.write("".join(f"{each}\n" for each in (os.getpid(), *handlers)))
+        self._file.write("".join(f"{each}\n" for each in (os.getpid(), *map("\t".join, handlers.items()))))
         self._file.flush()
         return True
 
@@ -80,9 +82,9 @@ class FolderLock:
         """Return the number of the process that has locked the folder; empty if it is not known."""
         return next(iter(self._read_lines()), "")
 
-    def find_handlers(self) -> list[str]:
-        """Return the handlers of the process that has locked the folder; none if they are not known."""
-        return self._read_lines()[1:]
+    def find_handlers(self) -> dict[str, str]:
+        """Return the handlers of the process that has locked the folder, with their files, if they are known."""
+        return {name: file for name, _, file in (each.partition("\t") for each in self._read_lines()[1:])}
 
     def _read_lines(self) -> list[str]:
         self._file.seek(0)

@@ -158,6 +158,9 @@ def test_what_comes_due_during_a_run_is_seen_before_that_ends(sim: Simulation, o
     sim.advance(2 * HOUR)
     assert find_said().startswith("3 occurrences have come due meanwhile (")
     assert then in find_said()
+    asked = explain_task(app.container.store, sim.clock, app.get("t"), shows_holders=True, at=START + 3 * HOUR)
+    told = [each.sentence for each in asked.findings if each.at == START + 3 * HOUR]
+    assert [f"when that has ended, of those that came due meanwhile {then}" in each for each in told] == [True]
     sim.advance(300 * HOUR)
     assert find_said().startswith("At least 100 occurrences have come due meanwhile (")
     assert hours(sim.executions("t"), "SKIPPED") == []

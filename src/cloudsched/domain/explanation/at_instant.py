@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import Action, TaskStatus
-from cloudsched.domain.explanation.explain import explain_run, say_instant
+from cloudsched.domain.explanation.explain import MISSED, explain_run, say_instant
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
@@ -355,6 +355,11 @@ def _tell_occurrence(question: _Question, occurrence: datetime) -> Iterator[Find
     elif occurrence > now:
         yield Finding(reason=Reason.SCHEDULED, sentence=f"{due}, which is to come.", at=occurrence)
     elif task.next_execution_time is not None and occurrence >= task.next_execution_time:
+        if task.holds_back_schedule and task.overlap in MISSED:
+            sentence = f"{due}. It came due while another execution was open; when that has ended, "
+            sentence += f"of those that came due meanwhile {MISSED[task.overlap]} (overlap)."
+            yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)
+            return
         sentence = f"{due}, which has not begun yet."
         yield Finding(reason=Reason.DUE, sentence=sentence, at=occurrence)
     elif not question.is_cut:

@@ -207,7 +207,7 @@ _OVERLAPS = {
 }
 
 
-_MISSED = {
+MISSED = {
     Overlap.SKIP: "each is recorded as SKIPPED",
     Overlap.BUFFER: "the latest runs, and each other is recorded as SKIPPED",
 }
@@ -311,7 +311,7 @@ def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
     )
     first, last = say_instant(task, missed[0]).removeprefix("on "), say_instant(task, missed[-1]).removeprefix("on ")
     which = first if len(missed) == 1 else f"{first} to {last}"
-    then = _MISSED[task.overlap] if len(missed) > 1 or task.overlap is Overlap.SKIP else "it runs"
+    then = MISSED[task.overlap] if len(missed) > 1 or task.overlap is Overlap.SKIP else "it runs"
     return f"{how_many} come due meanwhile ({which}): when that has ended, {then} (overlap)."
 
 

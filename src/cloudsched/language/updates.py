@@ -394,7 +394,7 @@ def _change_schedule(
         built = build_schedule(read, context)
         return _keep_policies(built, current, plan, context) if built.rules and current.rules else built
     if plan.within is not None:
-        raise Refused("no-update", plan.within.span, "say on which day, and at what time")
+        raise Refused("too-vague", plan.within.span, "say on which day, and at what time")
     resolve_zone(plan, context)
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
     if current.at is not None:
@@ -411,7 +411,7 @@ def _change_schedule(
         return edit.build(plan, context)
     group = plan.groups[0]
     if group.relatives and not group.has_times:
-        raise Refused("no-update", group.relatives[0].span, "say at what time it should run once")
+        raise Refused("too-vague", group.relatives[0].span, "say at what time it should run once")
     if group.relatives or plan.year is not None or (plan.marks - {"skip-back", "skip-forward", "skip-omit", FOLLOWING}):
         raise Refused("no-update", group.relatives[0].span if group.relatives else None)
     if plan.exceptions:

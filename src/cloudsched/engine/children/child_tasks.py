@@ -170,7 +170,7 @@ class ChildTasks:
 
         compare_and_set(f"task {delivery.task_id}", partial(store.load, delivery.task_id), note_it)
         about = {"action": "undelivered", "taskId": delivery.task_id, "executionId": delivery.execution_id}
-        log.warning("%s It is of %r's task %s.", note, task.owner, delivery.task_id, extra=about)
+        log.warning("%s It is of task %s, whose owner is %s.", note, delivery.task_id, task.owner, extra=about)
 
     def recheck_awaited_calls(self, task: Task, execution_id: str) -> None:
         """Resume a run that has just been suspended if none of the calls that it waits for is in progress.

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import socket
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,7 @@ def test_a_dry_run_changes_nothing(tasks: Tasks, sim: Simulation) -> None:
     assert tasks("create", "T", "--handler", "greet", "--payload", '{"name": "A"}', "--dry-run").code == 0
     assert [*sim.app.tasks().items] == []
     task_id = create(tasks)["id"]
+    sim.advance(timedelta(minutes=10))
     shown = json.loads(tasks("update", task_id, "--title", "New", "--dry-run", "--json").out)
     assert (shown["title"], shown["upcoming"] != []) == ("New", True)
     for verb in ("pause", "cancel", "delete", "backfill"):

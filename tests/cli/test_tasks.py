@@ -112,7 +112,7 @@ def test_piped_output_is_not_wrapped(
 def test_ctrl_c_ends_logs_that_follow(tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """As its help says: without further output, and not as an error."""
     tasks(*GREET, "--rrule", "FREQ=HOURLY;COUNT=20")
-    sim.advance(timedelta(minutes=70))
+    sim.advance(timedelta(minutes=10))
 
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt

@@ -6,13 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from cloudsched import App, Context, Schedule, Task
+from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.errors import NotAllowed, NotFound
 from cloudsched.testing import START, Simulation
 
 IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
 DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
 
 
@@ -242,3 +245,54 @@ def test_a_run_of_the_old_schedule_does_not_count_for_the_new_one(app: App, sim:
     assert [each.status for each in sim.executions("t")] == ["SUCCEEDED"]
     with pytest.raises(NotAllowed, match="past its only instant"):
         app.resume("t")
+
+
+MOST = 12
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["hour", "trigger", "retry", "backfill"]), st.integers(0, MOST), st.booleans()),
+    min_size=1,
+    max_size=MOST,
+)
+
+
+@settings(max_examples=60)
+@given(steps=STEPS, pauses=st.booleans())
+@example(steps=[("hour", 0, False), ("hour", 0, True), ("hour", 0, False), ("retry", 0, True)], pauses=False)
+@example(steps=[("hour", 0, False), ("hour", 0, True), ("retry", 0, False), ("retry", 0, False)], pauses=True)
+def test_the_run_that_was_due_last_says_how_a_task_is(steps: list[tuple[str, int, bool]], *, pauses: bool) -> None:
+    """Whatever is retried, triggered and backfilled in whichever order; and no vain retry of an old run pauses it."""
+    app, succeeds = App(Settings()), False
+
+    @app.handler("work", retry=False)
+    def work() -> str:
+        if not succeeds:
+            raise ConnectionError("no")
+        return "done"
+
+    with Simulation(app) as sim:
+        start = START - 3 * HOUR - timedelta(seconds=17)  # nothing is triggered at the very instant of an occurrence
+        daily = Schedule.every(HOUR, start=start)
+        task = app.create(owner="ada", handler="work", schedule=daily, pause_after_failures=3 if pauses else None)
+        for kind, number, succeeds in steps:
+            failed = [each for each in sim.executions(task.id) if each.status == "FAILED"]
+            before = app.get(task.id)
+            try:
+                if kind == "trigger":
+                    app.trigger(task.id)
+                elif kind == "backfill":
+                    app.backfill(task.id, start, START)
+                elif kind == "retry" and failed:
+                    app.retry(task.id, failed[number % len(failed)].id)
+            except NotAllowed:
+                continue  # it has paused itself, or was backfilled
+            sim.advance(HOUR if kind == "hour" else timedelta(minutes=2))
+            ran = [each for each in sim.executions(task.id) if each.trigger != "BACKFILL"]
+            after = app.get(task.id)
+            latest = max(ran, key=lambda each: each.scheduled_for, default=None)
+            is_failing = latest is not None and latest.status == "FAILED"
+            assert (after.consecutive_failures > 0) is is_failing, (kind, number, succeeds)
+            assert latest is None or after.last_execution_id == latest.id
+            due = [each for each in ran if each.trigger == "SCHEDULE"]
+            assert after.outcome == (max(due, key=lambda each: each.scheduled_for).status if due else None)
+            if kind in {"retry", "backfill"} and before.consecutive_failures == 0 and before.status == "ACTIVE":
+                assert after.status == "ACTIVE"

@@ -443,10 +443,11 @@ class PublicTask(Document, TaskSpec):
     run_count: int = 0
     """How many scheduled occurrences have run, or wait for a worker."""
     consecutive_failures: int = 0
-    """How many occurrences in a row have failed."""
+    """How many occurrences in a row have failed, up to the one that was due last."""
     failing_since: Instant | None = None
     """When the first of these failed; None if the last one has not."""
     last_execution_id: str | None = None
+    """The execution that was due last, of those that have ended; a retry of an earlier one does not take its place."""
     parent: Parent | None = None
     """The call that created this task; None if a caller created it directly."""
 
@@ -462,6 +463,10 @@ class Task(PublicTask):
     """How its latest executions ended, the earliest first; `transitions.records` bounds it."""
     outcome_execution_id: str | None = None
     """The id of that execution: its result goes to a call's parent. May be None in documents of earlier versions."""
+    outcome_at: Instant | None = None
+    """When that occurrence was due; one that was due earlier, and ends later, does not replace it."""
+    latest_run_at: Instant | None = None
+    """When the run was due that says whether it is failing: of those that have run to their end, the one due last."""
     planned_to: Instant | None = None
     """The latest occurrence that was processed: no edit makes it run again."""
     earlier_planned_to: Instant | None = None

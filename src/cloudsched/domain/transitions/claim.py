@@ -256,7 +256,11 @@ def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after
     chosen, passed = _choose(task, due[:MAX_RECORDS_PER_COMMIT], now, more=len(due) > MAX_RECORDS_PER_COMMIT)
     records = tuple([_skipped_record(task, each, now, chosen) for each in passed])
     if chosen is None:
-        last = {"outcome": records[-1].status, "outcome_execution_id": records[-1].id}
+        last = {
+            "outcome": records[-1].status,
+            "outcome_execution_id": records[-1].id,
+            "outcome_at": records[-1].scheduled_for,
+        }
         past = {"next_execution_time": plan[len(passed)], "planned_to": passed[-1].at}
         planned = task.model_copy(update={**past, **last})
         if lost and len(passed) == len(due):
@@ -354,7 +358,7 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     if expiry > now:
         return Hop(expiry, "it may still wait for a worker")
     why = f"No worker took it within {task.expiration}."
-    ended = drop_unstarted(task, run).model_copy(update=last_run_fields(task, run, ExecutionStatus.EXPIRED))
+    ended = drop_unstarted(task, run).model_copy(update=last_run_fields(task, run, ExecutionStatus.EXPIRED, now))
     record = execution_record(task, run, ExecutionStatus.EXPIRED, now, message=why)
     return Claim(
         Transition(complete_if_idle(start_next_backfill(ended, now), now), (record,)), None, "no worker took it in time"

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, assert_never
 from cloudsched.domain.documents.authority import EventSender, SenderRole
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.execution import (
-    FAILURE_STATUSES,
     Attempt,
     ExecutionError,
     ExecutionStatus,
@@ -52,7 +51,7 @@ from cloudsched.domain.transitions.lifecycle import (
 )
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.planning import occurrence_after
-from cloudsched.domain.transitions.records import derive_message_id, execution_record, last_run_fields
+from cloudsched.domain.transitions.records import derive_message_id, execution_record, last_run_fields, says_how_task_is
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import on_suspend
 
@@ -355,22 +354,17 @@ def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -
 
 
 def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **record: Any) -> Transition:
-    failures = task.consecutive_failures + 1 if status in FAILURE_STATUSES else 0
-    if status is ExecutionStatus.CANCELLED:
-        failures = task.consecutive_failures
-    since = (task.failing_since or now) if failures else None
     rest = drop_unstarted(task, run) if run.started_at is None else task
     rest = rest.model_copy(
         update={
             "runs": task.runs_without(run.execution_id),  # guard: ended run
-            "consecutive_failures": failures,
-            "failing_since": since,
-            **last_run_fields(task, run, status),
+            **last_run_fields(task, run, status, now),
         }
     )
     rest = _decide_overlaps(rest, run, now)
-    is_failing = task.pause_after_failures and failures >= task.pause_after_failures and task.is_active
-    if is_failing and not rest.is_one_time:
+    failures, limit = rest.consecutive_failures, task.pause_after_failures
+    is_failing = limit and failures >= limit and says_how_task_is(task, run, status)
+    if is_failing and task.is_active and not rest.is_one_time:
         why = f"Paused itself after {failures} failures in a row."
         ended = with_changes(
             stop_plan(rest, now), now, status=TaskStatus.PAUSED, message=why, paused_by=None, revision=task.revision + 1

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.execution import CalledBy, Execution, ExecutionStatus, Run, Trigger
+from cloudsched.domain.documents.execution import (
+    FAILURE_STATUSES,
+    NOT_RUN_STATUSES,
+    CalledBy,
+    Execution,
+    ExecutionStatus,
+    Run,
+    Trigger,
+)
 from cloudsched.domain.documents.json_limits import MAX_STORED, stored_size
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.definitions import describe_record
@@ -22,16 +30,37 @@ _FOUND_BY: Final = ("title", "handler", "category", "labels")
 """The fields of a task that its records have as they were then."""
 
 
-def last_run_fields(task: Task, run: Run, status: ExecutionStatus) -> dict[str, Any]:
-    """Return the task's fields about the run that finished last."""
+def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime) -> dict[str, Any]:
+    """Return the task's fields about a run that has finished: how the task is, is said by what was due last.
+
+    A run that was due before it, such as a retry or a backfill, has its record and its place among the recent outcomes.
+    """
     is_again = run.execution_id == task.last_execution_id
     recent = drop_latest_run(task.recent_outcomes) if is_again else task.recent_outcomes
-    last = {"last_execution_id": run.execution_id, "recent_outcomes": keep_recent(recent, status)}
-    return (
-        {**last, "outcome": status, "outcome_execution_id": run.execution_id}
-        if run.trigger is Trigger.SCHEDULE
-        else last
-    )
+    last: dict[str, Any] = {"recent_outcomes": keep_recent(recent, status)}
+    if _is_latest(task, run) or task.last_execution_id is None:
+        last["last_execution_id"] = run.execution_id
+    if run.trigger is Trigger.SCHEDULE and (task.outcome_at is None or run.scheduled_for >= task.outcome_at):
+        last |= {"outcome": status, "outcome_execution_id": run.execution_id, "outcome_at": run.scheduled_for}
+    if says_how_task_is(task, run, status):
+        failures = 0
+        if status in FAILURE_STATUSES:
+            is_another = task.latest_run_at != run.scheduled_for
+            failures = max(1, task.consecutive_failures + is_another)
+        since = (task.failing_since or now) if failures else None
+        last |= {"consecutive_failures": failures, "failing_since": since, "latest_run_at": run.scheduled_for}
+    return last
+
+
+def says_how_task_is(task: Task, run: Run, status: ExecutionStatus) -> bool:
+    """Return whether a run that ends so says if its task is failing: it has run, and none that has was due later."""
+    return _is_latest(task, run) and status not in NOT_RUN_STATUSES
+
+
+def _is_latest(task: Task, run: Run) -> bool:
+    """Return whether none that has run was due later; a backfill is of the past, whenever it runs."""
+    is_backfill = run.trigger is Trigger.BACKFILL
+    return not is_backfill and (task.latest_run_at is None or run.scheduled_for >= task.latest_run_at)
 
 
 def keep_recent(recent: Sequence[ExecutionStatus], *more: ExecutionStatus) -> tuple[ExecutionStatus, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.changes import find_change, find_open_time, find_order
@@ -102,8 +103,11 @@ def _build_index(code: str, language: Language) -> dict[str, set[str]]:
 
 
 MOST_READINGS = 8
-_MOST_BUILT = 64
-"""How many answers to questions are tried."""
+_MOST_BUILT, _MOST_CLAUSES = 24, 160
+"""How many answers to questions are tried, and how many clauses are interpreted for all of them together: a phrase that
+asks the same again and again has hundreds."""
+_STEPS = 200
+"""How many steps of a search it takes to interpret a clause."""
 QUESTIONS = {
     "nth-or-interval": "is that the nth such day of each month, or an interval in weeks?",
     "bare-hour": "is that in the morning or in the afternoon?",
@@ -126,11 +130,20 @@ QUESTIONS = {
 }
 
 
-def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | None, text: str) -> Reading:
+def ask(
+    unclear: Unclear, build: Callable[[Choices], Schedule], title: str | None, text: str, clauses: int = 4
+) -> Reading:
     """Return a question that lists the schedule for each answer; a refusal if no answer gives a schedule.
 
     Each question is answered to the end before the next answer is tried, so that a phrase with many questions, of which
-    there are more answers than can be listed, costs no more than others.
+    there are more answers than can be listed, costs no more than others; one with too many is refused.
+
+    Args:
+        unclear: The first question.
+        build: Interprets the phrase with some answers.
+        title: The title that the phrase has besides.
+        text: The phrase.
+        clauses: How many clauses `build` interprets.
     """
     readings: list[Alternative] = []
     refused: Refused | None = None
@@ -144,7 +157,7 @@ def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | Non
             tried.append(({**taken, (at.code, at.span): number}, f"{label}, {name}" if label else name))
 
     open_question(unclear, {}, "")
-    for _ in range(_MOST_BUILT):
+    for _ in range(min(_MOST_BUILT, _MOST_CLAUSES // clauses)):
         if not tried or len(readings) >= MOST_READINGS:
             break
         chosen, name = tried.pop()
@@ -161,7 +174,7 @@ def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | Non
         else:
             readings.append(Alternative(schedule, schedule.describe(), name))
     if not readings:
-        return _refuse(refused or Refused("too-many"), text)
+        return _refuse(refused or Refused("too-open"), text)
     return Reading("question", None, title, (), tuple(readings), tuple(problems.values()))
 
 
@@ -355,7 +368,7 @@ class _Reader:
 
     def _interpret(self, phrase: Phrase) -> Reading:
         if phrase.title is None:
-            return self._build_reading(self._make_builder(phrase, _Titled()), None)
+            return self._build_reading(self._make_builder(phrase, _Titled()), None, len(phrase.clauses))
         begin, end = phrase.title
         typed = self._text[begin:end]
         title = typed.strip('"“”„«»` ')
@@ -372,14 +385,14 @@ class _Reader:
                 titled = titled._replace(open_time=(begin + span[0], begin + span[1]))
         place = next((each.span for each in phrase.clauses if isinstance(each, Place) and each.is_loose), None)
         whole = title if place is None else f"{title} {self._text[slice(*place)]}"  # it may be where, and no zone
-        return self._build_reading(self._make_builder(phrase, titled), whole)
+        return self._build_reading(self._make_builder(phrase, titled), whole, len(phrase.clauses))
 
-    def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None) -> Reading:
+    def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None, clauses: int = 4) -> Reading:
         choices = Choices()
         try:
             schedule = build(choices)
         except Unclear as unclear:
-            return ask(unclear, build, title, self._text)
+            return ask(unclear, build, title, self._text, clauses)
         except Refused as refused:
             return _refuse(refused, self._text)
         except SearchLimitReached:
@@ -390,6 +403,7 @@ class _Reader:
 
     def _make_builder(self, phrase: Phrase, titled: _Titled) -> Callable[[Choices], Schedule]:
         def build(choices: Choices) -> Schedule:
+            spend_steps(_STEPS * len(phrase.clauses))
             context = replace(
                 self._context,
                 choices=choices,

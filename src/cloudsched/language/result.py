@@ -33,6 +33,7 @@ HINTS = {
     "too-vague": "this is too vague; give a day and a time",
     "completion": "a schedule cannot follow the end of the previous run; use an interval, such as: every 3 hours",
     "too-many": "this needs more rules than one schedule may have; split it into several schedules",
+    "too-open": "this can be read in too many ways; say it in fewer parts, or make several schedules of it",
     "date-order": "write the month as a word, or the date as 2027-01-31",
     "no-update": "say what to change, such as: make it 10 instead, not on Fridays, also Saturdays, skip the next one",
 }

@@ -326,7 +326,15 @@ class _Maker:
 
 def _iter_parameters(send: _Maker, operation: Json, path: str, known: dict[str, str]) -> Iterator[HostileRequest]:
     body = _empty if "requestBody" in operation else None
-    texts = {"a long one": "a" * LINE, "digits": "9" * LINE, "commas": "a," * (LINE // 2), "tags": '"a",' * (LINE // 4)}
+    words = " ".join(f"a{each:02}" for each in range(100))
+    texts = {
+        "many words": words,
+        "ten words": words[:39],
+        "a long one": "a" * LINE,
+        "digits": "9" * LINE,
+        "commas": "a," * (LINE // 2),
+        "tags": '"a",' * (LINE // 4),
+    }
     for each in operation["parameters"]:
         for what, text in texts.items():
             said = f"{each['name']} is {what}"
@@ -340,7 +348,13 @@ def _iter_parameters(send: _Maker, operation: Json, path: str, known: dict[str, 
                     filled = filled.replace(f"{{{parameter}}}", quote(value))
                 yield send(said, body=body, path=filled)
     queries = {each["name"]: each for each in operation["parameters"] if each["in"] == "query"}
-    widest = {"pageSize": "500", "count": "1000", "until": "2099-01-01T00:00:00Z", "from": "1970-01-01T00:00:00Z"}
+    widest = {
+        "pageSize": "500",
+        "calls": "false",
+        "count": "1000",
+        "until": "2099-01-01T00:00:00Z",
+        "from": "1970-01-01T00:00:00Z",
+    }
     wide = "&".join(f"{name}={value}" for name, value in widest.items() if name in queries)
     if wide:
         yield send("as much as there is", path=f"{send.path}?{wide}", body=body)
@@ -497,19 +511,21 @@ def prepare(sim: Simulation, send: Callable[..., TestResponse]) -> dict[str, str
     }
 
 
-def fill(send: Callable[..., TestResponse]) -> list[str]:
-    """Create as many large tasks as a page has, for the same user; return their ids.
+def fill(send: Callable[..., TestResponse], count: int = MAX_PAGE) -> list[str]:
+    """Create so many of the largest tasks for the same user; return their ids.
 
-    They are dear to read in different ways.
+    They are dear to read in different ways, and dear to write: each has a long description, some run every minute.
     """
     ids: list[str] = []
     stored = dict(accepted_values())
     payloads = [stored[name] for name in ("stored numbers", "stored names", "a stored text")]
-    for number in range(MAX_PAGE):
+    for number in range(count):
         schedule: Json = _date(number) if number % 4 == len(payloads) else {"rrule": "FREQ=DAILY", **START}
         payload = payloads[number % 4] if number % 4 < len(payloads) else {}
         payload = payload if isinstance(payload, dict) else {"a": payload}
-        task = {**_TASK, "payload": payload, "schedule": schedule, "title": str(number)}
+        schedule = {"rrule": "FREQ=MINUTELY", **START} if number % 5 == len(payloads) else schedule
+        about = {"title": f"{number}{',' * 490}", "description": "," * 10_000}
+        task = {**_TASK, "payload": payload, "schedule": schedule, **about}
         answer = send("POST", "/v1/tasks", task)
         assert answer.status_code == 201
         ids.append(answer.get_json()["id"])

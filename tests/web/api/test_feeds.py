@@ -140,7 +140,7 @@ def test_a_feed_says_what_it_leaves_out(call: Call, greeting: dict[str, Any]) ->
     text = call("GET", new_feed(call)).text
     assert len(read_events(text)) == 200
     about = str(Calendar.from_ical(text)["X-WR-CALDESC"])
-    assert "200 coming occurrences of Busy at most" in about
+    assert "200 coming occurrences of each task at most" in about
 
 
 def test_a_feed_says_that_it_leaves_out_the_first_of_many_runs(

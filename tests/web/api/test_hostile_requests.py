@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.call_counts import count_calls
-from tests.hostile_requests import HostileRequest, iter_hostile_requests, prepare
+from tests.hostile_requests import HostileRequest, fill, iter_hostile_requests, prepare
 
 from cloudsched.domain.recurrence import allowance
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from cloudsched.testing import Simulation
 
 
+MAX_ANSWER, MAX_MEMORY = 5_000_000, 64_000_000
+"""How large an answer is, and how much memory is taken to make it, in bytes: a function has 512 MB, and serves many."""
+TASKS = 60
+"""How many of the largest tasks there are: with payloads of 90 kB, several times what one request may read."""
 MAX_CALLS = 1_500_000
 """How many functions one request calls at most: a hundred thousand take about 10 ms."""
 EACH = 6
@@ -67,3 +72,24 @@ def test_no_request_searches_or_calls_more_than_it_may(
         sent[each.operation] += 1
     assert set(sent) | SPARED == {each.name for each in OPERATIONS}
     assert sent.total() > 300 or not everything
+
+
+def test_no_answer_is_large_however_large_what_is_stored(call: Call, sim: Simulation) -> None:
+    """Each operation that reads, asked for as much as there is, and each search, with a key and without."""
+    known = prepare(sim, call)
+    ids = fill(call, TASKS)
+    tried = set[str]()
+    for each in iter_hostile_requests({**known, "taskId": ids[0]}):
+        is_wide = each.what in {"as it is", "as much as there is"} or each.what.startswith("search is ")
+        if each.method != "GET" or not is_wide or each.operation in SPARED:
+            continue
+        tracemalloc.start()
+        try:
+            answer = call(each.method, each.path, headers=each.headers)
+            size, (_, peak) = len(answer.get_data()), tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert size <= MAX_ANSWER, f"{each}: {size} bytes"
+        assert peak <= MAX_MEMORY, f"{each}: {peak} bytes of memory"
+        tried.add(each.operation)
+    assert {"get_feed", "list_tasks", "find_executions"} <= tried

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 
 PRODUCT = "PRODID:-//cloudsched//Calendar//EN"
+MAX_ABOUT: Final = 1_000
+"""How many characters of a description an event shows: each occurrence is one, so a long text would come again and
+again."""
+MAX_BYTES: Final = 1_000_000
+"""How large a calendar is, in UTF-8, but for what it says of itself."""
 
 
 class CalendarEvent(NamedTuple):
@@ -49,7 +54,8 @@ class CalendarEvent(NamedTuple):
         lines = ["BEGIN:VEVENT", f"UID:{escape_text(self.uid)}", f"DTSTAMP:{stamp}", f"LAST-MODIFIED:{stamp}"]
         lines += [*self.timing, f"DURATION:{_format_duration(self.duration)}", f"SEQUENCE:{self.sequence}"]
         lines += [f"SUMMARY:{escape_text(self.title)}", f"CATEGORIES:{escape_text(self.category)}"]
-        lines += [f"DESCRIPTION:{escape_text(self.description)}"] if self.description else []
+        about = self.description if len(self.description) <= MAX_ABOUT else f"{self.description[: MAX_ABOUT - 1]}…"
+        lines += [f"DESCRIPTION:{escape_text(about)}"] if about else []
         lines += [f"STATUS:{'CANCELLED' if self.is_cancelled else 'CONFIRMED'}", "TRANSP:TRANSPARENT", "END:VEVENT"]
         return lines
 
@@ -122,26 +128,39 @@ def build_feed(tasks: Iterable[TaskHistory], now: datetime, *, title: str, is_cu
         title: The calendar's name.
         is_cut: Whether there are more tasks than were read.
     """
-    events: list[CalendarEvent] = []
     cut: list[str] = ["It does not show all tasks."] if is_cut else []
+    shown: list[bytes] = []
+    left = MAX_BYTES
     for task, executions, has_more in tasks:
         some, is_task_cut = _task_events(task, executions, now)
         if has_more:
             cut.append("It does not show all past occurrences.")
         if is_task_cut:
-            cut.append(f"It shows {MAX_PAST} past and {MAX_UPCOMING} coming occurrences of {task.title} at most.")
-        events += some[: MAX_EVENTS - len(events)]
-        if len(events) == MAX_EVENTS:
-            cut.append(f"It shows {MAX_EVENTS} events at most.")
+            cut.append(f"It shows {MAX_PAST} past and {MAX_UPCOMING} coming occurrences of each task at most.")
+        fitting = fit_events(some[: MAX_EVENTS - len(shown)], left)
+        shown += fitting
+        left -= sum(map(len, fitting))
+        if len(fitting) < len(some):
+            cut.append(f"It shows {len(shown)} events, as many as fit.")
             break
     about = " ".join([f"From {BEFORE.days} days ago to {AFTER.days} days ahead.", *dict.fromkeys(cut)])
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", PRODUCT, "CALSCALE:GREGORIAN", "METHOD:PUBLISH"]
     lines += [f"{name}:{escape_text(title)}" for name in ("NAME", "X-WR-CALNAME")]
     lines += describe_calendar(about)
     lines += [f"REFRESH-INTERVAL;VALUE=DURATION:{REFRESH}", f"X-PUBLISHED-TTL:{REFRESH}"]
+    return "".join([join_lines(lines), *(text.decode() for text in shown), join_lines(["END:VCALENDAR"])])
+
+
+def fit_events(events: Iterable[CalendarEvent], size: int) -> list[bytes]:
+    """Return the content lines of the first events that are so large together, in UTF-8."""
+    found: list[bytes] = []
     for event in events:
-        lines += event.to_lines()
-    return join_lines([*lines, "END:VCALENDAR"])
+        text = join_lines(event.to_lines()).encode()
+        size -= len(text)
+        if size < 0:
+            break
+        found.append(text)
+    return found
 
 
 def describe_calendar(text: str) -> list[str]:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.feeds.feed_calendar import (
     AFTER,
+    MAX_BYTES,
     PRODUCT,
     CalendarEvent,
     describe_calendar,
+    fit_events,
     format_utc,
     list_upcoming,
     occurrence_event,
@@ -62,19 +64,22 @@ def build_task_calendar(task: Task, now: datetime) -> str:
             return _join(line for event in steps for line in event.to_lines())
         if _keeps_rule(task.schedule, now, upcoming.shown):
             return _join(_rule_lines(task, upcoming.shown[0]))
-    events = [occurrence_event(task, at) for at in upcoming.shown]
-    if upcoming.following is None and not upcoming.has_given_up:
-        return _join(line for event in events for line in event.to_lines())
-    last = upcoming.shown[-1]
+    texts = fit_events((occurrence_event(task, at) for at in upcoming.shown), MAX_BYTES)
+    shown, left_out = upcoming.shown[: len(texts)], upcoming.shown[len(texts) :]
+    events = b"".join(texts).decode()
+    if not left_out and upcoming.following is None and not upcoming.has_given_up:
+        return _join((), events)
+    last = shown[-1]
     about = (
-        f"It shows {len(events)} occurrences until {last:%Y-%m-%d %H:%M} UTC. The task goes on: get it again for more."
+        f"It shows {len(shown)} occurrences until {last:%Y-%m-%d %H:%M} UTC. The task goes on: get it again for more."
     )
-    events.append(_more_event(task, upcoming.following or last, about))
-    return _join([*describe_calendar(about), *(line for event in events for line in event.to_lines())])
+    following = left_out[0] if left_out else upcoming.following or last
+    more = join_lines(_more_event(task, following, about).to_lines())
+    return _join(describe_calendar(about), events + more)
 
 
-def _join(lines: Iterable[str]) -> str:
-    return join_lines([*_HEAD, *lines, "END:VCALENDAR"])
+def _join(lines: Iterable[str], events: str = "") -> str:
+    return "".join([join_lines([*_HEAD, *lines]), events, join_lines(["END:VCALENDAR"])])
 
 
 def _rule_lines(task: Task, at: datetime) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.task import find_trouble
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token
 from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.task_query import TaskQuery
 
 _PAGE: Final = 250
+_FIELD: Final = "payload."
+MAX_WORDS: Final = 10
+"""How many words a search has at most: each is looked for in all the text of each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +31,8 @@ class TaskSearch:
     """What no index has of tasks: a list passes over those that do not match, and reads them all the same."""
 
     words: tuple[str, ...] = ()
-    """Each is in the title, the id, the handler, a label or the payload, in any case. ``category:report`` is the
-    category, ``payload.about=sales`` the text of a field of the payload."""
+    """Each is in the title, the id, the handler, a label or the payload, in any case; all in lower case, but for the
+    value of ``payload.about=sales``, the text of a field of the payload. ``category:report`` is the category."""
     has_calls: bool = True
     """Whether to list calls, too."""
 
@@ -49,11 +53,20 @@ class TaskSearch:
 
 
 def read_words(text: str) -> tuple[str, ...]:
-    """Return the words of a search; quotation marks hold several together."""
+    """Return the words of a search, each once and folded; quotation marks hold several together.
+
+    Raises:
+        InvalidInput: There are more than `MAX_WORDS`.
+    """
     try:
-        return tuple(shlex.split(text))
+        words = shlex.split(text)
     except ValueError:  # a quotation mark without its partner
-        return tuple(text.split())
+        words = text.split()
+    found = tuple(dict.fromkeys(word if word.startswith(_FIELD) else word.casefold() for word in words))
+    if len(found) > MAX_WORDS:
+        hint = f'Give at most {MAX_WORDS}, or put those that stand together in quotation marks: "monthly report".'
+        raise InvalidInput("search", f"has {len(found)} words", hint)
+    return found
 
 
 def search_tasks(
@@ -61,7 +74,8 @@ def search_tasks(
 ) -> Page[Task]:
     """Return a page of the tasks of a list that match, and how many were passed over.
 
-    It reads at most `MAX_LOOKED_THROUGH` tasks: it is shorter then, perhaps empty, and has a token to go on.
+    It reads at most `MAX_LOOKED_THROUGH` tasks, and of large ones as many as an unfiltered page: it is shorter then,
+    perhaps empty, and has a token to go on.
 
     Raises:
         InvalidInput: The page token was made up, or belongs to another query.
@@ -69,10 +83,11 @@ def search_tasks(
     if only.is_everything:
         return store.list_tasks(query, limit=limit, page_token=page_token, max_bytes=MAX_PAGE_BYTES)
     found: list[Task] = []
-    token, unreadable, passed_over, budget = page_token, 0, 0, MAX_LOOKED_THROUGH
+    token, unreadable, passed_over, budget, left = page_token, 0, 0, MAX_LOOKED_THROUGH, MAX_PAGE_BYTES
     while True:
         size = min(budget, max(_PAGE, limit) if only.words else limit + _PAGE)
-        page = store.list_tasks(query, limit=size, page_token=token, max_bytes=MAX_PAGE_BYTES)
+        page = store.list_tasks(query, limit=size, page_token=token, max_bytes=left)
+        left -= page.size
         unreadable += page.unreadable
         budget -= max(1, page.read)
         passed_over += page.passed_over
@@ -85,7 +100,7 @@ def search_tasks(
             if len(found) == limit and not (is_last and page.next_page_token is None):
                 return Page(found, _make_token(query, task), unreadable, passed_over)
         token = page.next_page_token
-        if token is None or budget <= 0:
+        if token is None or budget <= 0 or left <= 0:
             return Page(found, token, unreadable, passed_over)
 
 
@@ -104,9 +119,9 @@ def _has_word(task: Task, text: str, word: str) -> bool:
     if colon and name == "category":
         return task.category == category.upper()
     path, equals, value = word.partition("=")
-    if equals and path.startswith("payload."):
+    if equals and path.startswith(_FIELD):
         return _find(task.payload, path.split(".")[1:]) == value
-    return word.casefold() in text
+    return word in text
 
 
 def _find(payload: Any, names: Iterable[str]) -> str:  # noqa: ANN401 - any JSON

@@ -147,3 +147,48 @@ def test_damage_is_looked_for_after_an_end_that_was_no_clean_one(owner: str, app
             require_sound_folder(lock)
     finally:
         lock.release()
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_a_folder_that_had_tasks_is_not_taken_for_a_new_one(app: App, tmp_path: Path, *, is_missing: bool) -> None:
+    """Its file is missing or empty: the start is refused, and says what to do; with the file back, it starts."""
+    data = tmp_path / "data"
+    with embedded(app, data, settings=SETTINGS):
+        create(app, 1)
+    file, kept = data / "tasks.db", tmp_path / "kept"
+    file.rename(kept)
+    if not is_missing:
+        file.touch()
+    with pytest.raises(Misconfigured, match="had tasks") as refused, embedded(app, data):
+        pass
+    assert str(data / "has-tasks") in str(refused.value)
+    kept.replace(file)
+    with embedded(app, data, settings=SETTINGS):
+        assert app.get("task-1").owner == "ada"
+
+
+def test_a_file_with_two_names_is_not_run_twice(app: App, tmp_path: Path) -> None:
+    """The lock is the folder's, and the second name is in another."""
+    data, other = tmp_path / "data", tmp_path / "other"
+    with embedded(app, data, settings=SETTINGS):
+        create(app, 1)
+    other.mkdir()
+    (other / "tasks.db").hardlink_to(data / "tasks.db")
+    for folder in (data, other):
+        with pytest.raises(Misconfigured, match="hard link"), embedded(app, folder, settings=SETTINGS):
+            pass
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_process_whose_file_is_gone_is_not_ready(app: App, tmp_path: Path, *, is_replaced: bool) -> None:
+    """What it stores is in a file that nobody can open again."""
+    data = tmp_path / "data"
+    with embedded(app, data, settings=SETTINGS):
+        app.container.store.check()
+        (data / "tasks.db").rename(tmp_path / "kept")
+        if is_replaced:
+            (data / "tasks.db").touch()
+        with pytest.raises(StoreUnavailable, match="deleted, or replaced"):
+            app.container.store.check()
+        (tmp_path / "kept").replace(data / "tasks.db")
+        app.container.store.check()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.blobs import results_of
 from cloudsched.errors import Misconfigured, StoreUnavailable
-from cloudsched.local.runner import SECRET_FILE_NAME, STORE_FILE_NAME
+from cloudsched.local.runner import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,6 +39,32 @@ class Backup:
     """How many tasks it has."""
     size: int
     """The bytes of all its files."""
+
+
+def require_own_file(folder: Path) -> None:
+    """Check, before the store's file of a folder is opened, that it is there if it ever was, and in no other folder.
+
+    Raises:
+        Misconfigured: It is missing or empty, or has a second name, whose lock another process may have.
+        StoreUnavailable: It cannot be looked at.
+    """
+    path, mark = folder / STORE_FILE_NAME, folder / MARK_FILE_NAME
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        found = None
+    except OSError as error:
+        raise StoreUnavailable(f"The file {path}", str(error)) from error
+    if mark.exists() and (found is None or not found.st_size):
+        raise Misconfigured(
+            f"{path} is {'missing' if found is None else 'empty'}, and this folder has had tasks. Put the file back, "
+            f"such as from a backup (docs/how-to/backup.md); or remove {mark}, if there are to be none."
+        )
+    if found is not None and found.st_nlink > 1:
+        raise Misconfigured(
+            f"{path} has another name (a hard link), by which another process could run the same tasks. Remove that "
+            "name, or make a copy of the file."
+        )
 
 
 def require_sound_folder(lock: FolderLock) -> None:

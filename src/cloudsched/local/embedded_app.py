@@ -25,7 +25,7 @@ from cloudsched.config.settings import Settings
 from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
-from cloudsched.local.backup import require_sound_folder
+from cloudsched.local.backup import require_own_file, require_sound_folder
 from cloudsched.local.folder_lock import FolderLock
 from cloudsched.local.hand_over import HandOverDispatcher, HandOverListener
 from cloudsched.local.runner import FolderRunner, complete_settings
@@ -193,6 +193,7 @@ class Embedded:
         _claim_in_process(self, app, lock)
         parts.callback(_ACTIVE.pop, self, None)
         settings = complete_settings(settings, lock.folder)
+        require_own_file(lock.folder)
         dispatcher = HandOverDispatcher(lock.folder, runner.queue)
         holder = secrets.token_hex(4) if lock.excludes_others else None
         parts.enter_context(app.override(settings, dispatcher=dispatcher, clock=runner.clock, holder=holder))

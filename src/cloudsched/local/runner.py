@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 STORE_FILE_NAME = "tasks.db"
 """The store's file name in its folder."""
+MARK_FILE_NAME = "has-tasks"
+"""The empty file that says that a folder has had a store: one without its file is damaged then, and not new."""
 SECRET_FILE_NAME = "secret"  # noqa: S105 - a file's name
 """The file with the secret of a folder whose settings name none."""
 SWEEP_INTERVAL = timedelta(minutes=1)
@@ -149,6 +151,8 @@ class FolderRunner:
         self._maintenance = _Maintenance(app, self.clock, self.queue)
 
     def __enter__(self) -> Self:
+        if (data := self._app.container.settings.data) is not None:
+            (data.parent / MARK_FILE_NAME).touch()
         self._queue.start()
         self._maintenance.start()
         return self

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from werkzeug.wrappers import Request
 
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
-from cloudsched.local.backup import require_sound_folder
+from cloudsched.local.backup import require_own_file, require_sound_folder
 from cloudsched.local.folder_lock import FolderLock
 from cloudsched.local.runner import FolderRunner, complete_settings
 from cloudsched.local.wsgi_server import WebServer
@@ -73,6 +73,7 @@ def run_service(
         lock.require()
         parts.callback(runner.release, lock)
         settings = complete_settings(settings, lock.folder)
+        require_own_file(lock.folder)
         require_sound_folder(lock)
         web = parts.enter_context(WebServer(make_application(app), host=host, port=port))
         holder = secrets.token_hex(4) if lock.excludes_others else None

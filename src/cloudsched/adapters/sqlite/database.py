@@ -208,6 +208,15 @@ _INCREMENTAL = 2
 """SQLite's mode in which a file gives pages back when it is told to."""
 
 
+def _identify(path: Path) -> tuple[int, int] | None:
+    """Return what a file has as long as it is the same one, whatever is in it; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class Database:
     """A SQLite database with a fixed set of tables."""
 
@@ -241,6 +250,7 @@ class Database:
         reset this, who has seen that one succeeds: a transaction that changes nothing succeeds on a full disk, too."""
         with self._translate_errors():
             self._writer = self._connect()
+            self._identity = None if path is None else _identify(path)
             self._commits = GroupCommit(self._writer, self._write_lock)
             try:
                 self._prepare(layout, layout_version, upgrades)
@@ -277,6 +287,16 @@ class Database:
         if unit.failure is not None:
             return StoreUnavailable(self._name, unit.failure)
         return self._translate(cast("sqlite3.Error", unit.error))
+
+    def require_same_file(self) -> None:
+        """Check that the file that is open is still the one that its path names: what is written to another is lost.
+
+        Raises:
+            StoreUnavailable: It was deleted, or another was put in its place.
+        """
+        if self._path is not None and _identify(self._path) != self._identity:
+            why = "it was deleted, or replaced by another file: what is stored is lost when this process ends. Stop it"
+            raise StoreUnavailable(self._name, f"{why}, put the file back, and start it again")
 
     def read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Return the rows of a query, as of now.

@@ -301,7 +301,11 @@ class SqliteStore:
         return fetch_page(self._database, Message, listing, ("inbox", owner), limit, page_token)
 
     def check(self) -> None:
-        """Run a small query, and write something if a write has failed; SQLite has no clock of its own."""
+        """Run a small query, and write something if a write has failed; SQLite has no clock of its own.
+
+        It fails as well if the file is no longer the one that was opened.
+        """
+        self._database.require_same_file()
         self._database.read("SELECT count(*) FROM sqlite_schema")
         if self._database.has_failed_to_write:
             self._database.write(_try_to_write)

@@ -367,7 +367,7 @@ export class Client<P extends object = AnyPayloads> {
     const until = Date.now() + timeout;
     const texts: string[] = [];
     for (let query: api.ExportPersonQuery = {}; ; ) {
-      const page = await this.#get<Partial<api.ExportPage>>(`${person_(owner)}/export`, query, signal && { signal });
+      const page = await this.#post<Partial<api.ExportPage>>(`${person_(owner)}/export`, undefined, signal ? { signal } : {}, query, true);
       if (page.text !== undefined) {
         texts.push(page.text);
         if (page.nextPageToken === undefined) return texts.join("");

@@ -66,7 +66,7 @@ class PeopleOperations:
         pause, path = _FIRST_PAUSE, f"{_person_path(owner)}/export"
         until = time.monotonic() + _EXPORT_TIMEOUT
         while True:
-            answer = yield ApiRequest("GET", path, query=query)
+            answer = yield ApiRequest("POST", path, {}, query=query, is_idempotent=True)
             if "text" in answer.content:
                 page = answer.read("an export", reader(ExportPage))
                 texts.append(page.text)

@@ -218,23 +218,23 @@ def test_everything_of_a_person_is_exported_and_deleted(roles: RoleHarness) -> N
     """As tasks that the person sees; 202 until they are done; nobody else may."""
     roles.task("ada")
     roles.ask("ada", "PUT", "/v1/people/ada", ADA)
-    for method, path in (("DELETE", "/v1/people/ada?everything=true"), ("GET", "/v1/people/ada/export")):
+    for method, path in (("DELETE", "/v1/people/ada?everything=true"), ("POST", "/v1/people/ada/export")):
         assert roles.ask("bob", method, path).status_code == 404
         for who in ("reader", "viewer", "worker"):
             assert roles.ask(who, method, path).status_code == 403
-    started = roles.ask("ada", "GET", "/v1/people/ada/export")
+    started = roles.ask("ada", "POST", "/v1/people/ada/export")
     assert started.status_code == 202
     assert roles.ask("ada", "GET", f"/v1/tasks/{started.get_json()['id']}").status_code == 200
     roles.sim.advance(timedelta(minutes=1))
-    made = roles.ask("ada", "GET", "/v1/people/ada/export")
+    made = roles.ask("ada", "POST", "/v1/people/ada/export")
     assert made.status_code == 200
     pages = [made.get_json()]
     while token := pages[-1].get("nextPageToken"):
-        pages.append(roles.ask("ada", "GET", f"/v1/people/ada/export?pageToken={token}").get_json())
+        pages.append(roles.ask("ada", "POST", f"/v1/people/ada/export?pageToken={token}").get_json())
     kinds = [json.loads(line)["kind"] for page in pages for line in page["text"].splitlines()]
     assert kinds[0] == "person"
     assert kinds[-1] == "usage"
-    assert roles.ask("ada", "GET", "/v1/people/ada/export?pageToken=77").status_code == 404
+    assert roles.ask("ada", "POST", "/v1/people/ada/export?pageToken=77").status_code == 404
     deleted = roles.ask("ada", "DELETE", "/v1/people/ada?everything=true")
     again = roles.ask("ada", "DELETE", "/v1/people/ada?everything=true")
     assert (deleted.status_code, again.get_json()["id"]) == (202, deleted.get_json()["id"])

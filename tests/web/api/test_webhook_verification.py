@@ -140,10 +140,10 @@ def test_a_strangers_server_never_proves_anything(
 
 
 def test_a_stranger_is_not_asked_over_and_over(roles: RoleHarness, network: Network) -> None:
-    """Once a minute, and five times a day for a host, whoever asks and however the URL is spelled."""
+    """Once a minute, and five times a day for a host, whoever asks, whichever port, and however the URL is spelled."""
     network.answer = lambda _, __: Response("no")
     for number in range(8):
-        put(roles, f"https://stranger.example.com/{number}")
+        put(roles, f"https://stranger.example.com:{8440 + number}/{number}")
         verify(roles)
     assert len(network.requests) == 5
     refused = verify(roles)

@@ -274,7 +274,7 @@ class WebhookVerification:
             raise InvalidInput("webhook", "is not set", "Set it first.")
         if webhook.verified:
             return
-        self._limits.count(owner, urlsplit(webhook.url).netloc)
+        self._limits.count(owner, urlsplit(webhook.url).hostname or "")  # whatever port is asked
         challenge = secrets.token_urlsafe(32)
         if not _is_answer(self._ask(owner, webhook.url, challenge), challenge):
             raise InvalidInput("webhook.url", "does not answer with the challenge", _HINT)

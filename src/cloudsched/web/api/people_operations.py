@@ -82,7 +82,7 @@ def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
 
 
 @operation(
-    "GET",
+    "POST",
     "/v1/people/{owner}/export",
     "People",
     right=Right.WRITE,

@@ -21,7 +21,7 @@ from werkzeug.exceptions import NotFound as HttpNotFound
 from werkzeug.routing import BaseConverter, Map, Rule
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.local_requests import is_same_origin
+from cloudsched.domain.local_requests import find_foreign_page, is_same_origin
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.engine.ports.authority import Authority
 from cloudsched.errors import Forbidden, NotFound
@@ -72,7 +72,11 @@ def require_allowed_origin(request: Request, origins: Sequence[str]) -> None:
         Forbidden: It comes from a page of another origin.
     """
     origin = request.headers.get("Origin")
-    if origin is None or _is_listed(origin, origins) or is_same_origin(origin, request.host):
+    if origin is None:
+        is_foreign = find_foreign_page(request.method, dict(request.headers)) is not None
+    else:
+        is_foreign = not (_is_listed(origin, origins) or is_same_origin(origin, request.host))
+    if not is_foreign:
         return
     raise Forbidden("Pages of this origin may not call the API; its operator lists those that may.")
 

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any
+
 import pytest
 from tests.cases import try_each
-from tests.doors.acts import ACTS, CREATIONS, EDITS, FROM_SERVERS_ALONE, VERBS, WORK, Act
+from tests.doors.acts import ACTS, CREATIONS, EDITS, FROM_SERVERS_ALONE, RECORDS, VERBS, WORK, Act
 from tests.doors.doors import DONE
 from tests.doors.outcomes import enter_front, leave
-from tests.doors.world import WORLDS
+from tests.doors.world import WORLDS, Target, headers_of
 
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
+from cloudsched.web.api.operations import OPERATIONS
 
+HOOK = "https://bank.example"
 STARTS = ("resume", "trigger", "trigger with a payload", "retry", "backfill")
+WRITTEN = frozenset(each.name for each in OPERATIONS if each.method == "PUT")
+"""The operations that store, under a name, what tasks may refer to."""
+REFERENCES: dict[str, dict[str, Any]] = {
+    "put_script": {"script": {"name": "scr"}},
+    "put_calendar": {"schedule": {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "UTC", "calendars": [{"id": "cal"}]}},
+    "put_person": {"onCompletion": {"webhook": f"{HOOK}/internal"}},
+    "put_budget": {"queryPerExecution": 1},
+}
+"""How a task refers to what each of these stores."""
+ENDS_IT = {"pause", "cancel", "delete_task", "erase a person"}
+"""What ends or holds a server's task: its owner may."""
 REPLACED = {"edit the handler"}
 """What makes another task of it, which the user could have created."""
 CLAIMS = [each.name for each in WORK]
@@ -66,6 +84,62 @@ def test_an_owner_has_their_own_tasks(name: str) -> None:
     """What they may not do with a server's they may do with theirs: the refusals above are not for everything."""
     assert enter_front("ada", name, "own").status == DONE
     assert enter_front("admin", name, "served").status == DONE
+
+
+def run_servers_task(handler: str | None, act: Act | None) -> tuple[int, list[dict[str, Any]], list[Any]]:
+    """Let a server's task for Ada refer to all that there is, and Ada act; return what has run, and what was posted."""
+    with WORLDS.enter("own", "none") as (world, _):
+        world.prepare("served", "records")
+        for owner, url in (("ada", "https://ada.example"), ("system", HOOK)):
+            person = {"name": owner, "webhook": {"url": url, "verified": True}}
+            assert world.ask("PUT", f"/v1/people/{owner}", person, headers_of("admin")).status_code in {200, 201}
+        script = {"source": "return input", "owner": "ada"}
+        assert world.ask("PUT", "/v1/scripts/scr", script, headers_of("admin")).status_code == HTTPStatus.OK
+        body: dict[str, Any] = {"owner": "ada", "title": "Charge", "payload": {"text": "a server's"}}
+        for fields in REFERENCES.values():
+            body |= fields
+        if handler is not None:
+            body = {**body, "handler": handler, "script": None}
+        made = world.ask("POST", "/v1/tasks", body, headers_of("admin")).get_json()
+        status = 0
+        if act is not None:
+            method, path, sent = act.request(Target("served", "ada", made["id"]))
+            status = world.ask(method, path, sent, headers_of("ada")).status_code
+        world.sim.advance(timedelta(days=4))
+        ran = world.ask("GET", f"/v1/tasks/{made['id']}/executions", headers=headers_of("admin")).get_json()
+        messages = [(each.address, each.message) for each in world.sim.sent("COMPLETION")]
+        posted = [(address, each.data["executionId"]) for address, each in messages]
+        return status, ran.get("executions", []), posted
+
+
+@pytest.mark.parametrize("handler", [None, "open"])
+def test_what_a_user_does_is_no_server_s_result(handler: str | None) -> None:
+    """A server's next runs are as without it; or their records say that they are the user's, and nothing vouches."""
+    _, usual, posted = run_servers_task(handler, None)
+    before = {each["id"]: (each["status"], each.get("content")) for each in usual}
+    result = {"text": "a server's"} if handler is None else "result of Charge"
+    assert ("SUCCEEDED", result) in before.values()
+    assert len(posted) == len(usual)
+
+    def check(act: Act) -> None:
+        status, ran, told = run_servers_task(handler, act)
+        if act.name in ENDS_IT and status < HTTPStatus.BAD_REQUEST:
+            return
+        own = [each for each in ran if each.get("definedBy") != Requesters.USERS]
+        asked = [(each["status"], each.get("content")) for each in own if each["trigger"] == "MANUAL"]
+        planned = {each["id"]: (each["status"], each.get("content")) for each in own if each["trigger"] == "SCHEDULE"}
+        assert planned.items() <= before.items()
+        assert all(each in before.values() for each in asked)
+        assert before.keys() <= {each["id"] for each in ran} or len(own) < len(ran)
+        assert {f"{HOOK}/internal"} >= {address for address, _ in told}
+        assert {each["id"] for each in own} >= {execution for _, execution in told}
+
+    try_each("act", [each for each in (*RECORDS, *VERBS, *EDITS) if each.state in {"active", "records"}])(check)()
+
+
+def test_every_kind_of_what_tasks_refer_to_is_listed() -> None:
+    """A new operation that stores something under a name joins the table above."""
+    assert set(REFERENCES) == WRITTEN
 
 
 def test_every_handler_of_the_system_is_listed() -> None:

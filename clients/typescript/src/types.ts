@@ -650,6 +650,8 @@ export interface Execution {
   trigger: Trigger;
   /** What it ran with, if that was not its task's payload: it was triggered with another one, or its task was edited meanwhile. Not in lists across tasks. */
   payload?: Record<string, unknown>;
+  /** USERS if a user wrote what it ran, or a part of it: its task, the payload that it was triggered with, a stored script. None if only servers did: then its result is theirs. */
+  definedBy?: Requesters;
   /** Whether that payload is left out, since it did not fit beside the result. */
   hasUnrecordedPayload?: boolean;
   /** What its attempts have logged, encrypted. The API shows it by itself, to those who may see it. */
@@ -876,10 +878,11 @@ export interface FailedTask {
   outcome?: ExecutionStatus;
   /** How many scheduled occurrences have run, or wait for a worker. */
   runCount: number;
-  /** How many occurrences in a row have failed. */
+  /** How many occurrences in a row have failed, up to the one that was due last. */
   consecutiveFailures: number;
   /** When the first of these failed; None if the last one has not. */
   failingSince?: string;
+  /** The execution that was due last, of those that have ended; a retry of an earlier one does not take its place. */
   lastExecutionId?: string;
   /** The call that created this task; None if a caller created it directly. */
   parent?: Parent;
@@ -1774,10 +1777,11 @@ export interface ReportedTask {
   outcome?: ExecutionStatus;
   /** How many scheduled occurrences have run, or wait for a worker. */
   runCount: number;
-  /** How many occurrences in a row have failed. */
+  /** How many occurrences in a row have failed, up to the one that was due last. */
   consecutiveFailures: number;
   /** When the first of these failed; None if the last one has not. */
   failingSince?: string;
+  /** The execution that was due last, of those that have ended; a retry of an earlier one does not take its place. */
   lastExecutionId?: string;
   /** The call that created this task; None if a caller created it directly. */
   parent?: Parent;
@@ -2246,10 +2250,11 @@ export interface Task {
   outcome?: ExecutionStatus;
   /** How many scheduled occurrences have run, or wait for a worker. */
   runCount: number;
-  /** How many occurrences in a row have failed. */
+  /** How many occurrences in a row have failed, up to the one that was due last. */
   consecutiveFailures: number;
   /** When the first of these failed; None if the last one has not. */
   failingSince?: string;
+  /** The execution that was due last, of those that have ended; a retry of an earlier one does not take its place. */
   lastExecutionId?: string;
   /** The call that created this task; None if a caller created it directly. */
   parent?: Parent;

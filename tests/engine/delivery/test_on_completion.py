@@ -10,6 +10,7 @@ from tests.authorities import as_user
 
 from cloudsched import App, Cancel, Retry, Settings
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.delivery.people import MailLinks, PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
@@ -199,6 +200,23 @@ def test_a_user_who_edits_a_servers_task_gets_no_further(sim: Simulation) -> Non
     as_user(app).patch(task.id, patch)
     sim.advance(HOUR)
     assert not sim.sent("COMPLETION")
+
+
+def test_a_server_s_callback_is_signed_with_a_secret_that_no_user_has(sim: Simulation) -> None:
+    """The owner has the secret of their own webhook, and could sign what the server's endpoint takes for the truth."""
+    put_webhook("https://ada.example")
+    kept = app.container.people.webhook_secrets
+    recipients = PeopleRecipients(app.container.store.records, sim.clock, MailLinks(lambda *_: None, lambda *_: None))
+
+    def sign(url: str, *, is_users: bool) -> tuple[str, ...]:
+        found = recipients.callback("ada", url, is_users=is_users)
+        assert isinstance(found, tuple)
+        return found[0].secrets
+
+    assert sign(URL, is_users=False) == ()
+    app.container.people.put("system", PersonSpec.model_validate({"webhook": {"url": URL}}), by=OWN_CODE)
+    assert sign(URL, is_users=False) == kept.current("system") != ()
+    assert sign("https://ada.example/done", is_users=True) == kept.current("ada") != kept.current("system")
 
 
 def test_a_callback_costs_what_a_delivery_costs_and_tasks_without_one_nothing(sim: Simulation) -> None:

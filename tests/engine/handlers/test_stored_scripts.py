@@ -16,7 +16,7 @@ from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.handlers import called_scripts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.scripts import Scripts
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -161,14 +161,18 @@ def test_a_users_script_gets_no_rights_from_a_servers_script_that_it_calls(scrip
     assert scripts.did == ["lookup 1"]
 
 
-def test_a_replaced_script_loses_the_rights_of_its_first_writer(scripts: ScriptStore) -> None:
-    """A user who writes over a server's script gets no server's tools."""
+def test_a_server_s_script_is_no_user_s_to_replace_or_delete(scripts: ScriptStore) -> None:
+    """What runs it would give the user's result for the server's; a server may take over a user's."""
     scripts.put("shared", "return await tools.lookup({id: 1})", requesters=SERVERS)
-    with pytest.raises(InvalidInput, match="lookup"):
-        scripts.put("shared", "return 1", requesters=USERS, tools=["lookup"])
-    scripts.put("shared", "return await tools.lookup({id: 2})", requesters=USERS)
-    assert scripts.run("shared").status == "FAILED"
-    assert scripts.did == []
+    with pytest.raises(Forbidden, match="A server stored this script"):
+        scripts.put("shared", "return 1", requesters=USERS)
+    assert scripts.run("shared").status == "SUCCEEDED"
+    scripts.put("users", "return await tools.lookup({id: 1})", requesters=USERS)
+    assert scripts.run("users").status == "FAILED"
+    scripts.put("users", "return await tools.lookup({id: 1})", requesters=SERVERS)
+    assert scripts.run("users").status == "SUCCEEDED"
+    with pytest.raises(Forbidden):
+        scripts.put("users", "return 1", requesters=USERS)
 
 
 def test_lists_of_tools_narrow_each_other(scripts: ScriptStore) -> None:

@@ -57,8 +57,8 @@ def app() -> Iterator[App]:
     made.handler("open", access="users")(lambda: None)
     with Simulation(made):
         made.create(id="kept", title="T", handler="open", owner="ada", schedule="every day at 9")
-        made.container.calendars.put("kept", "ada", weekdays=["MO"], by=OWN_CODE)
-        Scripts(made.container.engine).put("kept", "ada", source="return 1", by=OWN_CODE)
+        made.container.calendars.put("kept", "ada", weekdays=["MO"], by=A_USER)
+        Scripts(made.container.engine).put("kept", "ada", source="return 1", by=A_USER)
         made.container.people.put("ada", PersonSpec(name="Ada"), by=OWN_CODE)
         yield made
 

@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field, StringConstraints
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
@@ -54,6 +54,8 @@ class Calendar(Record):
     collection: ClassVar[str] = "calendars"
 
     title: Text = ""
+    defined_by: Requesters | None = None
+    """USERS if a user stored it; None if a server did: then it is not its owner's to replace or delete."""
     content: str = ""
     """Its days, as `format_days` writes them."""
     revision: int = 1

@@ -294,6 +294,8 @@ class Run(WireModel):
     """What its record says if it has nothing else to say: from where a calendar has moved it."""
     payload: dict[str, Any] | None = None
     """What it was triggered with in place of its task's payload; None if it runs with that."""
+    defined_by: Requesters | None = None
+    """USERS if a user gave what it runs beside its task: that payload, or a stored script that the task names."""
     definition: int | None = None
     """The number of its task's earlier definition that it runs to its end; None if nothing else was defined since it
     began."""
@@ -396,6 +398,9 @@ class Execution(Document):
     payload: dict[str, Any] | None = None
     """What it ran with, if that was not its task's payload: it was triggered with another one, or its task was edited
     meanwhile. Not in lists across tasks."""
+    defined_by: Requesters | None = None
+    """USERS if a user wrote what it ran, or a part of it: its task, the payload that it was triggered with, a stored
+    script. None if only servers did: then its result is theirs."""
     has_unrecorded_payload: bool | None = None
     """Whether that payload is left out, since it did not fit beside the result."""
     log: str | None = None

@@ -598,6 +598,10 @@ class Task(PublicTask):
         earlier = self.earlier_definitions or ()
         return self.as_defined(next(each for each in earlier if each.number == run.definition))
 
+    def find_author(self, run: Run) -> Requesters | None:
+        """Return USERS if a user wrote what one of its open runs runs, or a part of it; None if only servers did."""
+        return run.defined_by or self.as_begun(run).defined_by
+
     def as_defined(self, definition: Definition) -> Task:
         """Return the task with what it ran at another time."""
         return self.model_copy(update=definition.to_fields())

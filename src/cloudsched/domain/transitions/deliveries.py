@@ -110,7 +110,8 @@ def plan_deliveries(
             made.append(_new_delivery(task, delivery_id, delivery, payload, retention, now))
     if callback is not None and status is not None:
         payload = _build_callback_payload(task, run.execution_id, report, status)
-        made.append(_new_callback(task, run.execution_id, payload, make_name, retention, now))
+        author = task.find_author(run)
+        made.append(_new_callback(task, run.execution_id, payload, make_name, retention, now, author=author))
     return tuple(made)
 
 
@@ -132,7 +133,7 @@ def plan_callback(
     data["error"] = {"type": kind, "message": reason}
     payload = {"title": task.delivery_title or task.title, "body": reason, "data": data}
     payload["kind"] = _kind_of(record.status)
-    return _new_callback(task, record.id, payload, make_name, retention, now)
+    return _new_callback(task, record.id, payload, make_name, retention, now, author=record.defined_by)
 
 
 def find_ping_event(status: ExecutionStatus) -> PingEvent | None:
@@ -156,6 +157,7 @@ def plan_ping(
     event: PingEvent,
     now: datetime,
     *,
+    author: Requesters | None,
     make_name: Callable[[str], str],
     retention: timedelta | None,
 ) -> Task | None:
@@ -167,7 +169,7 @@ def plan_ping(
     if url is None:
         return None
     delivery = _describe(task, execution_id, PING, make_name, now, ())
-    is_users = task.defined_by is Requesters.USERS
+    is_users = Requesters.USERS in {author, task.defined_by}
     delivery_id = _derive_id(task, execution_id, f"{PING} {event}")
     message_id = name_message(delivery_id, make_name(f"message {delivery_id}"))
     delivery = delivery.model_copy(update={"url": url, "is_users_url": is_users, "message_id": message_id})
@@ -212,9 +214,12 @@ def _new_callback(
     make_name: Callable[[str], str],
     retention: timedelta | None,
     now: datetime,
+    *,
+    author: Requesters | None,
 ) -> Task:
+    """Return a callback. It is a user's if its address is, or anything that its execution ran."""
     assert task.on_completion is not None  # noqa: S101 - both callers have looked
-    is_users = task.defined_by is Requesters.USERS
+    is_users = Requesters.USERS in {author, task.defined_by}
     delivery = _describe(task, execution_id, COMPLETION, make_name, now, ())
     delivery = delivery.model_copy(update={"url": task.on_completion.webhook, "is_users_url": is_users})
     return _new_delivery(task, _derive_id(task, execution_id, COMPLETION), delivery, payload, retention, now)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, assert_never
 
-from cloudsched.domain.documents.authority import EventSender, SenderRole
+from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.execution import (
     Attempt,
@@ -104,6 +104,8 @@ class AttemptReport:
     """What in its journal made it fail."""
     ended_by: str | None = None
     """The API caller that reported it; None if it did not come through the API."""
+    defined_by: Requesters | None = None
+    """USERS if a user wrote what it ran beside its task, such as a stored script."""
 
 
 def on_outcome(
@@ -150,6 +152,7 @@ def _with_report(run: Run, report: AttemptReport) -> Run:
             "steps": max(run.steps, size),
             "calls_made": max(run.calls_made, report.calls_made),
             "usage": _add_usage(run, report) if report.queries or report.tokens else run.usage,
+            "defined_by": report.defined_by or run.defined_by,
         }
     )
 

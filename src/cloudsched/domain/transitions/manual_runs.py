@@ -17,6 +17,7 @@ from cloudsched.domain.transitions.requirements import require_backfillable, req
 from cloudsched.errors import InvalidInput, KeyReused, NotAllowed
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.authority import Requesters
     from cloudsched.domain.documents.task import Task
 
 
@@ -72,7 +73,13 @@ def _hash(content: object) -> str:
 
 
 def trigger(
-    task: Task, now: datetime, request: str, payload: dict[str, Any] | None = None, mark: TriggerMark | None = None
+    task: Task,
+    now: datetime,
+    request: str,
+    payload: dict[str, Any] | None = None,
+    mark: TriggerMark | None = None,
+    *,
+    author: Requesters | None,
 ) -> Transition:
     """Run the task now, once, without changing its plan. A `request` that was processed before changes nothing.
 
@@ -82,6 +89,7 @@ def trigger(
         request: Identifies the request, also after a lost answer.
         payload: What this run gets in place of the task's payload.
         mark: The caller's idempotency key, if there is one.
+        author: Whose payload it is; None for a server's.
 
     Raises:
         KeyReused: The key was used for another request.
@@ -95,7 +103,14 @@ def trigger(
     require_triggerable(task)
     manual = _next_manual_request(task, now, request)
     identity = requested_id(manual.at, Trigger.MANUAL, manual.at)
-    run = Run(execution_id=identity, scheduled_for=manual.at, trigger=Trigger.MANUAL, due_at=now, payload=payload)
+    run = Run(
+        execution_id=identity,
+        scheduled_for=manual.at,
+        trigger=Trigger.MANUAL,
+        due_at=now,
+        payload=payload,
+        defined_by=None if payload is None else author,
+    )
     marks = {} if mark is None else {"keyed_triggers": mark.add_to(task, identity)}
     triggered = with_changes(task, now, runs=task.runs_with(run), last_manual_request=manual, **marks)
     require_payload_room(triggered)

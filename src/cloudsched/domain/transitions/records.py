@@ -108,6 +108,7 @@ def execution_record(
         message=message or run.note,
         progress=run.progress,
         trigger=run.trigger,
+        defined_by=task.find_author(run),
         log=run.log,
         calls_made=run.calls_made,
         queries=0 if usage is None else usage.queries,

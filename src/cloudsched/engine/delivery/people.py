@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import CALLBACKS, DeliveryChannel
 from cloudsched.domain.documents.person import AddressProblem, Person
@@ -72,10 +73,14 @@ class PeopleRecipients:
         return tuple(Recipient(address=each, name=name, secrets=secrets) for each in find_reach(person, way).addresses)
 
     def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipient of a task's own completion callback, signed like its owner's webhook."""
+        """Return the recipient of a task's own completion callback.
+
+        A user's is signed like the owner's webhook. A server's is signed with a secret that no user gets, that of the
+        webhook of ``system``: else its owner could sign what its endpoint takes for the server's.
+        """
         if is_users and not self._is_own(owner, url):
             return Suppress("The URL of onCompletion is not at the host of the person's own, verified webhook.")
-        return (Recipient(address=url, secrets=self._secrets.current(owner)),)
+        return (Recipient(address=url, secrets=self._secrets.current(owner if is_users else SYSTEM_OWNER)),)
 
     def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a ping: a user's is at the host of their webhook, or at one that is allowed."""

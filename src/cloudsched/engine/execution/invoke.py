@@ -191,6 +191,7 @@ def _report(context: Context, outcome: Outcome, error: BaseException | None = No
         step_tokens=output.step_tokens,
         entries=output.entries,
         calls_made=output.calls_made,
+        defined_by=output.defined_by,
         failure_cause=context.durable_run.find_failure_cause(error) if has_failed else None,
     )
 

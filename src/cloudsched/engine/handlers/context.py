@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from random import Random
     from uuid import UUID
 
-    from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.authority import EventSender, Requesters
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.policy import RetryPolicy
@@ -123,6 +123,7 @@ class Context(Calls):
         self._renew = renew
         self._lease_until = run.wake_at
         self._progress = list(run.progress)
+        self._author: Requesters | None = None
         self._notices: list[InboxMessage] = []
         self._usage = Usage()
         self.event_types: Mapping[str, EventType] = {}
@@ -366,6 +367,10 @@ class Context(Calls):
         del self._progress[:-MAX_PROGRESS_NOTES]
         self.heartbeat()
 
+    def note_author(self, author: Requesters | None) -> None:
+        """Note who wrote what this execution runs beside its task, such as a stored script."""
+        self._author = self._author or author
+
     def replace_progress(self, progress: Sequence[ProgressNote]) -> None:
         """Replace all progress notes. They are stored with the next commit, not at once."""
         self._progress = list(progress)
@@ -435,6 +440,7 @@ class Context(Calls):
             step_tokens=inside.tokens,
             entries=recorded.entries,
             calls_made=recorded.calls_made,
+            defined_by=self._author,
         )
 
 
@@ -465,3 +471,5 @@ class HandlerOutput:
     """The journal's entries that are not committed yet."""
     calls_made: int
     """The entry number up to which all calls are known to have tasks."""
+    defined_by: Requesters | None
+    """USERS if a user wrote what it ran beside its task."""

@@ -122,6 +122,7 @@ class ScriptHandler:
             pinned = read_pinned(context.durable_run.perform(_WHAT, pin_value, f"{CALL_PREFIX}{script.name}", load))
             source, author = pinned.source, author or pinned.defined_by
             narrowed.append(pinned.tools)
+            context.note_author(pinned.defined_by)
         tools = self._allowed_tools(author, *narrowed)
         now = context.now()
         called = context.durable_run.perform(_WHAT, called_handlers)

@@ -68,6 +68,15 @@ class Authority:
         if self.sender is None or self.owner not in {None, owner}:
             raise Forbidden(f"{self.actor.subject} may change nothing of another owner's.")
 
+    def require_author(self, what: str, author: Requesters | None) -> None:
+        """Check that it may replace or delete what somebody stored: a server's word is no user's to change.
+
+        Raises:
+            Forbidden: A server stored it, in its owner's name, and a user asks.
+        """
+        if self.is_user and author is None:
+            raise Forbidden(f"A server stored this {what} for its owner, who may use it, and not replace or delete it.")
+
     def require_server(self) -> None:
         """Check that it is no user's, for what only servers may change. Raises Forbidden or Unauthenticated."""
         self.require_valid()

@@ -131,14 +131,28 @@ class DeliveryPlanner:
         Those that exist are left alone: each is told of once. Only a task with a ping costs reads, one for each.
         """
         now = self._clock.now()
-        events = [(each.id, find_ping_event(each.status)) for each in executions if each.status.is_final]
-        events += [(each.execution_id, PingEvent.START) for each in after.runs if _begins(before, each)]
+        events = [
+            (each.id, find_ping_event(each.status), each.defined_by) for each in executions if each.status.is_final
+        ]
+        events += [
+            (each.execution_id, PingEvent.START, after.find_author(each))
+            for each in after.runs
+            if _begins(before, each)
+        ]
         planned = [
             ping
-            for execution_id, event in events
+            for execution_id, event, author in events
             if event is not None
             for ping in [
-                plan_ping(after, execution_id, event, now, make_name=self._make_name, retention=self._retention)
+                plan_ping(
+                    after,
+                    execution_id,
+                    event,
+                    now,
+                    author=author,
+                    make_name=self._make_name,
+                    retention=self._retention,
+                )
             ]
             if ping is not None
         ]

@@ -157,7 +157,7 @@ class Calendars:
         One of `days`, `ics`, `url` and `holidays` says which days it has, besides its days of the week.
 
         Raises:
-            Forbidden: It is another owner's.
+            Forbidden: It is another owner's; or a server stored it, and a user would replace it.
             InvalidInput: Something is not valid or too large; nothing was stored.
             QuotaExceeded: The owner has had enough calendars fetched or tasks planned again, or the host was asked
                 often enough.
@@ -176,8 +176,11 @@ class Calendars:
             days = read_ics_days(ics, now.date())
         elif url is not None:
             host = _find_host(url)
-            if self._store.records.load(Calendar, key) is None:
+            known = self._store.records.load(Calendar, key)
+            if known is None:
                 self._require_room(owner)
+            else:
+                by.require_author("calendar", known.record.defined_by)
             self._fetches.count(owner, host)
             text, etag = self._source.fetch(url, None) or ("", None)
             days = read_ics_days(text, now.date())
@@ -190,11 +193,14 @@ class Calendars:
         def change(calendar: Calendar | None) -> Calendar:
             if calendar is None:
                 self._require_room(owner)
-                return Calendar(id=key, owner=owner, created_at=now, updated_at=now, content=content, **fields)
+                own = {"owner": owner, "defined_by": by.author, "created_at": now, "updated_at": now}
+                return Calendar(id=key, content=content, **own, **fields)
+            by.require_author("calendar", calendar.defined_by)
             if by.is_user:
                 count_replan(self._store.records, self._clock, owner)
-            kept = {"etag": None, "url": None, "holidays": None, "fetched_at": None}
-            return calendar.model_copy(update={**kept, **fields, "content": content, "updated_at": now})
+            unset = {"etag": None, "url": None, "holidays": None, "fetched_at": None}
+            written = {"defined_by": by.author, "content": content, "updated_at": now}
+            return calendar.model_copy(update={**unset, **fields, **written})
 
         calendar = self._write(key, change)
         self._keep_refresh_task(calendar)
@@ -225,7 +231,7 @@ class Calendars:
         """Delete a calendar; the tasks that name it keep the days that it had.
 
         Raises:
-            Forbidden: It is another owner's.
+            Forbidden: It is another owner's; or a server stored it, and a user would delete it.
             NotFound: The owner has no such calendar.
         """
         by.require_owner(owner)
@@ -233,6 +239,7 @@ class Calendars:
         stored = self._store.records.load(Calendar, key)
         if stored is None or stored.record.owner != owner:
             raise NotFound("calendar", name)
+        by.require_author("calendar", stored.record.defined_by)
         self._store.records.delete(Calendar, key, stored.version)
         with suppress(NotFound):
             self._scheduler().delete(_refresh_task_id(key), OWN_CODE)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
 
+    from cloudsched.domain.documents.authority import Requesters
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
@@ -51,6 +52,8 @@ class TriggerRequest:
     """The caller's idempotency key, if there is one."""
     validate: Callable[[TaskDraft], object]
     """Checks that the caller could give the task this payload."""
+    author: Requesters | None
+    """Whose payload it is; None for a server's."""
     token: str = field(default_factory=lambda: secrets.token_hex(8))
     """The same however often the request is decided."""
 
@@ -65,7 +68,7 @@ class TriggerRequest:
         is_repeated = self.mark is not None and self.mark.find(task) is not None
         if self.payload is not None and not is_repeated:
             self.validate(edit_draft(task, {}).model_copy(update={"payload": self.payload}))
-        return manual_runs.trigger(task, now, self.token, self.payload, self.mark)
+        return manual_runs.trigger(task, now, self.token, self.payload, self.mark, author=self.author)
 
 
 def to_payload(value: object) -> dict[str, Any]:
@@ -171,7 +174,7 @@ class ManualRuns:
             KeyReused: The mark's key was used for another request.
         """
         given = None if payload is None else to_payload(payload)
-        request = TriggerRequest(given, mark, lambda draft: self._validate(draft, by, ("payload",)))
+        request = TriggerRequest(given, mark, lambda draft: self._validate(draft, by, ("payload",)), by.author)
         reason = None if given is None else OWN_PAYLOAD
         return self.start(task_id, Action.TRIGGERED, request.decide, by, reason)
 

@@ -49,7 +49,7 @@ class Scripts:
             by: Who writes it: what a user writes may call only what users may, whoever runs it.
 
         Raises:
-            Forbidden: It is another owner's.
+            Forbidden: It is another owner's; or a server stored it, and a user would replace it.
             InvalidInput: It does not compile, or a name, a tool or the number of scripts is not allowed.
         """
         by.require_owner(owner)
@@ -63,6 +63,8 @@ class Scripts:
             before = None if stored is None else stored.record
             if before is None:
                 self._require_room(owner)
+            else:
+                by.require_author("script", before.defined_by)
             now = self._engine.clock.now()
             is_same = before is not None and (before.source, before.tools) == content
             script = _make(
@@ -94,11 +96,12 @@ class Scripts:
         """Delete a script. What runs already goes on; what begins later fails.
 
         Raises:
-            Forbidden: It is another owner's.
+            Forbidden: It is another owner's; or a server stored it, and a user would delete it.
             NotFound: The owner has no such script.
         """
         by.require_owner(owner)
         stored = self._load(name, owner)
+        by.require_author("script", stored.record.defined_by)
         self._records.delete(StoredScript, stored.record.id, stored.version)
 
     def _load(self, name: str, owner: str) -> VersionedRecord[StoredScript]:

@@ -15,7 +15,9 @@ from tests.hostile_requests import HostileRequest, fill, iter_hostile_requests, 
 
 from cloudsched.domain.recurrence import allowance
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.web.api.operations import OPERATIONS
+from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +80,7 @@ def test_no_answer_is_large_however_large_what_is_stored(call: Call, sim: Simula
     """Each operation that reads, asked for as much as there is, and each search, with a key and without."""
     known = prepare(sim, call)
     ids = fill(call, TASKS)
-    tried = set[str]()
+    tried, before = set[str](), count_tasks(sim)
     for each in iter_hostile_requests({**known, "taskId": ids[0]}):
         is_wide = each.what in {"as it is", "as much as there is"} or each.what.startswith("search is ")
         if each.method != "GET" or not is_wide or each.operation in SPARED:
@@ -93,3 +95,19 @@ def test_no_answer_is_large_however_large_what_is_stored(call: Call, sim: Simula
         assert peak <= MAX_MEMORY, f"{each}: {peak} bytes of memory"
         tried.add(each.operation)
     assert {"get_feed", "list_tasks", "find_executions"} <= tried
+    assert count_tasks(sim) == before, "a GET made a task"
+
+
+def test_what_is_asked_for_by_get_needs_no_right_to_write() -> None:
+    """A browser sends a GET for any page that shows a picture, and a proxy sends it again."""
+    assert not [each.name for each in OPERATIONS if each.method == "GET" and each.right is Right.WRITE]
+
+
+def count_tasks(sim: Simulation) -> int:
+    """Return how many tasks of people and of the system are stored."""
+    store, token, count = sim.app.container.store, None, 0
+    while True:
+        page = store.list_tasks(TaskQuery(owner=None), limit=500, page_token=token)
+        token, count = page.next_page_token, count + len(page.items)
+        if token is None:
+            return count

@@ -148,7 +148,7 @@ def test_a_run_writes_neither_what_its_owner_set_nor_the_history(compared: Compa
             "open",
             "commitId",
         }
-        last = {"outcome", "outcomeExecutionId", "lastExecutionId", "recentOutcomes"}
+        last = {"outcome", "outcomeExecutionId", "lastExecutionId", "recentOutcomes", "latestRunAt"}
         assert runs[0] == state - {"usage"}  # a claim is counted with the end of its lease
         assert runs[1] <= state | last
         app.update("t", purpose="")

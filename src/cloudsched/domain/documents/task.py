@@ -463,8 +463,6 @@ class Task(PublicTask):
     """How its latest executions ended, the earliest first; `transitions.records` bounds it."""
     outcome_execution_id: str | None = None
     """The id of that execution: its result goes to a call's parent. May be None in documents of earlier versions."""
-    outcome_at: Instant | None = None
-    """When that occurrence was due; one that was due earlier, and ends later, does not replace it."""
     latest_run_at: Instant | None = None
     """When the run was due that says whether it is failing: of those that have run to their end, the one due last."""
     planned_to: Instant | None = None

@@ -128,10 +128,9 @@ def apply_decision(task: Task, decided: Iterable[PendingRecords]) -> Task:
         return task
     last = decided[-1]
     planned_to = last.until if task.planned_to is None else max(last.until, task.planned_to)
-    outcome: dict[str, Any] = {}
-    if task.is_one_time:
-        identity = occurrence_id(task, last.until)
-        outcome = {"outcome": last.status, "outcome_execution_id": identity, "outcome_at": last.until}
+    outcome = (
+        {"outcome": last.status, "outcome_execution_id": occurrence_id(task, last.until)} if task.is_one_time else {}
+    )
     # The new records are written first, so of several decisions only large ones leave records for the sweep.
     pending = (*decided, *task.pending_records)
     return task.model_copy(update={"planned_to": planned_to, "pending_records": pending, **outcome})

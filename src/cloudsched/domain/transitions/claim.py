@@ -256,11 +256,7 @@ def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after
     chosen, passed = _choose(task, due[:MAX_RECORDS_PER_COMMIT], now, more=len(due) > MAX_RECORDS_PER_COMMIT)
     records = tuple([_skipped_record(task, each, now, chosen) for each in passed])
     if chosen is None:
-        last = {
-            "outcome": records[-1].status,
-            "outcome_execution_id": records[-1].id,
-            "outcome_at": records[-1].scheduled_for,
-        }
+        last = {"outcome": records[-1].status, "outcome_execution_id": records[-1].id}
         past = {"next_execution_time": plan[len(passed)], "planned_to": passed[-1].at}
         planned = task.model_copy(update={**past, **last})
         if lost and len(passed) == len(due):

@@ -68,7 +68,6 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
         "plan_from": None,
         "pending_records": ended.pending_records,
         "outcome": None if planned_to is None else task.outcome,
-        "outcome_at": None if planned_to is None else task.outcome_at,
         "planned_to": planned_to,
         "earlier_planned_to": max(ends, default=None),
     }

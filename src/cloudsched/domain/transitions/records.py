@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_RECENT: Final = 12
 """How many of a task's latest executions its document says how they ended."""
+_TIME_LENGTH: Final = len("20270101T090000")
+"""How long the time is with which the id of a scheduled execution begins: by it they are sorted."""
 _FOUND_BY: Final = ("title", "handler", "category", "labels")
 """The fields of a task that its records have as they were then."""
 
@@ -40,8 +42,10 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
     last: dict[str, Any] = {"recent_outcomes": keep_recent(recent, status)}
     if _is_latest(task, run) or task.last_execution_id is None:
         last["last_execution_id"] = run.execution_id
-    if run.trigger is Trigger.SCHEDULE and (task.outcome_at is None or run.scheduled_for >= task.outcome_at):
-        last |= {"outcome": status, "outcome_execution_id": run.execution_id, "outcome_at": run.scheduled_for}
+    is_later = task.outcome is None or _is_latest(task, run)
+    is_later = is_later or run.execution_id[:_TIME_LENGTH] >= (task.outcome_execution_id or "")[:_TIME_LENGTH]
+    if run.trigger is Trigger.SCHEDULE and is_later:
+        last |= {"outcome": status, "outcome_execution_id": run.execution_id}
     if says_how_task_is(task, run, status):
         failures = 0
         if status in FAILURE_STATUSES:

@@ -152,7 +152,8 @@ class FolderRunner:
 
     def __enter__(self) -> Self:
         if (data := self._app.container.settings.data) is not None:
-            (data.parent / MARK_FILE_NAME).touch()
+            with suppress(OSError):  # the disk is full: what is there runs all the same
+                (data.parent / MARK_FILE_NAME).touch()
         self._queue.start()
         self._maintenance.start()
         return self

@@ -36,6 +36,12 @@ def broken() -> None:
     raise ValueError("no water")
 
 
+@app.handler("pay", access="users", retry=False)
+def pay(payload: dict[str, int]) -> None:
+    """Fail, whatever the price."""
+    raise ValueError(payload.get("price"))
+
+
 @app.handler("stop")
 def stop() -> Cancel:
     """Cancel."""
@@ -199,6 +205,19 @@ def test_a_user_who_edits_a_servers_task_gets_no_further(sim: Simulation) -> Non
     patch = {"onCompletion": {"webhook": "https://eve.example.com/done"}}
     as_user(app).patch(task.id, patch)
     sim.advance(HOUR)
+    assert not sim.sent("COMPLETION")
+
+
+def test_a_user_s_payload_stays_a_user_s_when_it_is_retried(sim: Simulation) -> None:
+    """By the user or by a server: the server's endpoint is told of neither attempt, and the record says whose it is."""
+    task = make(sim, "pay", "https://bank.example/paid", schedule=sim.now + 24 * HOUR)
+    as_user(app).trigger(task.id, {"price": 0})
+    sim.advance(HOUR)
+    for by in (as_user(app), app):
+        by.retry(task.id)
+        sim.advance(HOUR)
+    (execution,) = sim.executions(task.id)
+    assert (execution.status, len(execution.attempts), execution.defined_by) == ("FAILED", 3, "users")
     assert not sim.sent("COMPLETION")
 
 

@@ -326,6 +326,7 @@ def retry(
         steps=len(entries),
         usage=restore_usage(execution, entries),
         payload=execution.payload,
+        defined_by=execution.defined_by,
         definition=definition,
         log=execution.log,
     )

@@ -43,7 +43,7 @@ class _Recorder:
             config_file=False,
             source=rooms,
             messages=False,
-            concurrency=["thread", "greenlet"],
+            concurrency=["thread"],
         )
         quiet = ["module-not-measured", "no-data-collected", "already-imported", "trace-changed", "module-not-imported"]
         self._coverage.set_option("run:disable_warnings", quiet)

@@ -156,7 +156,8 @@ class CallInvariants:
     def _check_winner(self, task: Task, race: JournalEntry) -> None:
         """Check that no call that is known to have ended before the winner lost to it.
 
-        A call ends with its task: one that a client has backfilled goes on after its own run.
+        A call ends with its task: one that a client has backfilled goes on after its own run, and one that a client has
+        paused has not ended with its run, until it is cancelled since it has lost.
         """
         ends: dict[int, datetime] = {}
         for number in race.result["calls"]:
@@ -171,6 +172,7 @@ class CallInvariants:
                 and own[0].trigger is Trigger.SCHEDULE
                 and own[0].finished_at
                 and own[0].status is not ExecutionStatus.CANCELLED
+                and self._statuses.get(call.child or "") is not TaskStatus.CANCELLED
             ):
                 ends[number] = own[0].finished_at
         winner = race.result["winner"]

@@ -282,9 +282,8 @@ CONTROLS = (
         "a cancel counts as complete while a handler may still call",
         "children cancel",
         {
-            "complete cancel": "if are_all_cancelled:",
             "cleared cancel": "if stored is None:",
-            "possible calls": "if self._child_tasks.cancel_descendants(task):",
+            "possible calls": "if not self.cancel_descendants(task):",
         },
     ),
     Control("a paused task is offered to workers", "worker", {"paused offer": "if task.pull is None:"}),

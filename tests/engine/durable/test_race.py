@@ -13,6 +13,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Le
 from cloudsched.domain.documents.journal import FailureCause, StepKind, StepRecord, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.execution import durable_services
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
@@ -21,6 +22,9 @@ from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cloudsched.engine.durable.results import CallOutcome
+    from cloudsched.engine.ports.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -161,7 +165,13 @@ def test_a_loser_that_was_cancelled_by_a_clock_that_is_behind_does_not_win(
         raise StoreUnavailable("The store", "died")
 
     monkeypatch.setattr(ChildTasks, "cancel_call", die_after)
-    monkeypatch.setattr(durable_services, "call_end", lambda _, task_id: ends.get(task_id, START + MINUTE))
+    load = load_call_outcome
+
+    def load_by_that_clock(store: Store, handler: str, task_id: str) -> CallOutcome | None:
+        found = load(store, handler, task_id)
+        return found and found._replace(finished_at=ends.get(task_id, START + MINUTE))
+
+    monkeypatch.setattr(durable_services, "load_call_outcome", load_by_that_clock)
     register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1))
     task = create()
     sim.run_until_idle()
@@ -195,6 +205,31 @@ def test_what_is_below_a_loser_is_cancelled_too(app: App, sim: Simulation, creat
     register_work_handler(app, lambda ctx: ctx.race(ctx.call("mid"), ctx.call("nap", Row(n=1))).result)
     create()
     sim.run_until_idle()
+    assert not [each for each in app.container.store.list_tasks(TaskQuery(), limit=100).items if each.is_active]
+
+
+def test_what_is_below_a_loser_is_cancelled_though_the_process_dies_before(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No replay comes back to a loser that is cancelled already, and there may be none at all: the sweep does."""
+    cancel, died = ChildTasks.cancel_descendants, list[str]()
+
+    def die_once(self: ChildTasks, task: Task) -> bool:
+        if died:
+            return cancel(self, task)
+        died.append(task.id)
+        raise StoreUnavailable("The store", "died")
+
+    monkeypatch.setattr(ChildTasks, "cancel_descendants", die_once)
+
+    @app.handler("mid")
+    def mid(ctx: Context) -> object:
+        return ctx.call("nap", Row(n=8)).result()
+
+    register_work_handler(app, lambda ctx: ctx.race(ctx.call("mid"), ctx.call("nap", Row(n=1))).result)
+    create()
+    sim.advance(timedelta(hours=2))
+    assert len(died) == 1
     assert not [each for each in app.container.store.list_tasks(TaskQuery(), limit=100).items if each.is_active]
 
 

@@ -25,11 +25,11 @@ from cloudsched.domain.transitions.lifecycle import Transition, cancel, may_have
 from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
-from cloudsched.engine.durable.results import call_outcome
+from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.ports.store import Commit, Committed
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.errors import CallFailed, NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
+from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -123,10 +123,9 @@ class ChildTasks:
         found = []
         for each in execution.steps:
             if each.number in failed and each.child is not None:
-                with suppress(CallFailed):
-                    has_ended, _ = call_outcome(self._engine.store, each.name, each.child)
-                    if has_ended or not self._is_cancelled(each.child):
-                        found.append(each.number)
+                outcome = load_call_outcome(self._engine.store, each.name, each.child)
+                if not self._is_cancelled(each.child) if outcome is None else outcome.failure is None:
+                    found.append(each.number)
         return found
 
     def _is_cancelled(self, call: str) -> bool:
@@ -298,19 +297,41 @@ class ChildTasks:
         old = [each for each in found if each.parent and each.parent.execution_id not in is_new]
         return [each for each in old if each.created_at < since], unreadable
 
-    def cancel_call(self, task_id: str, reason: str) -> None:
-        """Cancel a call that its caller does not need any more, and its descendants. Repeating this is harmless."""
-        self._cancel(task_id, reason)
-        stored = self._engine.store.load(task_id)
-        if stored is not None and may_have_children(stored.task):
-            self.cancel_descendants(stored.task)
+    def complete_cancel(self, task: Task) -> Task | None:
+        """Cancel the calls below a cancelled task, and clear its deferred mark.
 
-    def _cancel(self, task_id: str, reason: str = "Its parent was cancelled.") -> None:
+        Returns:
+            The task; None if the sweep has to come back: a call cannot be read, or a running handler may make more.
+        """
+        # Asked before the calls are listed: one that is made after that is not among them.
+        may_call = can_still_call(task, self._engine.clock.now())
+        if not self.cancel_descendants(task) or may_call:  # guard: possible calls
+            return None
+        stored = self._engine.store.load(task.id)
+        if stored is None or can_still_call(stored.task, self._engine.clock.now()):  # guard: cleared cancel
+            return None
+        return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=False)
+
+    def cancel_call(self, task_id: str, reason: str) -> None:
+        """Cancel a call that its caller does not need any more, and its descendants. Repeating this is harmless.
+
+        Nobody may come back to it: its own mark tells the sweep what is left if this process dies meanwhile.
+        """
+        self._cancel(task_id, reason, is_below=False)
+        stored = self._engine.store.load(task_id)
+        if stored is not None and stored.task.deferred and stored.task.status is TaskStatus.CANCELLED:
+            self.complete_cancel(stored.task)
+
+    def _cancel(self, task_id: str, reason: str = "Its parent was cancelled.", *, is_below: bool = True) -> None:
         def decide(stored: VersionedTask | None) -> Commit | None:
             if stored is None:
                 return None
             now = self._engine.clock.now()
             step = cancel(stored.task, now, reason)
+            if step.task is stored.task:
+                return None
+            if not is_below:
+                return Commit.build(stored, step)
             is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
             cancelled = replace(step, task=with_changes(step.task, now, deferred=is_left))
             return Commit.build(stored, cancelled)

@@ -101,7 +101,7 @@ def poll_call(cursor: JournalCursor, number: int) -> bool:
         return True
     if entry.child is None or not cursor.calls.may_have_ended(number):
         return False
-    changes = finished_call_fields(entry, cursor.surroundings.call_outcome, cursor.results, cursor.clock.now())
+    changes = finished_call_fields(entry, cursor.surroundings.load_call_outcome, cursor.results, cursor.clock.now())
     if changes is not None:
         cursor.put(entry, **changes)
     return changes is not None
@@ -115,12 +115,6 @@ def read_call_result(cursor: JournalCursor, entry: JournalEntry, *, as_recorded:
     value = cursor.results.read(entry)
     function = None if as_recorded else cursor.surroundings.function(entry.name)
     return value if function is None else decode_result(value, function)
-
-
-def find_call_end(cursor: JournalCursor, number: int) -> datetime:
-    """Return when a call that has ended did so, by its own record; as the journal says if that record is gone."""
-    entry = cursor.journal[number]
-    return cursor.surroundings.call_end(entry.child or "") or entry.finished_at or entry.started_at
 
 
 def start_round(cursor: JournalCursor) -> int:

@@ -15,11 +15,12 @@ from cloudsched.domain.documents.journal import StepError, StepKind, StepStatus
 from cloudsched.domain.transitions.suspend import next_poll
 from cloudsched.engine.durable.arguments import require_instances
 from cloudsched.engine.durable.call_handle import CallHandle
-from cloudsched.engine.durable.calls import find_call_end, poll_call, read_call_result
+from cloudsched.engine.durable.calls import poll_call, read_call_result
 from cloudsched.errors import CallFailed, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.durable.durable_run import DurableRun
@@ -106,8 +107,8 @@ def _decide(cursor: JournalCursor, race: JournalEntry) -> JournalEntry:
     # A call may have ended after it was polled, and still before one that was polled later: all are polled again.
     ended = [number for number in numbers if poll_call(cursor, number)]
     cursor.flush()  # under the lease: who has lost it cancels nothing
-    candidates = [number for number in ended if not _was_cancelled(cursor.journal[number], race)] or ended
-    winner = min(candidates, key=partial(find_call_end, cursor)) if len(candidates) > 1 else candidates[0]
+    candidates = [number for number in ended if not _was_cancelled(cursor, number, race)] or ended
+    winner = min(candidates, key=partial(_find_end, cursor))
     for loser in set(numbers) - {*ended} if race.result["cancelLosers"] else ():
         cursor.calls.tasks.pop(loser, None)  # not created yet, for want of room in a quota
         cursor.surroundings.cancel_call(cursor.journal[loser].child or "", LOST)
@@ -119,11 +120,21 @@ def _decide(cursor: JournalCursor, race: JournalEntry) -> JournalEntry:
     return race
 
 
-def _was_cancelled(call: JournalEntry, race: JournalEntry) -> bool:
-    """Return whether a call lost this race and was cancelled by a process that died before recording the winner."""
-    if call.error is None or call.finished_at is None or call.finished_at < race.started_at:
+def _find_end(cursor: JournalCursor, number: int) -> datetime:
+    entry = cursor.journal[number]
+    return entry.finished_at or entry.started_at
+
+
+def _was_cancelled(cursor: JournalCursor, number: int, race: JournalEntry) -> bool:
+    """Return whether a call lost this race and was cancelled by a process that died before recording the winner.
+
+    Its own time does not tell: the clock of that process may be behind.
+    """
+    error = cursor.journal[number].error
+    if error is None or (error.status, error.message) != (ExecutionStatus.CANCELLED, LOST):
         return False
-    return call.error.status == ExecutionStatus.CANCELLED and call.error.message == LOST
+    earlier = [each for each in cursor.journal.values() if each.kind is StepKind.RACE and each.number < race.number]
+    return not any(number in each.result["calls"] and "winner" in each.result for each in earlier)
 
 
 def _entries_to_repeat(cursor: JournalCursor, race: JournalEntry) -> list[int]:

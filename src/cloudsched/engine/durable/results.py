@@ -12,7 +12,7 @@ import logging
 import secrets
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudsched import errors
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -133,35 +133,35 @@ DELETED = "DELETED"
 """The status of a call whose task is gone."""
 
 
-def call_outcome(store: Store, handler: str, task_id: str) -> tuple[bool, Any]:
-    """Return whether a call has ended, and its result if it has.
+class CallOutcome(NamedTuple):
+    """How a call ended, and when."""
 
-    Raises:
-        CallFailed: It has ended, and not in success.
-    """
+    content: Any
+    """What its handler returned."""
+    failure: CallFailed | None
+    """Why there is no result; None if it succeeded."""
+    finished_at: datetime | None
+    """When it ended, by its own record; None if its task is gone."""
+
+
+def load_call_outcome(store: Store, handler: str, task_id: str) -> CallOutcome | None:
+    """Return how a call ended; None if it is in progress."""
     stored = store.load(task_id)
     if stored is None or stored.task.deleted_at is not None:
-        raise CallFailed(handler, task_id, DELETED)
+        return CallOutcome(None, CallFailed(handler, task_id, DELETED), None)
     task = stored.task
     if not task.has_ended:
-        return False, None
+        return None
     record = _load_outcome(store, task)
     if record is None:
-        raise CallFailed(handler, task_id, task.status, message=task.message)
-    if record.status is not ExecutionStatus.SUCCEEDED:
-        error = record.error
-        why = (error.type, error.message) if error else ("", record.message or "")
-        raise CallFailed(handler, task_id, record.status, *why)
-    return True, record.content
-
-
-def call_end(store: Store, task_id: str) -> datetime | None:
-    """Return when a call that has ended did so; None if its task or its record is gone."""
-    stored = store.load(task_id)
-    if stored is None or not stored.task.has_ended:
-        return None
-    record = _load_outcome(store, stored.task)
-    return stored.task.status_changed_at if record is None else record.finished_at
+        failure = CallFailed(handler, task_id, task.status, message=task.message)
+        return CallOutcome(None, failure, task.status_changed_at)
+    finished_at = record.finished_at or task.status_changed_at
+    if record.status is ExecutionStatus.SUCCEEDED:
+        return CallOutcome(record.content, None, finished_at)
+    error = record.error
+    why = (error.type, error.message) if error else ("", record.message or "")
+    return CallOutcome(None, CallFailed(handler, task_id, record.status, *why), finished_at)
 
 
 def _load_outcome(store: Store, task: Task) -> Execution | None:
@@ -170,22 +170,27 @@ def _load_outcome(store: Store, task: Task) -> Execution | None:
 
 
 def finished_call_fields(
-    entry: JournalEntry, get_outcome: Callable[[str, str], tuple[bool, Any]], results: Results, now: datetime
+    entry: JournalEntry,
+    load_outcome: Callable[[str, str], CallOutcome | None],
+    results: Results,
+    now: datetime,
 ) -> dict[str, Any] | None:
     """Return the changes to the entry of a call that has ended; None if the call is in progress.
+
+    It ended when its own record says so, which is before its caller looked, and only now if there is no record.
 
     Raises:
         Unavailable: The outcome cannot be read, or its result cannot be stored, at the moment.
     """
-    try:
-        has_ended, content = get_outcome(entry.name, entry.child or "")
-    except CallFailed as failure:
-        error = StepError(type=failure.type, message=failure.message, status=failure.status)
-        return {"status": StepStatus.FAILED, "error": error, "finished_at": now}
-    if not has_ended:
+    outcome = load_outcome(entry.name, entry.child or "")
+    if outcome is None:
         return None
-    kept = results.store(entry.number, content, is_stored_elsewhere=True)
-    return {"status": StepStatus.SUCCEEDED, "finished_at": now, **kept}
+    finished_at, failure = outcome.finished_at or now, outcome.failure
+    if failure is not None:
+        error = StepError(type=failure.type, message=failure.message, status=failure.status)
+        return {"status": StepStatus.FAILED, "error": error, "finished_at": finished_at}
+    kept = results.store(entry.number, outcome.content, is_stored_elsewhere=True)
+    return {"status": StepStatus.SUCCEEDED, "finished_at": finished_at, **kept}
 
 
 def with_call_outcomes(
@@ -204,7 +209,7 @@ def with_call_outcomes(
     for entry in islice(waiting, MAX_CALLS):
         try:
             end = finished_call_fields(
-                entry, lambda *call: call_outcome(store, *call), results, _finish_time(execution)
+                entry, lambda *call: load_call_outcome(store, *call), results, _finish_time(execution)
             )
         except Unavailable as error:
             log.warning(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Event, Parent, Task
     from cloudsched.domain.transitions.outcome import Outcome
+    from cloudsched.engine.durable.results import CallOutcome
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
 
@@ -103,8 +104,7 @@ class Surroundings:
     make_call: Callable[[Task], bool]
     cancel_call: Callable[[str, str], None]
     """Cancel the task of a call for a reason, and what is below it, unless it has ended or does not exist."""
-    call_outcome: Callable[[str, str], tuple[bool, Any]]
-    call_end: Callable[[str], datetime | None]
-    """When the task of a call that has ended did so; None if its record is gone."""
+    load_call_outcome: Callable[[str, str], CallOutcome | None]
+    """Return how the call of a handler ended, by its task's id; None if it is in progress."""
     draft_call: Callable[[str, Any, str, dict[str, Any], Parent], Task]
     suspend_policy: SuspendPolicy

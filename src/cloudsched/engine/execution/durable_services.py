@@ -14,7 +14,7 @@ from cloudsched.domain.transitions.edits import new_task
 from cloudsched.domain.transitions.invalid_input import join_faults, say_in_python
 from cloudsched.engine.durable.no_journal import NoJournal
 from cloudsched.engine.durable.replay import Replay
-from cloudsched.engine.durable.results import call_end, call_outcome
+from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
 from cloudsched.engine.handlers.called_scripts import SCRIPT_CALL
 from cloudsched.engine.handlers.quick import QuickJournal
@@ -74,8 +74,7 @@ class DurableServices:
             load=partial(self._engine.archive.load, task.id, run),
             make_call=self._child_tasks.create,
             cancel_call=self._child_tasks.cancel_call,
-            call_outcome=partial(call_outcome, self._engine.store),
-            call_end=partial(call_end, self._engine.store),
+            load_call_outcome=partial(load_call_outcome, self._engine.store),
             draft_call=partial(self._draft, task),
             suspend_policy=SuspendPolicy(
                 self._suspend_deadline(run), self._engine.settings.replays_each_step, self._call_arguments

@@ -26,7 +26,7 @@ from cloudsched.domain.transitions.invalid_input import Faults, find_all_faults
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.request_marks import once
-from cloudsched.domain.transitions.suspend import can_still_call, note_refused_event, on_event, parse_event_name
+from cloudsched.domain.transitions.suspend import note_refused_event, on_event, parse_event_name
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.handlers.validation import validate_draft
@@ -331,19 +331,9 @@ class Scheduler:
         A task that was started again since the cancel keeps its calls.
         """
         if task.deferred and task.status is TaskStatus.CANCELLED:
-            # Asked before the calls are listed: one that is made after that is not among them.
-            may_call = can_still_call(task, self._engine.clock.now())
-            if self._child_tasks.cancel_descendants(task) and not may_call:  # guard: possible calls
-                task = self._clear_deferred(task.id) or task
+            task = self._child_tasks.complete_cancel(task) or task
         self._child_tasks.notify_parent(task)
         return task
-
-    def _clear_deferred(self, task_id: str) -> Task | None:
-        """Clear the deferred mark of a task whose calls are cancelled, unless a running handler may still make more."""
-        stored = self._engine.store.load(task_id)
-        if stored is None or can_still_call(stored.task, self._engine.clock.now()):  # guard: cleared cancel
-            return None
-        return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=False)
 
     def send_event(
         self,

@@ -28,7 +28,6 @@ from cloudsched.domain.transitions.planning import (
     orphaned_attempts,
     repair_number,
 )
-from cloudsched.domain.transitions.suspend import can_still_call
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.search import ExecutionQuery
@@ -285,7 +284,7 @@ class Sweeper:
             result.recorded += self._write_records(task.id)
         # guard: unfinished sweep
         if task.deleted_at is not None or (task.deferred and task.status is TaskStatus.CANCELLED):
-            self._finish_cancel_or_delete(task, now, result)
+            self._finish_cancel_or_delete(task, result)
             return
         if task.has_ended:
             if task.deferred:  # its end could not be dispatched: its parent still waits for the result
@@ -308,7 +307,7 @@ class Sweeper:
             result.dispatched += self._engine.sender.send(task, executor_wakeups(task), now)
             result.undeferred += self._clear_deferred(task.id)
 
-    def _finish_cancel_or_delete(self, task: Task, now: datetime, result: Sweep) -> None:
+    def _finish_cancel_or_delete(self, task: Task, result: Sweep) -> None:
         """Complete a deletion or a cancel, unless the task has changed since its page was read."""
         stored = self._engine.store.load(task.id)
         if stored is None or was_recreated(task, stored.task):
@@ -316,9 +315,7 @@ class Sweeper:
         if stored.task.deleted_at is not None:
             result.purged += self._child_tasks.remove(stored.task)
         elif stored.task.deferred:
-            are_all_cancelled = self._child_tasks.cancel_descendants(stored.task)
-            if are_all_cancelled and not can_still_call(stored.task, now):  # guard: complete cancel
-                result.undeferred += self._clear_deferred(task.id)
+            result.undeferred += self._child_tasks.complete_cancel(stored.task) is not None
 
     def _write_records(self, task_id: str) -> int:
         """Write some of the records that are decided and still missing, and return how many."""

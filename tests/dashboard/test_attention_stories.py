@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, RetryPolicy, Schedule, Settings
+from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
@@ -38,6 +39,20 @@ def app() -> App:
         except Exception:  # noqa: BLE001 - whatever a call raises
             return "went on without it"
         return "done"
+
+    @app.handler("patient", retry=RetryPolicy(max_retries=1, jitter=0, first_delay=timedelta(minutes=10)))
+    def patient() -> None:
+        raise ValueError("not yet")
+
+    @app.handler("quickly")
+    def quickly() -> str:
+        return "done"
+
+    @app.handler("waits")
+    def waits(ctx: Context) -> object:
+        call = ctx.call("quickly", {})
+        ctx.wait_for("approved")
+        return call.result()
 
     return app
 
@@ -85,11 +100,51 @@ def test_one_that_fails_is_not_hidden_by_one_that_failed_thirty_times_and_recove
 
 
 def test_a_call_that_failed_stands_with_the_task_that_made_it(pages: Pages, app: App) -> None:
-    """If that has gone on without it, nobody is needed."""
+    """If that has gone on without it, nobody is needed, and no page counts a failure."""
     hourly(app, "caller", handler="calls", schedule=Schedule.once(pages.sim.now))
     pages.sim.advance(timedelta(minutes=5))
     assert app.get("caller").status is TaskStatus.COMPLETED
-    assert read_attention(pages)[0].startswith("Nothing needs you")
+    assert read_attention(pages)[0] == "Nothing needs you. 0 open."
+    assert "Nothing failed in the last 12 hours" in html.unescape(pages.get("admin", "/runs?within=PT12H").text)
+
+
+def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app: App) -> None:
+    """It is due, nothing tries it again, and the page says so, and why; with a budget it is retried after all."""
+    app.create(handler="patient", title="Sync", owner="bob", id="sync")
+    pages.sim.advance(timedelta(minutes=1))
+    assert {each.status for each in pages.sim.executions("sync")} == {ExecutionStatus.RETRYING}
+    app.container.many_tasks.budgets.put("bob", 0, by=OWN_CODE)
+    pages.sim.advance(timedelta(hours=1))
+    [held] = pages.sim.executions("sync")
+    assert held.status is ExecutionStatus.SUSPENDED
+    assert held.next_attempt_at is not None
+    assert held.next_attempt_at < pages.sim.now
+    home, run = pages.get("admin", "/").text, pages.get("admin", f"/tasks/sync/executions/{held.id}").text
+    for text in (home, pages.get("admin", "/runs?within=PT12H").text, run):
+        assert "It waits until its task is resumed" in text
+        assert "</svg>Retrying" not in text
+    assert "next attempt was due" in home
+    assert "nothing is overdue but for 1 task that a used-up budget holds" in home
+    app.container.many_tasks.budgets.put("bob", 10, by=OWN_CODE)
+    pages.sim.advance(timedelta(hours=1))
+    assert [each.status for each in pages.sim.executions("sync")] == [ExecutionStatus.FAILED]
+
+
+def test_a_call_has_its_own_times_before_its_caller_has_noticed(pages: Pages, app: App) -> None:
+    """It is not drawn as if it ran until somebody looked: not while its caller waits for something else, nor later."""
+    hourly(app, "caller", handler="waits", schedule=Schedule.once(pages.sim.now))
+    began = pages.sim.now
+    pages.sim.advance(timedelta(minutes=12))
+    [run] = pages.sim.executions("caller")
+    text = html.unescape(pages.get("admin", f"/tasks/caller/executions/{run.id}?step=1").text)
+    assert "<dt>Finished, not noticed yet</dt>" in text
+    assert "<dt>Its calls ran for</dt><dd>0.0 s</dd>" in text.replace("\N{NO-BREAK SPACE}", " ")
+    app.send_event("caller", "approved")
+    pages.sim.advance(timedelta(minutes=1))
+    [run] = pages.sim.executions("caller")
+    assert run.status is ExecutionStatus.SUCCEEDED
+    assert run.steps[0].finished_at is not None
+    assert run.steps[0].finished_at < began + timedelta(seconds=1)
 
 
 def test_many_that_fail_are_one_line_with_the_count(pages: Pages, app: App) -> None:

@@ -273,19 +273,24 @@ def answer(**changes: object) -> dict[str, Any]:
 
 
 def test_when_there_is_too_much_to_list_the_counts_stand_in() -> None:
-    """The numbers are the API's counts by hour, never those of the first page."""
+    """What ended well is counted by the hour; failures come first in the list, where those of calls do not count."""
+    this_hour = NOW.replace(minute=0, second=0)
     hours = [
-        {"start": (NOW - timedelta(hours=each)).isoformat(), "failed": 7, "others": 700} for each in range(11, -1, -1)
+        {"start": (this_hour - timedelta(hours=each)).isoformat(), "failed": 7, "others": 700}
+        for each in range(11, -1, -1)
     ]
     counts = {"hours": hours, "starts": [{"scheduledFor": ago(hours=1), "lateness": 4.2}], "open": {"RUNNING": 5000}}
-    first = {"executions": [execution("t", status="SUCCEEDED")], "nextPageToken": "more"}
+    failures = [execution("f"), execution("g"), execution("call", calledBy={"taskId": "g", "executionId": "e-g"})]
+    first = {"executions": [*failures, execution("t", status="SUCCEEDED")], "nextPageToken": "more"}
     page = home_view.build(answer(executions=first, counts=counts), visit())
-    assert "8,400 ended well and 84 failed" in page.strip_text
+    assert "8,400 ended well and 2 failed" in page.strip_text
+    cut = home_view.build(answer(executions={**first, "executions": failures}, counts=counts), visit())
+    assert ", at least 2 failed in the last 12 h" in cut.sentence
     assert "5,000 open" in page.sentence
     assert "4.2" in page.lateness_text
     assert page.more_running == 5000 - 8
     whole = home_view.build(answer(executions={"executions": first["executions"]}, counts=counts), visit())
-    assert "1 ended well and 0 failed" in whole.strip_text
+    assert "1 ended well and 2 failed" in whole.strip_text
 
 
 def test_nothing_wrong_says_when_that_was_asked_and_when_the_last_failure_was() -> None:

@@ -18,6 +18,8 @@ from cloudsched.dashboard.waterfall import draw_axis, draw_ground, draw_row, mak
 from cloudsched.dashboard.zoom import WHOLE, find_parts, make_moves, read_window, write_window
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+from cloudsched.domain.documents.journal import StepStatus
+from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,7 +99,8 @@ def list_step(step: Json, visit: Visit, child: Json | None = None) -> list[tuple
     """Return what is known of a step: name, value, and whether a machine reads it; of a call also what it got."""
     started = visit.sure(step["startedAt"])
     facts = [("Status", show_status(step["status"]).word, False), ("Started", started.text, False)]
-    for name, label in (("finishedAt", "Finished"), ("dueAt", "Due")):
+    finished = "Finished, not noticed yet" if step.get("isUnnoticed") else "Finished"
+    for name, label in (("finishedAt", finished), ("dueAt", "Due")):
         if step.get(name):
             facts.append((label, visit.sure(step[name]).text, False))
     if step.get("attempts"):
@@ -287,11 +290,12 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
     """Ask the API for an execution, its task and the calls below it."""
     path = f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}"
     record, task = api.get(path), api.task(task_id)[0]
+    tree = api.find(f"{task_path(task_id)}/tree", executionId=execution_id)
     return {
-        "execution": record,
+        "execution": _show_ends(record, tree),
         "task": task,
         "mayStart": fetch_startable(api, visit, task),
-        "tree": api.find(f"{task_path(task_id)}/tree", executionId=execution_id),
+        "tree": tree,
         "logs": api.find(f"{path}/logs"),
         "child": _fetch_child(api, visit, record),
         "history": api.find(f"{task_path(task_id)}/history") if _may_have_changed(record, task) else None,
@@ -301,6 +305,25 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         if _has_deliveries(task, record)
         else [],
     }
+
+
+def _show_ends(record: Json, tree: Json | None) -> Json:
+    """Return an execution whose calls end when they did: its handler notices that only when it goes on."""
+    calls = [child["task"] for child in (tree or {}).get("children", ())]
+    ended = {call["id"]: call for call in calls if call["status"] not in _LIVE and not call.get("isRunning")}
+    steps = []
+    for step in record.get("steps", ()):
+        if (task := ended.get(step.get("child"))) is not None and step["status"] == "WAITING":
+            is_good = task.get("outcome") == ExecutionStatus.SUCCEEDED
+            status = StepStatus.SUCCEEDED if is_good else StepStatus.FAILED
+            ending = {"status": status, "finishedAt": task["statusChangedAt"], "isUnnoticed": True}
+            steps.append({**step, **ending})
+        else:
+            steps.append(step)
+    return {**record, "steps": steps}
+
+
+_LIVE: Final = frozenset({TaskStatus.ACTIVE, TaskStatus.PAUSED})
 
 
 def _fetch_child(api: Api, visit: Visit, record: Json) -> Json | None:
@@ -318,7 +341,7 @@ def _may_have_changed(record: Json, task: Json) -> bool:
 
 def _find_awaited(record: Json) -> str | None:
     """Return the event that an execution waits for."""
-    names = [each["name"] for each in record.get("steps", []) if each["kind"] == "EVENT"]
+    names = [each["name"] for each in record.get("steps", []) if (each["kind"], each["status"]) == ("EVENT", "WAITING")]
     return names[-1] if names and record["status"] == "SUSPENDED" else None
 
 

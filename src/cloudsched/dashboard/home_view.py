@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ from cloudsched.dashboard.status import BAD, OPEN, Status
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
@@ -76,7 +78,9 @@ def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
         return HealthRow("Queue", _bad("has failed"), None, f"Calls to {', '.join(broken)} are held back for a while.")
     since = counts.get("overdueSince")
     if since is None:
-        return HealthRow("Queue", _well("on time"), None, "nothing is overdue")
+        held = sum(each["count"] for each in counts.get("needs", ()) if each["cause"] == NeedCause.BUDGET)
+        besides = f" but for {write_count(held, 'task', 'tasks')} that a used-up budget holds" if held else ""
+        return HealthRow("Queue", _well("on time"), None, f"nothing is overdue{besides}")
     if visit.now - parse_instant(since) > LATE:
         return HealthRow("Queue", _bad("late"), visit.moment(since), "the first that has not started was due")
     return HealthRow("Queue", _well("on time"), visit.moment(since), "the first that has not started was due")
@@ -158,6 +162,8 @@ class _Past:
 
     good: int
     bad: int
+    is_at_least: bool
+    """Whether more has failed than was listed."""
     bars: Sequence[Bar]
     starts: Sequence[tuple[datetime, timedelta]]
     """When occurrences of schedules were due, and how much later they started."""
@@ -210,7 +216,7 @@ def build(answer: Json, visit: Visit) -> HomePage:
         sentence=_write_sentence(attention, past, counted, rows),
         strip=draw_strip(count_due(past.bars, due), visit.now, REACH, visit.zone),
         strip_text=(
-            f"{past.good:,} ended well and {past.bad:,} failed in the last 12 h; "
+            f"{past.good:,} ended well and {_write_bad(past)} failed in the last 12 h; "
             f"{more}{len(due):,} {'is' if len(due) == 1 else 'are'} due in the next 12 h{drawn}"
         ),
         lateness=draw_lateness(past.starts, visit.now, REACH, visit.zone),
@@ -232,14 +238,27 @@ def build(answer: Json, visit: Visit) -> HomePage:
 
 
 def _read_past(answer: Json, visit: Visit) -> _Past:
-    """Return what ended, one by one if the API has answered all of it, otherwise as it has counted by hour."""
-    executions = [each for each in answer["executions"]["executions"] if each["status"] not in OPEN]
+    """Return what ended, one by one if the API has answered all of it, otherwise as it has counted by hour.
+
+    How a call ends is in the record of the run that made it: one that failed is not counted beside it, as in the list
+    of runs. Failures are listed first, so there is a number of them that holds unless they fill the list.
+    """
+    listed = answer["executions"]["executions"]
+    executions = [each for each in listed if each["status"] not in OPEN and not each.get("calledBy")]
+    bad = [parse_instant(each["scheduledFor"]) for each in executions if each["status"] in BAD]
     hours = answer["counts"].get("hours")
     if answer["executions"].get("nextPageToken") and hours:
-        counted = [(parse_instant(each["start"]), each["others"], each["failed"]) for each in hours]
+        is_cut = all(each["status"] in BAD for each in listed)
+        starts = [parse_instant(each["start"]) for each in hours]
+        failed = Counter(at.replace(minute=0, second=0, microsecond=0) for at in bad)
+        counted = [
+            (start, each["others"], each["failed"] if is_cut else failed[start])
+            for start, each in zip(starts, hours, strict=True)
+        ]
         return _Past(
             good=sum(others for _, others, _ in counted),
-            bad=sum(failed for *_, failed in counted),
+            bad=len(bad),
+            is_at_least=is_cut,
             bars=[Bar(start, start + _HOUR, others, failed) for start, others, failed in counted]
             + [Bar(counted[-1][0] + _HOUR * each, counted[-1][0] + _HOUR * (each + 1)) for each in range(1, 14)],
             starts=[
@@ -249,10 +268,10 @@ def _read_past(answer: Json, visit: Visit) -> _Past:
             ],
         )
     good = [parse_instant(each["scheduledFor"]) for each in executions if each["status"] not in BAD]
-    bad = [parse_instant(each["scheduledFor"]) for each in executions if each["status"] in BAD]
     return _Past(
         good=len(good),
         bad=len(bad),
+        is_at_least=False,
         bars=make_bars(good, bad, visit.now - REACH, visit.now + REACH, bins=_BARS),
         starts=[
             (at, max(timedelta(0), parse_instant(each["startedAt"]) - at))
@@ -276,13 +295,17 @@ def _write_lateness(lateness: Iterable[timedelta]) -> str:
     )
 
 
+def _write_bad(past: _Past) -> str:
+    return f"{'at least ' if past.is_at_least else ''}{past.bad:,}"
+
+
 def _write_sentence(attention: Attention, past: _Past, running: int, due: Sequence[DueRow]) -> str:
     if attention.needs:
         more = "At least " if attention.is_at_least else ""
         wrong = f"{more}{write_count(attention.count, 'thing needs you', 'things need you')}"
     else:
         wrong = attention.calm.partition(":")[0].removesuffix(".") if attention.is_at_least else "Nothing needs you"
-    failed = f", {past.bad:,} failed in the last 12 h" if past.bad else ""
+    failed = f", {_write_bad(past)} failed in the last 12 h" if past.bad else ""
     coming = f" Next: {due[0].title}, {due[0].at.relative}." if due else ""
     return f"{wrong}{failed}. {running:,} open.{coming}"
 

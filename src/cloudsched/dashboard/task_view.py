@@ -430,7 +430,7 @@ def build_execution(record: Json, visit: Visit) -> ExecutionRow:
     due, started, finished = (_instant(record, name) for name in ("scheduledFor", "startedAt", "finishedAt"))
     error = record.get("error")
     outcome = write_message(record, visit)
-    if error:
+    if error and record["status"] != "SUSPENDED":  # what a pause holds says so, rather than why it failed before
         outcome = f"{error['type']}: {error['message']}"
     elif record["status"] == "SUCCEEDED" and record.get("content") is not None:
         outcome = shorten(json.dumps(record["content"], ensure_ascii=False))
@@ -449,8 +449,14 @@ def build_execution(record: Json, visit: Visit) -> ExecutionRow:
         late=NONE if late is None else write_duration(max(late, timedelta(0))),
         trigger=_TRIGGERS[record.get("trigger", Trigger.SCHEDULE)],
         until=visit.moment(record.get("nextAttemptAt") or record.get("leaseUntil")),
-        until_word="next attempt" if record.get("nextAttemptAt") else "lease ends",
+        until_word=_name_until(record),
     )
+
+
+def _name_until(record: Json) -> str:
+    if not record.get("nextAttemptAt"):
+        return "lease ends"
+    return "next attempt" if record["status"] == "RETRYING" else "next attempt was due"
 
 
 def build_upcoming(due: list[datetime], visit: Visit, own_zone: str) -> list[DueRow]:

@@ -373,7 +373,8 @@ class Execution(Document):
     message: str | None = None
     """The reason for its status, such as why it was skipped, expired or cancelled."""
     next_attempt_at: Instant | None = None
-    """When the next attempt of a RETRYING execution starts."""
+    """When the next attempt of a RETRYING execution is due; of a SUSPENDED one, when it was to start but for the pause
+    of its task."""
     lease_until: Instant | None = None
     """When the attempt that is running loses its lease, unless it is renewed."""
     worker: str | None = None

@@ -626,18 +626,25 @@ class Task(PublicTask):
         return tuple(run for run in self.runs if run.execution_id != execution_id)
 
 
-def _find_position(run: Run) -> tuple[ExecutionStatus, datetime] | None:
-    """Return the status of a run as an open execution, and since when; None if its handler was never started."""
+def _find_position(task: Task, run: Run) -> tuple[ExecutionStatus, datetime] | None:
+    """Return the status of a run as an open execution, and since when; None if its handler was never started.
+
+    While its task is paused a run that was to be tried again waits for that to end: it is not being retried.
+    """
     if run.suspension is not None:
         return ExecutionStatus.SUSPENDED, run.suspension.at
     if run.lease is not None:
         return ExecutionStatus.RUNNING, run.lease.started_at
-    return None if run.started_at is None else (ExecutionStatus.RETRYING, run.due_at)
+    if run.started_at is None:
+        return None
+    if task.status is TaskStatus.PAUSED:
+        return ExecutionStatus.SUSPENDED, task.status_changed_at
+    return ExecutionStatus.RETRYING, run.due_at
 
 
-def get_open_status(run: Run) -> ExecutionStatus | None:
-    """Return the status of a run as an open execution; None if its handler was never started."""
-    position = _find_position(run)
+def get_open_status(task: Task, run: Run) -> ExecutionStatus | None:
+    """Return the status of a task's run as an open execution; None if its handler was never started."""
+    position = _find_position(task, run)
     return None if position is None else position[0]
 
 
@@ -648,7 +655,7 @@ def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
     """
     if not task.runs or task.delivery is not None or task.deleted_at is not None:
         return None
-    positions = [position for run in task.runs if (position := _find_position(run))]
+    positions = [position for run in task.runs if (position := _find_position(task, run))]
     if len(positions) > 1:
         return min(positions, key=lambda one: (OPEN_STATUSES.index(one[0]), one[1]))
     return positions[0] if positions else None

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution, ExecutionStatus
-from cloudsched.domain.documents.task import find_open_position, get_open_status
+from cloudsched.domain.documents.task import TaskStatus, find_open_position, get_open_status
 from cloudsched.domain.transitions.records import execution_record
 from cloudsched.engine.ports.pages import Page, make_token
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list, make_finished_token
@@ -42,7 +42,7 @@ def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Exec
     execution = engine.store.load_execution(task.id, execution_id)
     if execution is None:
         raise NotFound("execution", execution_id)
-    return engine.archive.load_execution(execution)
+    return _as_held(task, engine.archive.load_execution(execution))
 
 
 def load_sealed_log(engine: EngineContext, task: Task, execution_id: str) -> tuple[str | None, str | None]:
@@ -63,9 +63,18 @@ def open_run_as_execution(task: Task, run: Run, journal: Iterable[JournalEntry] 
         message = f"It {run.suspension.reason.rstrip('.')}."
         return execution_record(task, run, ExecutionStatus.SUSPENDED, task.updated_at, message=message, steps=steps)
     if run.lease is None:
-        return execution_record(task, run, ExecutionStatus.RETRYING, task.updated_at, next_attempt_at=run.due_at)
+        record = execution_record(task, run, ExecutionStatus.RETRYING, task.updated_at, next_attempt_at=run.due_at)
+        return _as_held(task, record)
     record = execution_record(task, run, ExecutionStatus.RUNNING, task.updated_at, steps=steps)
     return record.model_copy(update={"lease_until": run.lease.until, "worker": run.lease.worker})
+
+
+def _as_held(task: Task, execution: Execution) -> Execution:
+    """Return an execution that a pause of its task keeps from being tried again as one that waits for its end."""
+    if execution.status is not ExecutionStatus.RETRYING or task.status is not TaskStatus.PAUSED:
+        return execution
+    message = f"It waits until its task is resumed. {task.message}".rstrip()
+    return execution.model_copy(update={"status": ExecutionStatus.SUSPENDED, "message": message})
 
 
 def merge_open_runs(task: Task, first_page: Page[Execution]) -> Page[Execution]:
@@ -73,7 +82,7 @@ def merge_open_runs(task: Task, first_page: Page[Execution]) -> Page[Execution]:
     open_executions = {
         run.execution_id: open_run_as_execution(task, run) for run in task.runs if run.lease or run.suspension
     }
-    finished = [execution for execution in first_page.items if execution.id not in open_executions]
+    finished = [_as_held(task, each) for each in first_page.items if each.id not in open_executions]
     items = sorted([*open_executions.values(), *finished], key=lambda one: (one.scheduled_for, one.id), reverse=True)
     return Page(items, first_page.next_page_token)
 
@@ -200,7 +209,7 @@ def find_executions_with_tasks(
 def list_open_executions(task: Task) -> list[Execution]:
     """Return a task's open executions as lists across tasks have them, the latest first."""
     left_out = {name: Execution.model_fields[name].get_default() for name in LEFT_OUT}
-    runs = [run for run in task.runs if get_open_status(run)]
+    runs = [run for run in task.runs if get_open_status(task, run)]
     found = [open_run_as_execution(task, run).model_copy(update=left_out) for run in runs]
     return sorted(found, key=lambda one: (one.scheduled_for, one.id), reverse=True)
 

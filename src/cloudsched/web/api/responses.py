@@ -55,7 +55,7 @@ def show_person(person: Person) -> responses.Person:
 def _find_recent(task: Task) -> tuple[ExecutionStatus, ...]:
     """Return the statuses of the latest executions. One that failed and is being retried is open, and not over."""
     runs = sorted(task.runs, key=lambda run: run.scheduled_for)
-    open_ones = [status for run in runs if (status := get_open_status(run))]
+    open_ones = [status for run in runs if (status := get_open_status(task, run))]
     is_again = any(run.execution_id == task.last_execution_id for run in runs)
     return keep_recent(drop_latest_run(task.recent_outcomes) if is_again else task.recent_outcomes, *open_ones)
 

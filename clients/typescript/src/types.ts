@@ -626,7 +626,7 @@ export interface Execution {
   error?: ExecutionError;
   /** The reason for its status, such as why it was skipped, expired or cancelled. */
   message?: string;
-  /** When the next attempt of a RETRYING execution starts. */
+  /** When the next attempt of a RETRYING execution is due; of a SUSPENDED one, when it was to start but for the pause of its task. */
   nextAttemptAt?: string;
   /** When the attempt that is running loses its lease, unless it is renewed. */
   leaseUntil?: string;

@@ -14,9 +14,10 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER, FOLLOW_HANDLER
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
+from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.transitions.outcome import Snooze
-from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
+from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow, Reached
 from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.errors import InvalidInput, InvalidPayload
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.delivery.handler import DeliveryHandler
     from cloudsched.engine.handlers.calendar_tasks import CalendarJobs
+    from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.people.person_data import PersonData
@@ -54,11 +56,13 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
     people = _refuse_users("Use DELETE or GET …/export of /v1/people/{owner}.")
     by_calendars = "Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself."
 
-    def replan(payload: dict[str, Any]) -> Snooze | None:
-        return _snooze_unless(runners.calendars().replan(ChangeToFollow.from_payload(payload)))
+    def replan(ctx: Context, payload: dict[str, Any]) -> Snooze | None:
+        change = ChangeToFollow.from_payload(payload)
+        return _snooze_until_done(ctx, lambda reached: runners.calendars().replan(change, reached))
 
-    def follow(payload: dict[str, Any]) -> Snooze | None:
-        return _snooze_unless(runners.journeys().replan(str(payload["owner"]), ChangeToFollow.from_payload(payload)))
+    def follow(ctx: Context, payload: dict[str, Any]) -> Snooze | None:
+        owner, change = str(payload["owner"]), ChangeToFollow.from_payload(payload)
+        return _snooze_until_done(ctx, lambda reached: runners.journeys().replan(owner, change, reached))
 
     return registry.with_builtin(
         builtin_handler(
@@ -85,13 +89,11 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
         builtin_handler(
             REPLAN_HANDLER,
             replan,
-            takes_context=False,
             check=_refuse_users(by_calendars, ChangeToFollow.from_payload),
         ),
         builtin_handler(
             FOLLOW_HANDLER,
             follow,
-            takes_context=False,
             check=_refuse_users(
                 "Use PUT /v1/people/{owner}; the system then makes its tasks itself.", ChangeToFollow.from_payload
             ),
@@ -99,9 +101,14 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
     )
 
 
-def _snooze_unless(is_done: bool) -> Snooze | None:  # noqa: FBT001 - the only argument
+def _snooze_until_done(ctx: Context, go_on: Callable[[Reached], Reached | None]) -> Snooze | None:
+    notes = ctx.output.progress
+    reached = go_on(Reached.from_text(notes[-1].text) if notes else Reached())
+    if reached is None:
+        return None
+    ctx.replace_progress([ProgressNote(at=ctx.now(), text=reached.to_text())])
     reason = "There are more tasks to plan again, or some that are just being stored."
-    return None if is_done else Snooze(_REPLAN_AGAIN_AFTER, reason)
+    return Snooze(_REPLAN_AGAIN_AFTER, reason)
 
 
 def _read_calendar(payload: Mapping[str, Any]) -> str:

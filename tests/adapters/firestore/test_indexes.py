@@ -36,7 +36,7 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.adapters.google import backoff
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink, Feed
+from cloudsched.domain.documents.calendar import Calendar, CalendarLink, Feed
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageSheet
@@ -86,7 +86,6 @@ RECORDS = (
     ExportPart,
     Calendar,
     CalendarLink,
-    CalendarChange,
     WorkerPresence,
     StoredScript,
     ScriptTree,

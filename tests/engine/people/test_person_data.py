@@ -13,7 +13,7 @@ from tests.record_kinds import list_record_kinds
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.database import Database
-from cloudsched.domain.documents.calendar import CalendarChange, CalendarLink
+from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import (
@@ -121,7 +121,6 @@ def test_every_kind_of_record_is_deleted() -> None:
         PersonJob,
         LinkKey,
         CalendarLink,
-        CalendarChange,
         SweepNote,
         ZoneRelease,
         Budget,

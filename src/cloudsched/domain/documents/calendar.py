@@ -24,8 +24,6 @@ from cloudsched.domain.documents.task import Text, owner_id_prefix
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _OWNED: Final = re.compile(r"^u[0-9a-f]{16}-")
-CHANGES_OWNER: Final = "calendars"
-"""The owner of all `CalendarChange` records."""
 
 
 CountryCode = Annotated[str, StringConstraints(pattern=r"^[A-Z]{2,3}$")]
@@ -77,20 +75,6 @@ class CalendarLink(Record):
     collection: ClassVar[str] = "calendarLinks"
 
     task_id: str
-
-
-class CalendarChange(Record):
-    """How far the tasks of a changed calendar or person are planned again, if one run does not plan them all."""
-
-    collection: ClassVar[str] = "calendarChanges"
-    is_listed_by_owner: ClassVar[bool] = False
-
-    revision: int
-    """The revision by which these tasks were planned."""
-    after: str = ""
-    """The link up to which the tasks are done."""
-    has_open_links: bool = False
-    """Whether there were links whose tasks were not stored yet."""
 
 
 def calendar_key(owner: str, name: str) -> str:

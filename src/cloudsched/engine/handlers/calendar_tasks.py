@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -45,6 +46,30 @@ class ChangeToFollow:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far the tasks of a change are planned again: the progress of the run that does it, as JSON.
+
+    It is stored with the run, under its lease: a process that stands still and has lost that leaves nothing behind.
+    """
+
+    revision: int = 0
+    """The revision by which these tasks were planned."""
+    after: str = ""
+    """The link up to which the tasks are done."""
+    has_open_links: bool = False
+    """Whether there were links whose tasks were not stored yet."""
+
+    def to_text(self) -> str:
+        """Return it as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Return what such a text says."""
+        return cls(**json.loads(text))
+
+
 class CalendarJobs(Protocol):
     """What the system does with calendars."""
 
@@ -52,6 +77,6 @@ class CalendarJobs(Protocol):
         """Fetch a calendar again; return what was found."""
         ...
 
-    def replan(self, change: ChangeToFollow) -> bool:
-        """Plan tasks of a changed calendar again; return whether nothing is left to do."""
+    def replan(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
+        """Plan tasks of a changed calendar again; return how far that came, None if nothing is left to do."""
         ...

@@ -25,7 +25,7 @@ from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.replan import replan_calendars
-from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
+from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow, Reached
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.recent_counts import count_recent
@@ -278,10 +278,10 @@ class Calendars:
         is_same = self._write(key, change).revision == before.revision
         return "Its days are the same." if is_same else "Its days have changed."
 
-    def replan(self, change: ChangeToFollow) -> bool:
-        """Plan some of a changed calendar's tasks again; return whether nothing is left to do."""
+    def replan(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
+        """Plan some of a changed calendar's tasks again; return how far that came, None if nothing is left to do."""
         calendar = FollowedCalendar(self._store.records, change.calendar)
-        return FollowChange(self._store, self._scheduler(), self._clock, calendar).run(change)
+        return FollowChange(self._store, self._scheduler(), self._clock, calendar).run(change, reached)
 
     def _write(self, key: str, change: Callable[[Calendar | None], Calendar]) -> Calendar:
         """Write a calendar; if it was there, first create the task that plans its tasks again."""

@@ -15,12 +15,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from cloudsched.domain.documents.builtin_handlers import FOLLOW_HANDLER
-from cloudsched.domain.documents.calendar import CHANGES_OWNER, CalendarChange, CalendarLink, zone_key
+from cloudsched.domain.documents.calendar import CalendarLink, zone_key
 from cloudsched.domain.documents.person import secret_hash
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
-from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow
+from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow, Reached
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.recent_counts import count_recent
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR
@@ -109,21 +109,21 @@ class FollowChange(Generic[R]):
         self._clock = clock
         self._followed = followed
 
-    def run(self, change: ChangeToFollow) -> bool:
-        """Continue with a change; return whether nothing is left to do."""
+    def run(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
+        """Continue with a change; return how far that came, None if nothing is left to do."""
         try:
             stored = self._followed.load()
             since = self._clock.now() - change.since
             if stored is None:  # deleted: its tasks keep what they have
-                return self._followed.is_missing_over(since)
+                return None if self._followed.is_missing_over(since) else reached
             if self._followed.revision_of(stored.record) >= change.revision:
-                return self._follow_all(change, stored.record)
+                return self._follow_all(stored.record, reached)
             if since < OPEN_FOR:  # guard: open change
-                return False  # its writer has not come that far yet
+                return reached  # its writer has not come that far yet
             self._fence(stored)  # guard: calendar fence
         except VersionConflict:  # somebody else has written meanwhile; look again
-            return False
-        return True
+            return reached
+        return None
 
     def _fence(self, stored: VersionedRecord[R]) -> None:
         """Give up on a writer that has died: should it live, its write conflicts, and begins with another task.
@@ -133,12 +133,11 @@ class FollowChange(Generic[R]):
         """
         self._store.records.write(stored.record, stored.version)
 
-    def _follow_all(self, change: ChangeToFollow, record: R) -> bool:
-        """Plan the next tasks again; return whether all are planned by the record as it is now."""
+    def _follow_all(self, record: R, reached: Reached) -> Reached | None:
+        """Plan the next tasks again; return how far that came, None if all are planned by the record as it is now."""
         records, revision = self._store.records, self._followed.revision_of(record)
-        stored = records.load(CalendarChange, change.id)
-        is_same = stored is not None and stored.record.revision == revision
-        after, is_open = (stored.record.after, stored.record.has_open_links) if stored and is_same else ("", False)
+        is_same = reached.revision == revision
+        after, is_open = (reached.after, reached.has_open_links) if is_same else ("", False)
         for _ in range(MAX_PAGES):
             links = records.list(CalendarLink, self._followed.key, limit=PAGE_SIZE, after=after)
             for link in links:
@@ -146,23 +145,10 @@ class FollowChange(Generic[R]):
                 after = link.id
             if len(links) < PAGE_SIZE:
                 if not is_open and self._is_current(revision):
-                    if stored is not None:
-                        records.delete(CalendarChange, change.id, stored.version)
-                    return True
+                    return None
                 after, is_open = "", False  # from the beginning again, until all links are old
                 break
-        now = self._clock.now()
-        progress = CalendarChange(
-            id=change.id,
-            owner=CHANGES_OWNER,
-            created_at=now if stored is None else stored.record.created_at,
-            updated_at=now,
-            revision=revision,
-            after=after,
-            has_open_links=is_open,
-        )
-        records.write(progress, None if stored is None else stored.version)
-        return False
+        return Reached(revision, after, is_open)
 
     def _is_current(self, revision: int) -> bool:
         """Return whether the record is still the one by which the tasks were planned here.
@@ -243,7 +229,7 @@ class Journeys:
         payload = {**change.payload, "owner": owner}
         make_follower(f"journey-{key}", title, FOLLOW_HANDLER, payload, self._scheduler())
 
-    def replan(self, owner: str, change: ChangeToFollow) -> bool:
-        """Plan some of a person's tasks again; return whether nothing is left to do."""
+    def replan(self, owner: str, change: ChangeToFollow, reached: Reached) -> Reached | None:
+        """Plan some of a person's tasks again; return how far that came, None if nothing is left to do."""
         person = FollowedPerson(self._store.records, owner)
-        return FollowChange(self._store, self._scheduler(), self._clock, person).run(change)
+        return FollowChange(self._store, self._scheduler(), self._clock, person).run(change, reached)

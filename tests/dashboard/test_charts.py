@@ -48,7 +48,7 @@ def test_now_divides_what_is_filled_from_what_is_outlined(past: list[int], futur
     """No filled bar begins right of the now line, no outlined one ends left of it."""
     ran, due = [at(-abs(each) - 1) for each in past], [at(abs(each)) for each in future]
     reach = timedelta(hours=12)
-    svg = draw_strip(count_due(make_bars(ran, [], at(-720), at(720), bins=48), due), NOW, reach, PARIS)
+    svg = draw_strip(count_due(make_bars(ran, [], at(-720), at(720), bins=48), due), NOW, reach, PARIS, None)
     for css, x, width in re.findall(r'class="(f-past|o)" x="([\d.]+)%" width="([\d.]+)%"', svg):
         assert float(x) < 50 if css == "f-past" else float(x) + float(width) > 50
     assert svg.count('class="nowl" x1="50%"') == 1
@@ -67,7 +67,7 @@ def test_all_that_is_due_stands_in_one_bar(minutes: list[int]) -> None:
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
 def test_a_bar_that_crosses_now_ends_and_begins_there(good: int, bad: int, due: int) -> None:
     """What was is filled up to the line, what is due is outlined after it."""
-    svg = draw_strip([Bar(at(-20), at(40), good, bad, due)], NOW, timedelta(hours=12), PARIS)
+    svg = draw_strip([Bar(at(-20), at(40), good, bad, due)], NOW, timedelta(hours=12), PARIS, None)
     bars = re.findall(r'class="(f-past|f-fail|o)" x="([\d.]+)%" width="([\d.]+)%"', svg)
     assert {css for css, *_ in bars} == {css for css, count in (("f-past", good), ("f-fail", bad), ("o", due)) if count}
     for css, x, width in bars:

@@ -309,3 +309,12 @@ def test_nothing_due_says_until_when() -> None:
     assert home_view._write_not_due([], visit()) == "Nothing is due."  # noqa: SLF001 - its words
     said = home_view._write_not_due([task("t", nextExecutionTime="2027-04-01T09:00:00Z")], visit())  # noqa: SLF001
     assert said.replace("\N{NO-BREAK SPACE}", " ") == "Nothing is due until Thu 01 Apr 2027 09:00 +0000."
+
+
+def test_what_was_not_asked_of_the_future_is_hatched() -> None:
+    """An empty chart says that nothing is due; where too much is due to ask for all of it, it is not known."""
+    soon = {"utc": (NOW + timedelta(hours=2)).isoformat(), "taskId": "t", "title": "T"}
+    cut = home_view.build(answer(due={"occurrences": [soon], "nextPageToken": "more"}), visit())
+    assert 'fill="url(#hatch)"' in cut.strip
+    assert "what comes after that is hatched" in cut.strip_text
+    assert "hatch" not in home_view.build(answer(due={"occurrences": [soon]}), visit()).strip

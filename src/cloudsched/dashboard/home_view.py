@@ -211,10 +211,10 @@ def build(answer: Json, visit: Visit) -> HomePage:
     counted = sum(answer["counts"].get("open", {}).values()) or len(running)
     is_cut = bool(due) and bool(answer["due"].get("nextPageToken"))
     more = "at least " if is_cut else ""
-    drawn = f", drawn until {visit.sure(due[-1]).text}" if is_cut else ""
+    drawn = f", drawn until {visit.sure(due[-1]).text}; what comes after that is hatched" if is_cut else ""
     return HomePage(
         sentence=_write_sentence(attention, past, counted, rows),
-        strip=draw_strip(count_due(past.bars, due), visit.now, REACH, visit.zone),
+        strip=draw_strip(count_due(past.bars, due), visit.now, REACH, visit.zone, due[-1] if is_cut else None),
         strip_text=(
             f"{past.good:,} ended well and {_write_bad(past)} failed in the last 12 h; "
             f"{more}{len(due):,} {'is' if len(due) == 1 else 'are'} due in the next 12 h{drawn}"

@@ -277,16 +277,23 @@ def count_due(bars: Iterable[Bar], due: Iterable[datetime]) -> list[Bar]:
     return counted
 
 
-def draw_strip(bars: Sequence[Bar], now: datetime, reach: timedelta, zone: zoneinfo.ZoneInfo) -> Markup:
+def draw_strip(
+    bars: Sequence[Bar], now: datetime, reach: timedelta, zone: zoneinfo.ZoneInfo, known_until: datetime | None
+) -> Markup:
     """Return the chart of as much time before now as after it; all bars have one scale.
 
-    A bar never crosses now: what was ends at the line, and what is due begins there.
+    A bar never crosses now: what was ends at the line, and what is due begins there. What lies after `known_until`, of
+    which it is not known what is due, is hatched; None if all is known.
     """
     start, end = now - reach, now + reach
     most = max([1, *(max(each.good, each.bad, each.due) for each in bars)])
     base, height = _STRIP_TOP + _ABOVE, _STRIP_TOP + _ABOVE + _BELOW
     marks = list(draw_ticks(start, end, zone, height))
     marks.append(element("line", cls="base", x1=0, x2="100%", y1=base, y2=base))
+    if known_until is not None and known_until < end:
+        x, width = percent((known_until - start) / (end - start)), percent((end - known_until) / (end - start))
+        hatched = {"cls": "hatched", "fill": "url(#hatch)"}
+        marks.append(element("rect", **hatched, x=x, width=width, y=_STRIP_TOP, height=_ABOVE))
     for each in bars:
         gap = (each.end - each.start) * _GAP
         left, right = each.start + gap, each.end - gap

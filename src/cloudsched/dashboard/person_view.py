@@ -130,7 +130,7 @@ def _list_facts(person: Json) -> Iterator[tuple[str, str]]:
         said = ", ".join(str(each).lower() for each in channels) or "none but the inbox"
         yield f"Agreed to, {str(category).lower()}", said
     if quiet := person.get("quietHours"):
-        yield "Quiet hours", " to ".join(str(quiet.get(name, "")) for name in ("start", "end"))
+        yield "Quiet hours", " to ".join(str(quiet.get(name, "")) for name in ("from", "until"))
     if digest := person.get("digest"):
         yield "Digest", str(digest)
 

@@ -17,9 +17,11 @@ from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER, ChangeToFo
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR
+from cloudsched.engine.tasks.calendars import FollowedCalendar
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import date
 
     from cloudsched import Task
@@ -247,30 +249,58 @@ def test_a_late_task_is_found_although_its_writer_dies(sim: Simulation, monkeypa
     assert holiday in upcoming_days(sim)
 
 
+def stand_still(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
+    """Let something happen when a task and its calendar have next been read to plan the task again."""
+    plan = FollowedCalendar.replan
+
+    def wait(self: FollowedCalendar, *read: Any) -> Any:  # noqa: ANN401 - a transition
+        monkeypatch.undo()
+        meanwhile()
+        return plan(self, *read)
+
+    monkeypatch.setattr(FollowedCalendar, "replan", wait)
+
+
 def test_a_run_that_knows_older_days_leaves_no_task_with_them(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reads the calendar and stands still; a newer change comes and is followed; then it goes on."""
+    """It stands still while the days change back to what the task still has; then it goes on."""
+    put(sim)
+    make_task(sim)
+    holiday = sim.now.date() + timedelta(3)
+    put(sim, holiday)
+    (follower,) = open_changes(sim)
+    change = ChangeToFollow.from_payload(follower.payload)
+
+    def change_back() -> None:
+        put(sim)
+        sim.advance(3 * OPEN_FOR)
+
+    stand_still(monkeypatch, change_back)
+    reached = sim.app.container.calendars.replan(change, Reached())
+    assert reached
+    assert holiday not in upcoming_days(sim), "the older days were not written, so this tries nothing"
+    assert sim.app.container.calendars.replan(change, reached) is None
+    assert holiday in upcoming_days(sim)
+
+
+def test_an_attempt_that_has_lost_its_lease_plans_no_task_with_older_days(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stands still until the next attempt has ended, and a newer change was followed; then it goes on."""
     put(sim)
     make_task(sim)
     first, second = sim.now.date() + timedelta(3), sim.now.date() + timedelta(4)
     put(sim, first)
-    (follower,) = open_changes(sim)
-    records = sim.app.container.store.records
-    read = type(records).list
 
-    def stand_still(self: Any, kind: Any, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - as the port
-        monkeypatch.undo()
+    def change_again() -> None:
         put(sim, second)
-        sim.advance(3 * OPEN_FOR)
+        sim.advance(timedelta(hours=1))
+        assert not open_changes(sim)
         assert second not in upcoming_days(sim)
-        return read(self, kind, *arguments, **more)
 
-    monkeypatch.setattr(type(records), "list", stand_still)
-    change = ChangeToFollow.from_payload(follower.payload)
-    reached = sim.app.container.calendars.replan(change, Reached())
-    assert reached
-    assert second in upcoming_days(sim), "the older days were not written, so this tries nothing"
-    assert sim.app.container.calendars.replan(change, reached) is None
-    assert not {second} & upcoming_days(sim)
+    stand_still(monkeypatch, change_again)
+    sim.advance(timedelta(0))
+    assert first in upcoming_days(sim)
+    assert second not in upcoming_days(sim)
 
 
 def test_a_writer_that_was_taken_for_dead_notes_its_change_again(

@@ -20,6 +20,7 @@ from cloudsched.domain.documents.person import secret_hash
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
+from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow, Reached
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.recent_counts import count_recent
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from random import Random
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore, VersionedRecord
     from cloudsched.engine.ports.store import Store
@@ -141,7 +141,7 @@ class FollowChange(Generic[R]):
         for _ in range(MAX_PAGES):
             links = records.list(CalendarLink, self._followed.key, limit=PAGE_SIZE, after=after)
             for link in links:
-                is_open = self._try_to_follow(link, record) or is_open
+                is_open = self._try_to_follow(link) or is_open
                 after = link.id
             if len(links) < PAGE_SIZE:
                 if not is_open and self._is_current(revision):
@@ -153,27 +153,34 @@ class FollowChange(Generic[R]):
     def _is_current(self, revision: int) -> bool:
         """Return whether the record is still the one by which the tasks were planned here.
 
-        The tasks of a newer change may have got older content from this run, after their own had come by.
+        A change back to what a task still had writes nothing to it, and this run may then have written older content.
         """
         stored = self._followed.load()
         return stored is None or self._followed.revision_of(stored.record) == revision
 
-    def _try_to_follow(self, link: CalendarLink, record: R) -> bool:
+    def _try_to_follow(self, link: CalendarLink) -> bool:
         """Plan one task again; return whether it has to be looked at once more."""
         try:
-            return self._follow(link, record)
+            return self._follow(link)
         except StoreUnavailable:
             raise
         except CloudschedError as error:  # the others must be planned all the same; this one is tried again
             log.warning("unplanned: %s", error, extra={"action": "unplanned", "taskId": link.task_id})
             return True
 
-    def _follow(self, link: CalendarLink, record: R) -> bool:
+    def _replan(self, task: Task, now: datetime) -> Transition:
+        """Return a task planned by the record as it is now, read after the task.
+
+        If the record changes before this is committed, whoever follows that writes the task later, or the commit
+        conflicts. What an attempt read before it lost its lease may be older, and nobody would look at the task again.
+        """
+        stored = self._followed.load()
+        return Transition(task) if stored is None else self._followed.replan(task, stored.record, now)
+
+    def _follow(self, link: CalendarLink) -> bool:
         """Plan one task again; return whether it has to be looked at once more."""
         try:
-            task = self._scheduler.change(
-                link.task_id, lambda task, now: self._followed.replan(task, record, now), OWN_CODE
-            )
+            task = self._scheduler.change(link.task_id, self._replan, OWN_CODE)
         except NotFound:
             task = None
         if task is not None and self._followed.depends(task):

@@ -45,7 +45,7 @@ from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.typed_calls import add_handle
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, check_page_size
+from cloudsched.engine.ports.pages import check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
@@ -484,7 +484,7 @@ class App:
         Raises InvalidInput for an invalid page token.
         """
         wanted, limit = query or TaskQuery(owner=None), check_page_size(limit)
-        return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token, max_bytes=MAX_PAGE_BYTES)
+        return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token)
 
     def update(self, /, task_id: str, **changes: Any) -> Task:
         """Change some of a task's fields, by their Python names; None resets one to its default.

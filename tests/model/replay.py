@@ -23,7 +23,7 @@ from cloudsched import App, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
 from cloudsched.engine.ports.records import Version, VersionedRecord
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
@@ -450,7 +450,7 @@ class ValueStore:
         return 0
 
     def list_tasks(
-        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int | None = None
+        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
     ) -> Page[Task]:
         del max_bytes
         after = int(page_token or 0)

@@ -15,6 +15,7 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
@@ -219,7 +220,7 @@ class FaultyStore:
         self._call("purge", effect)
 
     def list_tasks(
-        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int | None = None
+        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
     ) -> Page[Task]:
         read = partial(
             self._world.real_store.list_tasks, query, limit=limit, page_token=page_token, max_bytes=max_bytes

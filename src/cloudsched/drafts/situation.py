@@ -16,7 +16,6 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.drafts.phrases import content_words, count_shared, find_category
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.languages import LANGUAGES
@@ -175,7 +174,7 @@ MAX_ANSWERS: Final = 5
 
 def load_past_tasks(store: Store, owner: str) -> list[Task]:
     """Return the owner's tasks that a text may mean, the newest first."""
-    page = store.list_tasks(TaskQuery(owner=owner), limit=MAX_PAST_TASKS, max_bytes=MAX_PAGE_BYTES)
+    page = store.list_tasks(TaskQuery(owner=owner), limit=MAX_PAST_TASKS)
     return [task for task in page.items if task.parent is None and not task.handler.startswith("cloudsched.")]
 
 

@@ -9,7 +9,9 @@ import pytest
 from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
 from cloudsched import App, Context, Schedule
+from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.testing import START, Simulation
+from cloudsched.web.api.responses import task_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +69,23 @@ def test_a_tree_is_cut_from_its_oldest_leaves_on(
     """Upper levels come first, then the newest calls; each node says how many of its calls are left out."""
     monkeypatch.setattr(f"{LIMITS}.MAX_TREE", most)
     assert tree_shape(app.tree("root")) == (branches, left_out)
+
+
+def test_a_tree_of_large_calls_is_cut(app: App, simulate: Callable[..., Simulation]) -> None:
+    """However large the calls' payloads are, the answer fits into a response; what is left out is counted."""
+
+    @app.handler("leaf")
+    def leaf(payload: dict[str, str]) -> None:
+        """Do nothing."""
+
+    register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("leaf", {"a": "a" * 90_000}) for _ in range(60)]))
+    sim = simulate()
+    create(app, id="root")
+    sim.run_until_idle()
+    tree = app.tree("root")
+    assert sum(json_size(task_to_json(each.task)) for each in tree.children) < 5_000_000
+    assert 10 < len(tree.children) < 60
+    assert len(tree.children) + tree.omitted_children == 60
 
 
 def test_a_tree_of_one_execution(app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:

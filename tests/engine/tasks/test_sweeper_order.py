@@ -81,7 +81,7 @@ def test_a_call_stays_marked_until_its_parent_is_notified(app: App, sim: Simulat
     """While the queue is down, a sweep leaves the mark of a call whose end its parent does not know yet."""
     make(app, sim, "parent", handler="whole")
     sim.queue.deliver_due()
-    (call,) = app.container.child_tasks.children("parent")
+    ((call,),) = (page.items for page in app.container.child_tasks.pages("parent"))
     stored = app.container.store.load(call.id)
     assert stored
     assert stored.task.has_ended

@@ -72,7 +72,7 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, lock_id
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import skip_unreadable, start_before
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, skip_unreadable, start_before
 from cloudsched.engine.ports.records import Version
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
@@ -265,7 +265,7 @@ class FirestoreStore:
         return 0
 
     def list_tasks(
-        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int | None = None
+        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
     ) -> Page[Task]:
         """Return a page of the tasks that match a query."""
         listing = build_task_listing(query, self._shards.find_for(query))

@@ -42,7 +42,7 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import skip_unreadable, start_before
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, skip_unreadable, start_before
 from cloudsched.engine.ports.records import Version
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 
@@ -228,7 +228,7 @@ class SqliteStore:
             log.warning("results of %s not removed: %s", key, error, extra=about)
 
     def list_tasks(
-        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int | None = None
+        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
     ) -> Page[Task]:
         """Return a page of the tasks that match a query."""
         return fetch_page(self._database, Task, build_task_listing(query), query, limit, page_token, max_bytes)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.documents.channel import PING
 from cloudsched.domain.documents.journal import StepStatus
@@ -33,6 +33,7 @@ from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, Ve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from cloudsched.domain.documents.delivery import Delivery
     from cloudsched.domain.documents.execution import Execution
@@ -50,6 +51,15 @@ _MAX_MESSAGE = 2_000
 """How many bytes the message of a record has."""
 _PAGE_SIZE = 100
 _SAMPLE_SIZE = 20
+
+
+class _Call(NamedTuple):
+    """What a cancel needs to know of a call: there may be thousands, and their payloads large."""
+
+    id: str
+    parent: Parent | None
+    created_at: datetime
+    has_children: bool
 
 
 class ChildTasks:
@@ -222,12 +232,8 @@ class ChildTasks:
                 break
         return found
 
-    def children(self, task_id: str, status: TaskStatus | None = None) -> Iterator[Task]:
-        """Yield a task's calls, newest first."""
-        for page in self._pages(task_id, status):
-            yield from page.items
-
-    def _pages(self, task_id: str, status: TaskStatus | None) -> Iterator[Page[Task]]:
+    def pages(self, task_id: str, status: TaskStatus | None = None) -> Iterator[Page[Task]]:
+        """Yield the pages of a task's calls, newest first."""
         token: str | None = None
         while True:
             page = self._engine.store.list_tasks(
@@ -279,14 +285,16 @@ class ChildTasks:
 
     def _children_of_generation(
         self, task: Task, parent: str, status: TaskStatus | None = None
-    ) -> tuple[list[Task], int]:
+    ) -> tuple[list[_Call], int]:
         """Return the calls of `parent`, the task or a descendant, and how many of them cannot be read.
 
         Those made since the task was recreated are left out. The task is read after its calls, so a call that was
         found cannot belong to a generation that began later.
         """
-        pages = list(self._pages(parent, status))
-        found, unreadable = [task for page in pages for task in page.items], sum(page.unreadable for page in pages)
+        found, unreadable = list[_Call](), 0
+        for page in self.pages(parent, status):
+            found += [_Call(each.id, each.parent, each.created_at, bool(each.has_children)) for each in page.items]
+            unreadable += page.unreadable
         stored = self._engine.store.load(task.id) if found and parent == task.id else None
         if stored is None or not was_recreated(task, stored.task):
             return found, unreadable
@@ -342,6 +350,8 @@ class ChildTasks:
 
 MAX_TREE = 2_000
 """How many calls are shown: in a larger tree those nearest to the root, and among them the newest."""
+MAX_TREE_BYTES = 2_000_000
+"""How many bytes their documents have together."""
 MAX_READ = 10_000
 """How many calls are read at most, including those that are only counted."""
 
@@ -366,19 +376,20 @@ def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = No
     """
     shown: dict[str, list[Task]] = {}
     left_out: dict[str, int] = {}
-    room, unread = MAX_TREE, MAX_READ
+    room, unread, bytes_left = MAX_TREE, MAX_READ, MAX_TREE_BYTES
     waiting = deque([task])
     while waiting:
         parent = waiting.popleft()
         found: list[Task] = []
         unshown = 0
         is_cut = unread == 0
-        for child in islice(child_tasks.children(parent.id), unread):
+        for child, size in islice(_sized(child_tasks.pages(parent.id)), unread):
             unread -= 1
             if parent is task and execution_id is not None and _call_position(child)[0] != execution_id:
                 continue
-            if room:
+            if room and bytes_left > 0:
                 room -= 1
+                bytes_left -= size
                 found.append(child)
             else:
                 unshown += 1
@@ -390,6 +401,12 @@ def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = No
         return Tree(task, tuple(map(build, shown.get(task.id, ()))), left_out.get(task.id, 0))
 
     return build(task)
+
+
+def _sized(pages: Iterable[Page[Task]]) -> Iterator[tuple[Task, int]]:
+    """Yield tasks, each with its share of the bytes of its page."""
+    for page in pages:
+        yield from ((each, page.size // len(page.items)) for each in page.items)
 
 
 def _call_position(task: Task) -> tuple[str, int]:

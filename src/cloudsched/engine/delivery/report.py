@@ -9,7 +9,7 @@ from cloudsched.domain.documents.delivery import DeliveryStatus
 from cloudsched.domain.documents.responses import DeliveryReport
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.transitions.deliveries import delivery_ids
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
+from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.task_query import TaskQuery
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def list_deliveries(
         InvalidInput: The page token was made up, or belongs to another list.
     """
     query = TaskQuery(owner, is_delivery=True) if owner is not None else TaskQuery(owner=None, trouble=Trouble.DELIVERY)
-    page = store.list_tasks(query, limit=limit, page_token=page_token, max_bytes=MAX_PAGE_BYTES)
+    page = store.list_tasks(query, limit=limit, page_token=page_token)
     items = [(each, _report(each, each.delivery, _load_record(store, each))) for each in page.items if each.delivery]
     return Page(items, page.next_page_token, page.unreadable, page.passed_over)
 

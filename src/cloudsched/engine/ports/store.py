@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cloudsched.domain.transitions.offers import offer_entry
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -351,12 +352,12 @@ class Store(Protocol):
         ...
 
     def list_tasks(
-        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int | None = None
+        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
     ) -> Page[Task]:
         """Return a page of the matching tasks, without those that are being deleted.
 
-        Without `max_bytes` it has all that `limit` allows, however large they are. With it, it ends at the task with
-        which they are so large together, and has a token. Pages of other lists end at `pages.MAX_PAGE_BYTES`.
+        It ends at the task with which they have `max_bytes` together, and has a token. All
+        other lists end at `MAX_PAGE_BYTES`.
 
         Raises:
             InvalidInput: The page token was made up, or belongs to another query.

@@ -281,9 +281,7 @@ class BatchChanges:
             while True:
                 if budget <= 0 or size >= MAX_PAGE_BYTES:
                     return MatchingTasks(count, is_at_least=True)
-                page = self._store.list_tasks(
-                    query, limit=min(_PAGE_SIZE, budget), page_token=token, max_bytes=MAX_PAGE_BYTES
-                )
+                page = self._store.list_tasks(query, limit=min(_PAGE_SIZE, budget), page_token=token)
                 count += sum(change.action is not BatchAction.RETRY_FAILED or has_failed(task) for task in page.items)
                 budget, size = budget - page.read, size + page.size
                 token = page.next_page_token

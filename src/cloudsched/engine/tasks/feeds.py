@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.calendar import Feed, feed_id
 from cloudsched.domain.feeds.feed_calendar import BEFORE, MAX_PAST, TaskHistory, build_feed
 from cloudsched.domain.feeds.task_calendar import build_task_calendar
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, NotFound
 
@@ -93,7 +92,7 @@ class Feeds:
         feed = self.get(feed_id(secret))
         now = self._clock.now()
         query = TaskQuery(owner=feed.owner, label=next(iter(feed.labels), None))
-        page = self._store.list_tasks(query, limit=MAX_TASKS, max_bytes=MAX_PAGE_BYTES)
+        page = self._store.list_tasks(query, limit=MAX_TASKS)
         shown = [task for task in page.items if task.parent is None and _is_shown(feed, task)]
         histories = self._read_histories(shown, now)
         return build_feed(histories, now, title=_title(feed), is_cut=page.next_page_token is not None)

@@ -145,7 +145,7 @@ class _TaskReader:
     def peek(self) -> Task | None:
         """Return the next task, or None if there is none, or none may be read."""
         while not self._tasks and self._has_more:
-            page = self._store.list_tasks(self._query, limit=_PART, page_token=self._token, max_bytes=MAX_PAGE_BYTES)
+            page = self._store.list_tasks(self._query, limit=_PART, page_token=self._token)
             self._tasks = [task for task in reversed(page.items) if self._matches(task)]
             self._token = page.next_page_token
             self._count += page.read

@@ -11,7 +11,6 @@ from cloudsched.domain.documents.execution import OPEN_STATUSES, Trigger
 from cloudsched.domain.documents.overview_responses import NeedCause, NeedCount
 from cloudsched.domain.documents.task import TaskStatus, Trouble, find_trouble
 from cloudsched.domain.transitions.planning import is_held_back
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 
@@ -176,7 +175,7 @@ class Overview:
         query, token = TaskQuery(owner, due_until=now), None
         found: list[datetime] = []
         for limit in _LOOKED_AT:
-            page = self._store.list_tasks(query, limit=limit, page_token=token, max_bytes=MAX_PAGE_BYTES)
+            page = self._store.list_tasks(query, limit=limit, page_token=token)
             found += [at for task in page.items if (at := task.next_execution_time) and not is_held_back(task)]
             token = page.next_page_token
             if token is None:
@@ -189,7 +188,7 @@ class Overview:
         count = self._store.search.count_tasks(query, MAX_COUNT)
         if not count:
             return NeedCount(cause=cause, count=0)
-        page = self._store.list_tasks(query, limit=_DATED, max_bytes=MAX_PAGE_BYTES)
+        page = self._store.list_tasks(query, limit=_DATED)
         positions = [position for task in page.items if (position := find_trouble(task))]
         return NeedCount(
             cause=cause,

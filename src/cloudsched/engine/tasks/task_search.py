@@ -81,7 +81,7 @@ def search_tasks(
         InvalidInput: The page token was made up, or belongs to another query.
     """
     if only.is_everything:
-        return store.list_tasks(query, limit=limit, page_token=page_token, max_bytes=MAX_PAGE_BYTES)
+        return store.list_tasks(query, limit=limit, page_token=page_token)
     found: list[Task] = []
     token, unreadable, passed_over, budget, left = page_token, 0, 0, MAX_LOOKED_THROUGH, MAX_PAGE_BYTES
     while True:

@@ -54,6 +54,10 @@ def app() -> App:
         ctx.wait_for("approved")
         return call.result()
 
+    @app.handler("leaves")
+    def leaves(ctx: Context) -> None:
+        ctx.call("patient", {})
+
     return app
 
 
@@ -124,7 +128,7 @@ def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app:
         assert "It waits until its task is resumed" in text
         assert "</svg>Retrying" not in text
     assert "next attempt was due" in home
-    assert "nothing is overdue but for 1 task that a used-up budget holds" in home
+    assert "nothing is overdue; used-up budgets hold 1 task" in home
     app.container.many_tasks.budgets.put("bob", 10, by=OWN_CODE)
     pages.sim.advance(timedelta(hours=1))
     assert [each.status for each in pages.sim.executions("sync")] == [ExecutionStatus.FAILED]
@@ -194,3 +198,12 @@ def test_whoever_recovers_leaves_the_list(pages: Pages, app: App) -> None:
     sentence, listed = read_attention(pages)
     assert sentence.startswith("Nothing needs you")
     assert "all tasks were asked" in listed
+
+
+def test_a_call_that_its_caller_did_not_wait_for_is_left_as_it_was(pages: Pages, app: App) -> None:
+    """Nobody notices its end any more, so the page of the run that has ended does not say that somebody will."""
+    hourly(app, "caller", handler="leaves", schedule=Schedule.once(pages.sim.now))
+    pages.sim.advance(timedelta(minutes=30))
+    [run] = pages.sim.executions("caller")
+    assert run.status is ExecutionStatus.SUCCEEDED
+    assert "<dt>Finished" not in pages.get("admin", f"/tasks/caller/executions/{run.id}?step=1").text

@@ -19,7 +19,7 @@ from cloudsched.dashboard.zoom import WHOLE, find_parts, make_moves, read_window
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.journal import StepStatus
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -308,9 +308,11 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
 
 
 def _show_ends(record: Json, tree: Json | None) -> Json:
-    """Return an execution whose calls end when they did: its handler notices that only when it goes on."""
+    """Return an open execution whose calls end when they did: its handler notices that only when it goes on."""
+    if record["status"] not in OPEN:
+        return record  # what it did not wait for is left as it was then
     calls = [child["task"] for child in (tree or {}).get("children", ())]
-    ended = {call["id"]: call for call in calls if call["status"] not in _LIVE and not call.get("isRunning")}
+    ended = {call["id"]: call for call in calls if call["status"] in FINAL_STATUSES and not call.get("isRunning")}
     steps = []
     for step in record.get("steps", ()):
         if (task := ended.get(step.get("child"))) is not None and step["status"] == "WAITING":
@@ -321,9 +323,6 @@ def _show_ends(record: Json, tree: Json | None) -> Json:
         else:
             steps.append(step)
     return {**record, "steps": steps}
-
-
-_LIVE: Final = frozenset({TaskStatus.ACTIVE, TaskStatus.PAUSED})
 
 
 def _fetch_child(api: Api, visit: Visit, record: Json) -> Json | None:

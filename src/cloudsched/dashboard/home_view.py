@@ -79,7 +79,7 @@ def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
     since = counts.get("overdueSince")
     if since is None:
         held = sum(each["count"] for each in counts.get("needs", ()) if each["cause"] == NeedCause.BUDGET)
-        besides = f" but for {write_count(held, 'task', 'tasks')} that a used-up budget holds" if held else ""
+        besides = f"; used-up budgets hold {write_count(held, 'task', 'tasks')}" if held else ""
         return HealthRow("Queue", _well("on time"), None, f"nothing is overdue{besides}")
     if visit.now - parse_instant(since) > LATE:
         return HealthRow("Queue", _bad("late"), visit.moment(since), "the first that has not started was due")

@@ -21,7 +21,6 @@ REPLAN_HANDLER: Final = "cloudsched.calendar.replan"
 class ChangeToFollow:
     """A change of a calendar, as the task that follows it knows it."""
 
-    id: str
     calendar: str
     """The calendar's id."""
     revision: int
@@ -33,13 +32,12 @@ class ChangeToFollow:
     def payload(self) -> dict[str, Any]:
         """The payload of the task."""
         since = self.since.isoformat()
-        return {"change": self.id, "calendar": self.calendar, "revision": self.revision, "since": since}
+        return {"calendar": self.calendar, "revision": self.revision, "since": since}
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Self:
         """Return the change that a task follows."""
         return cls(
-            str(payload["change"]),
             str(payload["calendar"]),
             int(payload["revision"]),
             datetime.fromisoformat(str(payload["since"])),

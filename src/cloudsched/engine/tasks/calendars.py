@@ -301,7 +301,7 @@ class Calendars:
     def _create_follower(self, calendar: Calendar) -> None:
         """Create the task that plans a changed calendar's tasks again."""
         key = f"{calendar.id}-{self._chance.getrandbits(64):016x}"
-        change = ChangeToFollow(key, calendar.id, calendar.revision, self._clock.now())
+        change = ChangeToFollow(calendar.id, calendar.revision, self._clock.now())
         title = f"Plan the tasks of the calendar {calendar.id} again"
         make_follower(f"calendar-change-{key}", title, REPLAN_HANDLER, change.payload, self._scheduler())
 

@@ -231,7 +231,7 @@ class Journeys:
     def begin(self, owner: str, revision: int) -> None:
         """Create the task that follows a person to another zone, before that is written with this revision."""
         key = f"{zone_key(owner).removeprefix('zone:')}-{self._chance.getrandbits(64):016x}"
-        change = ChangeToFollow(key, zone_key(owner), revision, self._clock.now())
+        change = ChangeToFollow(zone_key(owner), revision, self._clock.now())
         title = f"Plan the tasks that follow {owner} again"[:200]
         payload = {**change.payload, "owner": owner}
         make_follower(f"journey-{key}", title, FOLLOW_HANDLER, payload, self._scheduler())

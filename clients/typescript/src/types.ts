@@ -2120,6 +2120,7 @@ export interface StepRecord {
   status: StepStatus;
   startedAt: string;
   finishedAt?: string;
+  noticedAt?: string;
   /** How often a step was tried. */
   attempts: number;
   /** When, if one has failed: the latest eight. All but the last have failed; nothing is stored of a first success. */

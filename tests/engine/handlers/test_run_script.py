@@ -20,6 +20,7 @@ from tests.engine.handlers.script_harness import (
 )
 
 from cloudsched import App, Context  # noqa: TC001 - a handler's annotation, read at run time
+from cloudsched.domain.documents.journal import StepKind
 from cloudsched.engine.ports.interpreter import Round, ScriptRequest
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
@@ -64,6 +65,22 @@ def test_a_script_cannot_name_whose_its_calls_are(tools: ToolApp) -> None:
         (execution,) = sim.executions(task.id)
         assert execution.content == "grace"
         assert {each.owner for each in tools.app.tasks().items} == {"grace"}
+
+
+def test_the_clock_of_a_script_is_that_at_which_it_went_on(tools: ToolApp) -> None:
+    """Its task was paused while its call ended: a deadline that passed meanwhile has passed for the script, too."""
+    with script_task(tools, "await tools.slow({minutes: 5}); return Date.now()") as (sim, task):
+        sim.advance(timedelta(minutes=1))
+        tools.app.pause(task.id)
+        sim.advance(timedelta(hours=3))
+        tools.app.resume(task.id)
+        resumed = sim.now
+        sim.advance(timedelta(minutes=1))
+        (execution,) = sim.executions(task.id)
+        assert execution.content >= resumed.timestamp() * 1000
+        [call] = [each for each in execution.steps if each.kind is StepKind.CALL]
+        assert call.finished_at is not None
+        assert call.finished_at < resumed
 
 
 QUARTER = f"""

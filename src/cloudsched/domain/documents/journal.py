@@ -89,6 +89,8 @@ class StepRecord(WireModel):
     status: StepStatus = StepStatus.WAITING
     started_at: Instant
     finished_at: Instant | None = None
+    noticed_at: Instant | None = None
+    """When its handler, going on, found that a call had ended; until then it waits for other things, or is paused."""
     attempts: int = 0
     """How often a step was tried."""
     tries: tuple[StepTry, ...] = ()

@@ -126,11 +126,11 @@ def end_round(cursor: JournalCursor, since: int) -> datetime | None:
     """Merge the failures of the round whose first entry is `since`.
 
     Returns:
-        When its last request ended, the same in every replay; None if it had none.
+        When the handler went on after its last request, the same in every replay; None if it had none.
     """
     cursor.failures.merge_since(since, cursor.position)
     entries = [cursor.journal[number] for number in range(since, cursor.position + 1)]
-    return max((entry.finished_at or entry.started_at for entry in entries), default=None)
+    return max((entry.noticed_at or entry.finished_at or entry.started_at for entry in entries), default=None)
 
 
 def called_handlers(cursor: JournalCursor) -> frozenset[str]:

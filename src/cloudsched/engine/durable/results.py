@@ -185,12 +185,12 @@ def finished_call_fields(
     outcome = load_outcome(entry.name, entry.child or "")
     if outcome is None:
         return None
-    finished_at, failure = outcome.finished_at or now, outcome.failure
+    times, failure = {"finished_at": outcome.finished_at or now, "noticed_at": now}, outcome.failure
     if failure is not None:
         error = StepError(type=failure.type, message=failure.message, status=failure.status)
-        return {"status": StepStatus.FAILED, "error": error, "finished_at": finished_at}
+        return {"status": StepStatus.FAILED, "error": error, **times}
     kept = results.store(entry.number, outcome.content, is_stored_elsewhere=True)
-    return {"status": StepStatus.SUCCEEDED, "finished_at": finished_at, **kept}
+    return {"status": StepStatus.SUCCEEDED, **times, **kept}
 
 
 def with_call_outcomes(

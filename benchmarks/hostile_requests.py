@@ -4,7 +4,8 @@
 
 Each request is sent to the API in this process, over a store in memory with a user's dearest tasks in it. The figure is
 the time of the processor (`time.process_time`), the least of three tries: other processes do not count. A task changes
-before each further try, so that none finds what was summed up for the last one.
+before each further try, so that none finds what was summed up for the last one. Those that are shown are sent once more
+for the memory that they take.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+import tracemalloc
+from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from tests import greeting_app
 from tests.harness import LocalClient
-from tests.hostile_requests import fill, iter_hostile_requests, prepare
+from tests.hostile_requests import HostileRequest, fill, iter_hostile_requests, prepare
 from werkzeug.wrappers import Request
 
 from cloudsched.testing import Simulation
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
 
 AIM = 0.2
 """Seconds of the processor that no request should need more of."""
+TASKS = 900
+"""How many of the largest tasks there are: as many as a user may have, with those of `prepare`."""
 
 
 def main() -> None:
@@ -44,7 +50,7 @@ def main() -> None:
     parser.add_argument("--memory", type=int, default=3000, help="how many megabytes this process may have")
     arguments = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (arguments.memory * 2**20,) * 2)
-    figures: list[tuple[float, int, str]] = []
+    figures: list[Figure] = []
     with Simulation(greeting_app.app) as sim:
         client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
@@ -53,28 +59,53 @@ def main() -> None:
             return client.open(path, method=method, **content, **more)
 
         known = prepare(sim, send)
-        ids = fill(send)
+        ids = fill(send, TASKS)
         for each in iter_hostile_requests(known, ids, is_quick=arguments.quick):
             if arguments.operation in {None, each.operation}:
                 call = partial(send, each.method, each.path, each.body, headers=each.headers)
-                seconds, status = measure(call)
+                seconds, answer = measure(call)
                 for number in range(2 if seconds > AIM else 0):
                     send("PATCH", "/v1/tasks/plain", {"title": str(number)})
                     seconds = min(seconds, measure(call)[0])
-                figures.append((seconds, status, str(each)))
-    figures.sort(reverse=True)
-    table = Table("processor", "status", "request")
-    for seconds, status, name in figures[: arguments.show]:
-        table.add_row(f"{seconds * 1000:.0f} ms", str(status), name)
-    over = sum(seconds > AIM for seconds, _, _ in figures)
-    Console(width=150).print(table, f"{len(figures)} requests, {over} of more than {AIM * 1000:.0f} ms")
+                figures.append(Figure(seconds, len(answer.get_data()), answer.status_code, each))
+        for title, order in (("dearest", attrgetter("seconds")), ("largest", attrgetter("size"))):
+            table = Table("processor", "answer", "memory", "status", "request", title=f"The {title}")
+            for figure in sorted(figures, key=order, reverse=True)[: arguments.show]:
+                each = figure.request
+                memory = measure_memory(partial(send, each.method, each.path, each.body, headers=each.headers))
+                told = (f"{figure.seconds * 1000:.0f} ms", f"{figure.size / 1e6:.2f} MB", f"{memory / 1e6:.0f} MB")
+                table.add_row(*told, str(figure.status), str(each))
+            Console(width=150).print(table)
+    over = sum(each.seconds > AIM for each in figures)
+    Console(width=150).print(f"{len(figures)} requests, {over} of more than {AIM * 1000:.0f} ms")
 
 
-def measure(send: Callable[[], TestResponse]) -> tuple[float, int]:
-    """Return the seconds of the processor that a request takes, and its status."""
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What one request took."""
+
+    seconds: float
+    size: int
+    """The bytes of its answer."""
+    status: int
+    request: HostileRequest
+
+
+def measure(send: Callable[[], TestResponse]) -> tuple[float, TestResponse]:
+    """Return the seconds of the processor that a request takes, and its answer."""
     begin = time.process_time()
     response = send()
-    return time.process_time() - begin, response.status_code
+    return time.process_time() - begin, response
+
+
+def measure_memory(send: Callable[[], TestResponse]) -> int:
+    """Return the most memory that a request takes, in bytes. It runs much slower meanwhile."""
+    tracemalloc.start()
+    try:
+        send().get_data()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ ROOM: Final = MAX_BODY - 8_000
 """How large a hostile value is: as much as fits into a body beside what must stand around it."""
 LINE: Final = 8_000
 """How much of a request's line or of a header the servers accept."""
+ALL_BY_IDS: Final = "all tasks, by their ids"
+"""What a batch asks for that changes nothing yet."""
 MAX_DEPTH: Final = 4
 """How deep in a body fields are replaced."""
 
@@ -306,7 +308,7 @@ def iter_hostile_requests(
                 yield from _iter_bodies(send, operation, texts, general, schedules)
             if name == "batch_change_tasks":
                 named = {"action": "pause", "dryRun": True, "filter": {"ids": ids[:MAX_IDS] or ["daily"]}}
-                yield send("all tasks, by their ids", body=partial(_encode, named))
+                yield send(ALL_BY_IDS, body=partial(_encode, named))
             if name == "batch_create_tasks":
                 yield send("a thousand other dates in each task", body=_date_tasks)
 

@@ -210,16 +210,26 @@ def test_executions_are_not_counted_by_reading(store: Store, value: dict[str, An
 
 
 @given(
-    rows=st.lists(st.booleans(), max_size=40),
+    rows=st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=40),
     limit=st.integers(1, 5),
+    max_bytes=st.integers(1, 30),
     bound=st.integers(1, 12),
     is_bounded=st.booleans(),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_few_matches_are_looked_for_in_larger_parts(
-    monkeypatch: pytest.MonkeyPatch, rows: list[bool], limit: int, bound: int, *, is_bounded: bool
+    monkeypatch: pytest.MonkeyPatch,
+    rows: list[tuple[bool, int]],
+    limit: int,
+    max_bytes: int,
+    bound: int,
+    *,
+    is_bounded: bool,
 ) -> None:
-    """No more than the bound is read, in few steps; all matches are found in order; the last page says that it is."""
+    """No more than the bound is read, in few steps; all matches are found in order; the last page says that it is.
+
+    A page ends at the row with which it is large enough, and no sooner.
+    """
     monkeypatch.setattr(search, "MAX_LOOKED_THROUGH", bound)
     found, start = list[int](), -1
     while True:
@@ -230,14 +240,46 @@ def test_few_matches_are_looked_for_in_larger_parts(
             begin = (start if after is None else after) + 1
             return list(range(begin, min(begin + count, len(rows))))
 
-        part = find_matching_rows(read, lambda row: rows[row], limit, is_bounded=is_bounded)
+        part = find_matching_rows(
+            read,
+            lambda row: rows[row][0],
+            lambda row: rows[row][1],
+            limit=limit,
+            max_bytes=max_bytes,
+            is_bounded=is_bounded,
+        )
         found += part.rows
+        sizes = [rows[row][1] for row in part.rows]
+        assert part.size == sum(sizes)
         assert len(part.rows) <= limit
+        assert sum(sizes[:-1]) < max_bytes
         assert not is_bounded or sum(asked) <= bound
         assert len(asked) <= 2 * (limit + 1) + 6
         if part.last is None:
             break
-        assert len(part.rows) == limit or is_bounded
+        assert len(part.rows) == limit or is_bounded or part.size >= max_bytes
         start = part.last
-    assert found == [number for number, is_match in enumerate(rows) if is_match]
+    assert found == [number for number, (is_match, _) in enumerate(rows) if is_match]
     assert MAX_LOOKED_THROUGH == 1_000
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 8), st.integers(1, 200))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_large_rows_are_not_read_all_at_once(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[int], first: int, most: int
+) -> None:
+    """After the first part, each is as large as it may be by the rows before it, or is one row."""
+    monkeypatch.setattr(search, "FIRST_READ", first)
+    monkeypatch.setattr(search, "READ_BYTES", most)
+    parts: list[tuple[int, int]] = []
+
+    def read(after: int | None, count: int) -> list[int]:
+        begin = 0 if after is None else after + 1
+        parts.append((begin, count))
+        return list(range(begin, min(begin + count, len(sizes))))
+
+    found = find_matching_rows(read, lambda _: True, sizes.__getitem__, limit=100, max_bytes=10_000)
+    assert list(found.rows) == list(range(len(sizes)))
+    assert parts[0] == (0, first)
+    for begin, count in parts[1:]:
+        assert count == 1 or count * sum(sizes[:begin]) <= most * begin

@@ -26,7 +26,7 @@ from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, Waiter
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, cut_page, make_token, read_token, skip_unreadable
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.search import LEFT_OUT, find_matching_rows, identify_finished_list, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
 from cloudsched.errors import DamagedDocument
@@ -52,7 +52,7 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
     query: object,
     limit: int,
     page_token: str | None,
-    max_bytes: int | None = MAX_PAGE_BYTES,
+    max_bytes: int = MAX_PAGE_BYTES,
 ) -> Page[D]:
     """Return a page of a list; an empty one if there is no parent. `query` is what its page tokens belong to."""
     start: tuple[object, str] | None = read_token(query, page_token) if page_token else None
@@ -62,15 +62,20 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
     def read(after: Message | None, count: int) -> list[Message]:
         return query_in_order(rpc, parent, listing, count, start if after is None else to_sort_key(after, listing))
 
-    is_bounded = bool(listing.looked_for)
-    found = find_matching_rows(read, lambda each: _is_match(each, listing), limit, is_bounded=is_bounded)
-    rows, size = cut_page(found.rows, lambda each: each.ByteSize(), max_bytes)
-    items = skip_unreadable((each.name, partial(to_document, kind, each)) for each in rows)
-    last, token = rows[-1] if len(rows) < len(found.rows) else found.last, None
-    if last is not None:
-        value, key = to_sort_key(last, listing)
+    found = find_matching_rows(
+        read,
+        lambda each: _is_match(each, listing),
+        lambda each: each.ByteSize(),
+        limit=limit,
+        max_bytes=max_bytes,
+        is_bounded=bool(listing.looked_for),
+    )
+    items = skip_unreadable((each.name, partial(to_document, kind, each)) for each in found.rows)
+    token = None
+    if found.last is not None:
+        value, key = to_sort_key(found.last, listing)
         token = make_token(query, decode_instant(value), key)
-    return Page(items, token, len(rows) - len(items), found.passed_over, size)
+    return Page(items, token, len(found.rows) - len(items), found.passed_over, found.size)
 
 
 def _is_match(document: Message, listing: Listing) -> bool:

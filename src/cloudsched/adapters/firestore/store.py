@@ -285,7 +285,7 @@ class FirestoreStore:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
         shards = self._shards.find_ranges() if shard is None else (shard,)
         listing = build_due_listing(before, since, shards)
-        return fetch_page(self._rpc, Task, self._documents, listing, "due", limit, page_token, None)
+        return fetch_page(self._rpc, Task, self._documents, listing, "due", limit, page_token)
 
     def count_shards(self) -> int:
         """Return how many shards `list_due_tasks` takes."""

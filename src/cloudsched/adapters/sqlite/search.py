@@ -14,7 +14,7 @@ from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, cut_page, make_token, read_token, skip_unreadable
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.search import LEFT_OUT, find_matching_rows, identify_finished_list, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
 
@@ -38,7 +38,7 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
     query: object,
     limit: int,
     page_token: str | None,
-    max_bytes: int | None = MAX_PAGE_BYTES,
+    max_bytes: int = MAX_PAGE_BYTES,
 ) -> Page[D]:
     """Return a page of a list. `query` is what its page tokens belong to."""
     start = read_token(query, page_token) if page_token else None
@@ -47,14 +47,17 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
         return database.read(*listing.to_statement(start if after is None else _to_position(after), count))
 
     is_bounded = bool(listing.looked_for)
-    found = find_matching_rows(read, lambda row: bool(row[2]), limit, is_bounded=is_bounded)
-    rows, size = cut_page(found.rows, lambda row: len(row[1]), max_bytes)
-    items = skip_unreadable(
-        [(row[-1], partial(kind.from_stored_json, row[-1], row[1])) for row in rows],
+    found = find_matching_rows(
+        read, lambda row: bool(row[2]), _measure, limit=limit, max_bytes=max_bytes, is_bounded=is_bounded
     )
-    last = rows[-1] if len(rows) < len(found.rows) else found.last
-    token = None if last is None else make_token(query, *_to_position(last))
-    return Page(items, token, len(rows) - len(items), found.passed_over, size)
+    items = skip_unreadable([(row[-1], partial(kind.from_stored_json, row[-1], row[1])) for row in found.rows])
+    token = None if found.last is None else make_token(query, *_to_position(found.last))
+    return Page(items, token, len(found.rows) - len(items), found.passed_over, found.size)
+
+
+def _measure(row: Row) -> int:
+    """Return how many bytes a row's document has; none if it is not one of the list, whose document is not read."""
+    return len(row[1] or b"")
 
 
 def _to_position(row: Row) -> tuple[datetime, str]:
@@ -123,13 +126,16 @@ class SqliteSearch:
         key, after = ("changed", owner, since), ""
         if page_token:
             _, after = read_token(key, page_token)
-        mine, values = ("", [after]) if owner is None else (" AND owner = ?", [after, owner])
+        mine, values = ("", ()) if owner is None else (" AND owner = ?", (owner,))
         statement = f"SELECT id, {BODY} FROM tasks WHERE id > ?{mine} {_HAS_USED} ORDER BY id LIMIT ?"  # noqa: S608 - no input
-        found = self._database.read(statement, [*values, limit + 1])
-        rows, size = cut_page(found[:limit], lambda row: len(row[1]), MAX_PAGE_BYTES)
-        items = skip_unreadable([(row[0], partial(Task.from_stored_json, *row)) for row in rows])
-        token = make_token(key, from_microseconds(0), rows[-1][0]) if len(rows) < len(found) else None
-        return Page(items, token, len(rows) - len(items), size=size)
+
+        def read(last: Row | None, count: int) -> Sequence[Row]:
+            return self._database.read(statement, (after if last is None else last[0], *values, count))
+
+        found = find_matching_rows(read, bool, _measure, limit=limit)
+        items = skip_unreadable([(row[0], partial(Task.from_stored_json, *row)) for row in found.rows])
+        token = None if found.last is None else make_token(key, from_microseconds(0), found.last[0])
+        return Page(items, token, len(found.rows) - len(items), size=found.size)
 
     def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers, each found by one look into the index."""

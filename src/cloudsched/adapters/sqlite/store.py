@@ -246,7 +246,7 @@ class SqliteStore:
         bounds = {"wake_at <= ?": before, **({} if since is None else {"wake_at >= ?": since})}
         values = tuple(map(to_microseconds, bounds.values()))
         listing = Listing("tasks", "wake_at", conditions=tuple(bounds), values=values)
-        return fetch_page(self._database, Task, listing, "due", limit, page_token, None)
+        return fetch_page(self._database, Task, listing, "due", limit, page_token)
 
     def count_shards(self) -> int:
         """Return 1: a file has one index."""

@@ -54,16 +54,6 @@ MAX_PAGE_BYTES = 1_000_000
 """How large the stored documents of a page are together, but for the last: to read a megabyte takes some 50 ms."""
 
 
-def cut_page(rows: Sequence[T], size_of: Callable[[T], int], max_bytes: int | None) -> tuple[Sequence[T], int]:
-    """Return the first rows that are so large together, the last one as a whole, and how large they are."""
-    size = 0
-    for number, row in enumerate(rows, start=1):
-        size += size_of(row)
-        if max_bytes is not None and size >= max_bytes:
-            return rows[:number], size
-    return rows, size
-
-
 def check_page_size(limit: int) -> int:
     """Return the size of a page. Raises InvalidInput if it is too large, or not positive."""
     if not 1 <= limit <= MAX_PAGE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from cloudsched.engine.ports.pages import make_token
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, make_token
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -180,6 +180,12 @@ MAX_LOOKED_THROUGH: Final = 1_000
 """How many documents a page looks through at most. One that ends there is shorter, perhaps empty, and has a token."""
 
 
+FIRST_READ: Final = 201
+"""How many rows of a list are read at first: as many as most pages have, and one more."""
+READ_BYTES: Final = 4_000_000
+"""How large the rows of a further read are together, if they are as large as those before them."""
+
+
 @dataclass(frozen=True, slots=True)
 class MatchingRows(Generic[R]):
     """The rows of a page."""
@@ -189,42 +195,54 @@ class MatchingRows(Generic[R]):
     """The row after which the next page starts; None if this page is the last one."""
     passed_over: int
     """How many rows were read that do not match."""
+    size: int
+    """How many bytes the rows have together."""
 
 
 def find_matching_rows(
     read: Callable[[R | None, int], Sequence[R]],
     is_match: Callable[[R], bool],
-    limit: int,
+    size_of: Callable[[R], int],
     *,
-    is_bounded: bool,
+    limit: int,
+    max_bytes: int = MAX_PAGE_BYTES,
+    is_bounded: bool = False,
 ) -> MatchingRows[R]:
     """Return the first rows that match of a list whose filter no index has; those that do not are passed over.
 
-    Both stores look through such a list by this code, so that a page ends at the same document in each of them.
+    Both stores make their pages by this code, so that a page ends at the same document in each of them. It reads in
+    parts, so that large documents are not in memory all at once.
 
     Args:
         read: Returns so many rows after a row, or the first ones; fewer only at the end of the list.
         is_match: Whether the list has a row.
+        size_of: How many bytes were read of a row.
         limit: How many rows to return at most.
+        max_bytes: The page ends at the row with which it has so many.
         is_bounded: Whether to stop after `MAX_LOOKED_THROUGH` rows, rather than to go on until the page is full.
     """
-    most = MAX_LOOKED_THROUGH if is_bounded else None
     found: list[R] = []
     last: R | None = None
-    read_count = 0
+    passed_over = size = read_count = read_bytes = 0
     while True:
-        missing, misses = limit + 1 - len(found), read_count - len(found)
-        count = max(missing, misses)  # the fewer match, the more are read at once
-        if most is not None:
-            count = min(count, most - read_count)
+        count = max(limit + 1 - len(found), passed_over)  # the fewer match, the more are read at once
+        count = min(count, max(1, read_count * READ_BYTES // read_bytes) if read_bytes else FIRST_READ)
+        if is_bounded:
+            count = min(count, MAX_LOOKED_THROUGH - read_count)
         part = read(last, count)
         read_count += len(part)
-        found += filter(is_match, part)
-        if len(found) > limit:
-            page = found[:limit]
-            return MatchingRows(page, page[-1], read_count - len(found))
+        read_bytes += sum(map(size_of, part))
+        matching = list(filter(is_match, part))
+        passed_over += len(part) - len(matching)
+        for row in matching:
+            if len(found) == limit:
+                return MatchingRows(found, found[-1], passed_over, size)
+            found.append(row)
+            size += size_of(row)
+            if size >= max_bytes:
+                limit = len(found)
         if len(part) < count:
-            return MatchingRows(found, None, read_count - len(found))
+            return MatchingRows(found, None, passed_over, size)
         last = part[-1]
-        if read_count == most:
-            return MatchingRows(found, last, read_count - len(found))
+        if is_bounded and read_count == MAX_LOOKED_THROUGH:
+            return MatchingRows(found, last, passed_over, size)

@@ -13,6 +13,7 @@ from tests.hostile_requests import hostile_schedules
 
 from cloudsched.domain.calendars.calendar_recurrence import apply_calendars
 from cloudsched.domain.calendars.days import WEEKENDS_CONTENT, format_days
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, limit_search, spend_steps
 from cloudsched.domain.recurrence.days import first_week
 from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
@@ -121,3 +122,14 @@ def test_count_is_counted_as_far_as_is_asked() -> None:
     assert len(fresh.between(datetime(2026, 1, 1, tzinfo=UTC), last + timedelta(days=900))) == 5000
     forget_all()
     assert Schedule(rrule="FREQ=DAILY;BYHOUR=9,10;COUNT=5000", **START).next_after(last) is None
+
+
+def test_years_of_a_zone_that_nobody_has_asked_for_are_counted() -> None:
+    """Each further year of clock changes costs, so a search of the far future cannot have them for nothing."""
+    used = []
+    for year in (2300, 2900):
+        zone = time_zones.ZoneData().zone("Europe/Paris")
+        with limit_search() as allowance:
+            zone.table_for(int(datetime(year, 1, 1, tzinfo=UTC).timestamp()))
+        used.append(allowance.steps - allowance.remaining)
+    assert used[1] - used[0] >= 600

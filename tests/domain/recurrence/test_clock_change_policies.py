@@ -9,6 +9,7 @@ import pytest
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.zone_plans import name_occurrence
 
 
 def list_local_times(schedule: Schedule, start: str, count: int) -> list[str]:
@@ -114,6 +115,15 @@ def test_fold_both() -> None:
     schedule = make_new_york_schedule("FREQ=DAILY;BYHOUR=1;BYMINUTE=0,30", fold="both")
     expected = ["11-07T01:00-0400", "11-07T01:30-0400", "11-07T01:00-0500", "11-07T01:30-0500", "11-08T01:00-0500"]
     assert list_local_times(schedule, "2027-11-07T00:00", 5) == expected
+
+
+def test_both_runs_of_one_time_have_names_of_their_own() -> None:
+    """A run is named by its local time where it follows a zone, so the second one says that it is the second."""
+    schedule = make_new_york_schedule("FREQ=DAILY;BYHOUR=1", fold="both")
+    first, second, after = schedule.upcoming(datetime(2027, 11, 7, tzinfo=UTC), 3)
+    names = [name_occurrence(schedule, at) for at in (first, second, after)]
+    assert len(set(names)) == 3
+    assert names[0].replace("T013000", "T013000-2") == names[1]
 
 
 def test_sub_daily_elapsed() -> None:

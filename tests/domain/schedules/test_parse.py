@@ -52,6 +52,15 @@ def test_a_rule_without_dtstart_begins_now_or_stays_unanchored() -> None:
     assert not Schedule.parse("RRULE:FREQ=DAILY", timezone=PARIS).is_anchored
 
 
+def test_a_day_that_an_event_leaves_out_is_its_own_day() -> None:
+    """A date is no instant, whatever zone stands beside it."""
+    event = EVENT.replace("EXDATE;TZID=America/New_York:20270202T090000,20270208T090000", "{0}")
+    for left_out in ("EXDATE;VALUE=DATE:20270202", "EXDATE;VALUE=DATE;TZID=Europe/Paris:20270202"):
+        found = list_next(event.format(left_out), 20)
+        assert not [at for at in found if at.startswith("2027-02-02")]
+        assert [at for at in found if at.startswith("2027-02-08")]
+
+
 def test_an_icalendar_event() -> None:
     """The event's own properties count: not the time zone's, not the alarm's."""
     schedule = Schedule.parse(EVENT, timezone=PARIS)

@@ -87,6 +87,7 @@ def test_the_last_turn_has_to_be_an_answer(tools: Tools) -> None:
         assert execution.status == status, execution.error
         assert [each["turnsLeft"] for each in model.asked] == [2, 1, 0]
         assert model.schemas[2]["properties"]["decision"]["enum"] == ["answer"]
+        assert "call" in model.schemas[1]["properties"]["decision"]["enum"], "one call is left"
     assert execution.error is not None
     assert "asked the model 3 times" in execution.error.message
     assert execution.attempt_count == 1

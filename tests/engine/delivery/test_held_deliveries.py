@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cloudsched import App, Settings
-from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.person import HeldBatch, PersonSpec
 from cloudsched.engine.delivery.batches import HeldBatches
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
@@ -161,6 +161,18 @@ def test_a_process_that_dies_after_sending_repeats_the_same_message(
     sent = sim.sent("EMAIL")
     assert len(sent) == 2
     assert len({(each.title, each.message.id) for each in sent}) == 1
+
+
+def test_the_first_id_under_which_a_batch_was_sent_stays(sim: Simulation) -> None:
+    """Of two senders of one batch, the second one's claim having run out meanwhile: their records name one message."""
+    put(sim, digest="every day at 8:00")
+    tell(sim, "Only", HOUR)
+    sim.advance(24 * HOUR)
+    container = sim.app.container
+    (batch,) = container.store.records.list(HeldBatch, "ada", limit=10)
+    HeldBatches(container.store.records, container.clock).finish(batch.id, "another")
+    assert container.store.records.list(HeldBatch, "ada", limit=10) == [batch]
+    assert batch.sent_as not in {None, "another"}
 
 
 @pytest.mark.parametrize("texts", [["Only"], ["First", "Second"]])

@@ -7,6 +7,8 @@ import json
 import threading
 from datetime import UTC, datetime, timedelta
 
+from cloudsched.errors import StoreUnavailable
+
 
 class SystemClock:
     """The system clock. Nothing else reads it."""
@@ -59,16 +61,19 @@ class EmulatorClock:
         self._connections: list[http.client.HTTPConnection] = []
 
     def now(self) -> datetime:
-        """Return the emulator's present instant. Raises ConnectionError if it does not answer."""
+        """Return the emulator's present instant.
+
+        Raises:
+            StoreUnavailable: It does not answer. Without the time the store is of no use either.
+        """
         for is_last in (False, True):
             try:
                 return self._fetch_now()
             except (OSError, http.client.HTTPException) as error:
                 self._drop_connection()  # the idle connection was closed, or the emulator was restarted
                 if is_last:
-                    raise ConnectionError(
-                        f"The local Cloud Tasks at {self._address} did not return the time: {error}. Is it running?"
-                    ) from error
+                    reason = f"{error}. It has the clock. Is it running?"
+                    raise StoreUnavailable(f"The local Cloud Tasks at {self._address}", reason) from error
         raise AssertionError("unreachable")
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
 from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from cloudsched.app import App
@@ -56,10 +56,9 @@ class StoreSource:
             Forbidden: This account may not use the store.
         """
         try:
-            with clock_errors_as_unavailable():
-                self._require_synchronized_clock()
-                self._app.container.presence.note(self.worker_filter, THIS_PROCESS)
-                claims = self._app.container.work_queue.claim(self.worker_filter, THIS_PROCESS, limit)
+            self._require_synchronized_clock()
+            self._app.container.presence.note(self.worker_filter, THIS_PROCESS)
+            claims = self._app.container.work_queue.claim(self.worker_filter, THIS_PROCESS, limit)
         except StoreUnavailable as error:
             if error.reason.startswith(_PERMISSION_CODES):
                 raise Forbidden(
@@ -122,8 +121,7 @@ class StoreWork:
 
     def start(self) -> Context | None:
         """Dispatch what may run alongside it, and return a context that renews the lease through the lease keeper."""
-        with clock_errors_as_unavailable():
-            started = self._app.container.worker_claims.start(self._claim)
+        started = self._app.container.worker_claims.start(self._claim)
         if started is None:
             return None
         context = Context(
@@ -148,19 +146,17 @@ class StoreWork:
 
     def finish(self, report: AttemptReport) -> bool:
         """Commit the outcome and dispatch what follows."""
-        with clock_errors_as_unavailable():
-            return self._app.container.worker_claims.finish(self._attempt, report) is not None
+        return self._app.container.worker_claims.finish(self._attempt, report) is not None
 
     def release(self, reason: str) -> bool:
         """Return the run to its queue."""
-        with clock_errors_as_unavailable():
-            if self._started_attempt is not None:
-                return self._app.container.worker_claims.release(self._started_attempt, reason) is not None
-            try:
-                self._app.container.worker_claims.release_by_token(*self._key, reason)
-            except (LeaseLost, NotFound):
-                return False
-            return True
+        if self._started_attempt is not None:
+            return self._app.container.worker_claims.release(self._started_attempt, reason) is not None
+        try:
+            self._app.container.worker_claims.release_by_token(*self._key, reason)
+        except (LeaseLost, NotFound):
+            return False
+        return True
 
     @property
     def _key(self) -> tuple[str, str, str]:
@@ -173,14 +169,4 @@ class StoreWork:
         return self._started_attempt
 
     def _renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
-        with clock_errors_as_unavailable():
-            return self._attempt.claimed_run.renew(progress)
-
-
-@contextmanager
-def clock_errors_as_unavailable() -> Iterator[None]:
-    """Raise StoreUnavailable when the local stack's clock does not answer: without it the store is no use either."""
-    try:
-        yield
-    except ConnectionError as error:
-        raise StoreUnavailable("The local stack", str(error)) from error
+        return self._attempt.claimed_run.renew(progress)

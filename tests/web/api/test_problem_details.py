@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests import greeting_app
 from tests.cases import try_each
-from tests.harness import LocalClient
+from tests.harness import LocalClient, free_port
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -27,6 +27,7 @@ from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from tests.web.conftest import Call
 
@@ -338,6 +339,29 @@ def test_a_missing_package_is_no_outage(call: Call, monkeypatch: pytest.MonkeyPa
     answer = call("PUT", "/v1/calendars/fr", {"holidays": {"country": "FR"}})
     assert (answer.status_code, "Retry-After" in answer.headers) == (501, False)
     assert answer.get_json()["type"].endswith("/missing-extra")
+
+
+def test_a_dead_local_part_is_an_outage(tmp_path: Path, greeting: dict[str, Any]) -> None:
+    """503 with what to look at, and not 500: without the local Cloud Tasks nobody knows the time."""
+    address = f"127.0.0.1:{free_port()}"
+    parts = {"CLOUDSCHED_STORE": "sqlite", "CLOUDSCHED_DATA": str(tmp_path / "tasks.db")}
+    parts |= {"CLOUD_TASKS_EMULATOR_HOST": address, "CLOUDSCHED_EXECUTOR_URL": "http://127.0.0.1:1"}
+    parts |= {"CLOUDSCHED_OPEN": "on", "CLOUDSCHED_SECRET": "a-secret-of-many-letters"}
+    app = App(Settings.from_environment(parts))
+    app.handler("greet")(lambda: None)
+    client = LocalClient(Request.application(lambda request: serve_api(app, request)))
+    greeting = {**greeting, "payload": {}}
+    asked = (
+        ("POST", "/v1/tasks", greeting),
+        ("GET", "/v1/overview", None),
+        ("PUT", "/v1/people/ada", {"timezone": "UTC"}),
+    )
+    for method, path, body in asked:
+        answer = client.open(path, method=method, json=body)
+        assert (answer.status_code, answer.get_json()["type"].rpartition("/")[2]) == (503, "store-unavailable")
+        assert f"The local Cloud Tasks at {address} cannot be reached" in answer.get_json()["detail"]
+        assert "Is it running?" in answer.get_json()["detail"]
+    app.close()
 
 
 def test_an_edit_is_not_a_creation(call: Call, greeting: dict[str, Any]) -> None:

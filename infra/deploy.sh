@@ -98,6 +98,10 @@ fi
 revoke_smoke_access
 [[ "$MODE" == dry-run ]] || warn_of_silence
 case "$MODE" in
+  dry-run)
+    log "" "$CHANGES changes. Nobody has measured yet how long they take on Google Cloud, or what a first run costs" \
+      "(docs/how-to/first-run.md). docs/explanation/costs.md says what a deployment costs that is there."
+    ;;
   apply) log "" "Done: $CHANGES changes. The API is at ${SERVICE_URLS[api]}" ;;
   check)
     ((CHANGES == 0)) || exit 1

@@ -1,6 +1,13 @@
 # What every script shares: its options, its output, and how it runs commands (apply, dry run or check).
 # shellcheck shell=bash disable=SC2034 # the scripts use the variables set here
 
+# The scripts that follow cannot even be read by an older one. macOS has 3.2.
+((BASH_VERSINFO[0] >= 4)) || {
+  printf 'error: %s needs bash 4.4 or newer, and this is %s. On a Mac: brew install bash coreutils gnu-sed; or use Cloud %s\n' \
+    "$0" "$BASH_VERSION" "Shell (https://shell.cloud.google.com), which has all that is needed." >&2
+  exit 1
+}
+
 INFRA="$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)" # each script sources this file by its path
 MODE="apply"
 CHANGES=0
@@ -160,6 +167,25 @@ ensure() {
   mark_managed "$key"
   change "create $what" "$@"
 }
+
+# Say at once what this machine lacks, and where to get it. A dry run needs no gcloud.
+require_tools() {
+  local tool missing=()
+  for tool in curl openssl python3 gcloud; do
+    command -v "$tool" >/dev/null || [[ "$tool $* " =~ ^gcloud\ .*--(dry-run|help)\  ]] || missing+=("$tool")
+  done
+  ! command -v python3 >/dev/null || python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    missing+=("Python 3.11 or newer as python3")
+  sed --version >/dev/null 2>&1 || missing+=("GNU sed")
+  command -v sha256sum >/dev/null || missing+=("GNU coreutils")
+  ((${#missing[@]})) || return 0
+  local listed
+  printf -v listed '%s, ' "${missing[@]}"
+  die "This machine lacks: ${listed%, }. Debian: apt install coreutils sed curl openssl python3. A Mac: brew install \
+coreutils gnu-sed python, with their gnubin folders first in PATH. gcloud: https://cloud.google.com/sdk/docs/install. Cloud \
+Shell (https://shell.cloud.google.com) has all of it."
+}
+require_tools "$@"
 
 CONFIG="$INFRA/config.sh"
 

@@ -46,3 +46,18 @@ def test_scripts_explain_themselves(script: Path) -> None:
     assert done.returncode == 0
     assert f"Usage: infra/{script.name}" in done.stdout
     assert "set -euo" not in done.stdout
+
+
+@pytest.mark.parametrize("script", [file for file in COMMANDS if file.name != "build-source.sh"], ids=lambda f: f.name)
+def test_scripts_say_at_once_what_the_machine_lacks(script: Path, tmp_path: Path) -> None:
+    """All of it in one line, with where to get it, before the configuration is read or anything is asked of Google."""
+    for name in ("bash", "dirname", "sed"):
+        (tmp_path / name).symlink_to(shutil.which(name) or name)
+    done = subprocess.run(  # noqa: S603
+        [str(script)], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=200
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    for each in ("curl", "openssl", "python3", "gcloud", "coreutils", "brew install", "shell.cloud.google.com"):
+        assert each in line
+    assert done.stdout == ""

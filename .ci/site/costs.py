@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudsched.config.features import DEFAULT_PRICES
+from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.overview_responses import to_amounts
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.transitions.cost_plan import (
     DEFAULT_SECONDS,
     LOG_BYTES,
     LOGGED_GIB,
+    MONTH_DAYS,
     RECORD_BYTES,
     STORED_GIB,
     VCPU_SECOND,
@@ -125,8 +127,15 @@ def render_prices() -> str:
 
 
 def render_sizes() -> str:
-    """Return what a record and the logs of an occurrence are counted at."""
-    return f"A record is counted at {RECORD_BYTES:,} bytes, the logs of an occurrence at {LOG_BYTES:,}.\n"
+    """Return what a record and the logs of an occurrence are counted at, and what it costs to keep a million records."""
+    kept = Settings().retention
+    assert kept is not None
+    month = STORED_GIB * 1_000_000 * RECORD_BYTES / 1024**3
+    return (
+        f"A record is counted at {RECORD_BYTES:,} bytes, the logs of an occurrence at {LOG_BYTES:,}. A million records "
+        f"cost {month:.2f} USD a\nmonth, and {month * kept.days / MONTH_DAYS:.2f} until they are removed with their ended "
+        f"tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
+    )
 
 
 _TABLES = {

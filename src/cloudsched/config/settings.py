@@ -316,9 +316,10 @@ class Settings:
     )
     retention: timedelta | None = setting(
         "CLOUDSCHED_RETENTION_DAYS",
-        "how long an ended task is kept with its executions; a number, or `never`",
+        "how long an ended task is kept with its executions; a number, or `never`. "
+        "Tasks and handlers with a `retention` of their own keep to that",
         DAYS,
-        default=timedelta(days=7),
+        default=timedelta(days=400),
     )
     bucket: str | None = setting(
         "CLOUDSCHED_BUCKET",

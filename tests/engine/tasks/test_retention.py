@@ -39,6 +39,20 @@ def test_a_finished_task_is_purged_with_its_executions_after_its_retention(
     assert app.container.store.next_wakeup() is None
 
 
+def test_what_has_ended_is_there_a_year_later(simulate: Callable[..., Simulation], app: App) -> None:
+    """By default, a task and its record are an audit trail of more than a year; a shorter life is the task's own."""
+    sim = simulate(retention=Settings().retention)
+    task = app.create(owner="ada", title="Tick", handler="tick", schedule=IN_A_MINUTE)
+    short = app.create(owner="ada", title="T", handler="tick", schedule=IN_A_MINUTE, retention=timedelta(hours=1))
+    sim.advance(timedelta(days=366))
+    assert [each.status for each in sim.executions(task.id)] == ["SUCCEEDED"]
+    with pytest.raises(NotFound):
+        app.get(short.id)
+    sim.advance(timedelta(days=366))
+    with pytest.raises(NotFound):
+        app.get(task.id)
+
+
 @pytest.mark.parametrize("retention", [None, timedelta(days=30)])
 def test_a_task_s_own_retention_overrides_the_setting(
     simulate: Callable[..., Simulation], app: App, retention: timedelta | None

@@ -6,6 +6,7 @@ The site has them from the code as it is. ``python .ci/site/costs.py`` writes th
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,14 +128,13 @@ def render_prices() -> str:
 
 
 def render_sizes() -> str:
-    """Return what a record and the logs of an occurrence are counted at, and what it costs to keep a million records."""
-    kept = Settings().retention
-    assert kept is not None
+    """Return what a record and the logs of an occurrence are counted at, and what a million records cost."""
+    kept = Settings().retention or timedelta(0)
     month = STORED_GIB * 1_000_000 * RECORD_BYTES / 1024**3
     return (
         f"A record is counted at {RECORD_BYTES:,} bytes, the logs of an occurrence at {LOG_BYTES:,}. A million records "
-        f"cost {month:.2f} USD a\nmonth, and {month * kept.days / MONTH_DAYS:.2f} until they are removed with their ended "
-        f"tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
+        f"cost {month:.2f} USD a\nmonth, and {month * kept.days / MONTH_DAYS:.2f} until they are removed with their "
+        f"ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
     )
 
 

@@ -6,7 +6,8 @@
 PROJECT=""                       # the project's ID
 REGION="us-central1"             # region of the functions, the queues and the sweep's job
 FIRESTORE_LOCATION="us-central1" # where the database is created; cannot be changed later. nam5 is a multi-region
-DATABASE="(default)"             # the database's ID
+DATABASE=""                      # empty: a new one that is named as NAME says, and later the one that is deployed. Another ID: one
+                                 # that is empty or restored from a backup; never one that an app uses
 BACKUP_RETENTION="7d"            # how long daily backups are kept, up to 98d; beside them the database has point-in-time
                                  # recovery and delete protection. Empty: all three stay as they are
 NAME="cloudsched"                # prefix of all resource names: <NAME>-api, <NAME>-critical, … (2 to 20 characters)

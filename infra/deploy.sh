@@ -81,9 +81,11 @@ find_project_number
 find_api_keys_version
 if [[ -n "$selected_step" ]]; then
   read_ledger || true
+  [[ ! "$selected_step" =~ ^(indexes|rules)$ ]] || require_own_database
   "${step_functions[$selected_step]}"
 else
   ! read_ledger || [[ "$MODE" == dry-run ]] || require_no_move
+  require_own_database
   for name in "${steps[@]}"; do
     # If nothing changed, an earlier run has already passed the smoke test. If functions are outdated, upgrade.sh runs
     # the smoke test; until then the deployed API may not accept the smoke test's account.

@@ -174,7 +174,7 @@ require_tools() {
   for tool in curl openssl python3 gcloud; do
     command -v "$tool" >/dev/null || [[ "$tool $* " =~ ^gcloud\ .*--(dry-run|help)\  ]] || missing+=("$tool")
   done
-  ! command -v python3 >/dev/null || python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+  ! command -v python3 >/dev/null || python3 -c 'import sys; sys.exit(int(sys.version_info < (3, 11)))' ||
     missing+=("Python 3.11 or newer as python3")
   sed --version >/dev/null 2>&1 || missing+=("GNU sed")
   command -v sha256sum >/dev/null || missing+=("GNU coreutils")

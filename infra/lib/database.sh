@@ -16,6 +16,7 @@
 
 create_database() {
   log_step "Firestore"
+  require_own_database # until a moment ago, Firestore may have been off
   describe_database
   if [[ -z "$DATABASE_TYPE" ]]; then
     own_database
@@ -38,6 +39,32 @@ describe_database() {
     die "Database $DATABASE is $DATABASE_TYPE. cloudsched needs Firestore in native mode: set DATABASE to another ID."
   [[ "$edition" != ENTERPRISE ]] || die "Database $DATABASE has Firestore's Enterprise edition, whose indexes work \
 otherwise: what they lack is searched for, slowly and at a price. cloudsched needs the Standard edition: set DATABASE to another ID."
+}
+
+# Refuse a database that another program uses, before anything is changed. Indexes and TTL policies hold for all collections
+# of a name, wherever they are: an app's own messages would lose their indexes, and be deleted at their expireAt.
+require_own_database() {
+  [[ "$MODE" != dry-run ]] || return 0
+  describe_database
+  [[ -n "$DATABASE_TYPE" ]] || return 0
+  ! owns_database || return 0
+  [[ "$(get_deployed_database)" != "$DATABASE" ]] || return 0
+  local found foreign kind
+  request POST "https://firestore.googleapis.com/v1/projects/$PROJECT/databases/$DATABASE/documents:listCollectionIds" \
+    '{"pageSize": 1000}'
+  require_success "Firestore did not list the collections of database $DATABASE"
+  foreign="$(python3 "$INFRA/lib/firestore_indexes.py" foreign-collections "$INFRA/resources.json" <<<"$RESPONSE_BODY")"
+  for kind in foreign-composites foreign-overrides; do
+    found="$(compare_indexes "$kind")"
+    foreign+="${found:+$'\n'$found}"
+  done
+  found="$(describe_foreign_rules)"
+  foreign+="${found:+$'\n'$found}"
+  foreign="${foreign#$'\n'}"
+  [[ -z "$foreign" ]] || die "Database $DATABASE is used by another program, and nothing was changed. It has:
+$foreign
+cloudsched would change the indexes of its collections and delete documents of them. Leave DATABASE empty, and the deployment \
+gets a database of its own."
 }
 
 # Give the database what it should not be without: no deletion by mistake, its state of each minute of the last seven days,
@@ -110,6 +137,7 @@ prepare_database() {
   describe_database
   [[ -n "$DATABASE_TYPE" || "$MODE" == dry-run ]] || die "Database $DATABASE does not exist. Restore a backup into it, or \
 make it with infra/deploy.sh --step=database."
+  require_own_database
   protect_database
   release_rules
   grant_project_roles

@@ -12,6 +12,9 @@ Each output line is one resource, in columns separated by tabs:
   replace, or that only an earlier version needed
 - ``retired-overrides``: as ``overrides``, of fields of which only an earlier version needed an index
 
+- ``foreign-collections``, ``foreign-composites``, ``foreign-overrides``: what another program has in the database; for
+  the first, FILE is resources.json, and the input what listCollectionIds answers
+
 SHARDS in the environment is ``one``, ``growing`` (the file's indexes, and those of more shards) or ``many`` (without
 those that shards replace: ranges of rising values that begin with neither an owner, a parent nor a shard).
 """
@@ -160,6 +163,39 @@ def find_unready_overrides(expected: dict[str, Any], existing: list[dict[str, An
                 yield (group, path, state)
 
 
+def find_foreign_collections(table: dict[str, Any], existing: dict[str, Any]) -> Iterator[Line]:
+    """Yield the collections of the database that are not cloudsched's: without records of sweeps, none is."""
+    known, found = set(table["collections"]), set(existing.get("collectionIds", ()))
+    for each in sorted(found - known if "sweeps" in found else found):
+        yield ("the collection", each)
+
+
+def find_foreign_composites(expected: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
+    """Yield the composite indexes of the database that no version of cloudsched has made."""
+    own = [*expected["indexes"], *expected["retired"]["indexes"]]
+    known = {(index["collectionGroup"], *_get_shape(index)) for index in own}
+    for index in existing:
+        group = _get_segment(index["name"], "collectionGroups")
+        if (group, *_get_shape(index)) not in known:
+            yield ("an index of", group, ", ".join(path.strip("`") for path in _get_paths(index) if path != "__name__"))
+
+
+def find_foreign_overrides(expected: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
+    """Yield the fields whose indexes or TTL policy no version of cloudsched has set."""
+    known: dict[tuple[str, str], set[Any]] = {}
+    for each in (*expected["fieldOverrides"], *expected["retired"]["fieldOverrides"]):
+        group, path = each["collectionGroup"], each["fieldPath"]
+        own = {(index["queryScope"], ((path, index["order"]),)) for index in each["indexes"]}
+        known[group, path] = known.get((group, path), set()) | own
+    for field in existing:
+        group, path = _get_field_key(field)
+        shapes = {_get_shape(index) for index in field.get("indexConfig", {}).get("indexes", ())}
+        is_own_ttl = path == "expireAt" and (group, "*") in known
+        is_own = is_own_ttl or ((group, path) in known and shapes <= known[group, path])
+        if group != "__default__" and not is_own:
+            yield ("indexes or a TTL policy of", group, path)
+
+
 def _get_paths(index: dict[str, Any]) -> list[str]:
     return [field["fieldPath"] for field in index["fields"]]
 
@@ -181,7 +217,7 @@ def _get_segment(name: str, kind: str) -> str:
 if __name__ == "__main__":
     kind, file = sys.argv[1:]
     listed = sys.stdin.read().strip()
-    kinds: dict[str, Callable[[Any, list[dict[str, Any]]], Iterator[Line]]]
+    kinds: dict[str, Callable[[Any, Any], Iterator[Line]]]
     kinds = {
         "composites": find_missing_composites,
         "overrides": find_missing_overrides,
@@ -192,9 +228,13 @@ if __name__ == "__main__":
         "replaced-composites": find_replaced_composites,
         "retired-composites": find_retired_composites,
         "retired-overrides": find_retired_overrides,
+        "foreign-collections": find_foreign_collections,
+        "foreign-composites": find_foreign_composites,
+        "foreign-overrides": find_foreign_overrides,
     }
     content = json.loads(Path(file).read_text(encoding="utf-8"))
     if isinstance(content, dict):
-        content = choose_indexes(content, os.environ.get("SHARDS", "one"))
+        shards = "growing" if kind.startswith("foreign") else os.environ.get("SHARDS", "one")
+        content = choose_indexes(content, shards)
     lines = kinds[kind](content, json.loads(listed) if listed else [])
     sys.stdout.writelines("\t".join(line) + "\n" for line in lines)

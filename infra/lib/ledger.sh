@@ -10,13 +10,25 @@ declare -A LEDGER=()
 read_ledger() {
   local found key value
   LEDGER=()
-  found="$(query gcloud secrets describe "$SECRET" --format="json(annotations)" --project="$PROJECT" --quiet)" || return 1
+  found="$(query gcloud secrets describe "$SECRET" --format="json(annotations)" --project="$PROJECT" --quiet)" || {
+    choose_database
+    return 1
+  }
   while IFS='=' read -r key value; do
     [[ -z "$key" || "$value" == none ]] || LEDGER["$key"]="$value"
   done < <(python3 -c '
 import json, sys
 for pair in (json.load(sys.stdin) or {}).get("annotations", {}).items():
     print("=".join(pair))' <<<"$found")
+  choose_database
+}
+
+# Set DATABASE if the configuration names none: to the one that is deployed, or to one of this deployment's own. Its ID is
+# NAME; Firestore wants four characters at least.
+choose_database() {
+  [[ -n "$DATABASE" ]] || DATABASE="$(get_deployed_database)"
+  [[ -n "$DATABASE" ]] || DATABASE="$NAME"
+  ((${#DATABASE} >= 4)) || DATABASE="cloudsched-$DATABASE"
 }
 
 # Write the KEY=VALUE pairs that differ from the ledger. The value "none" clears an entry.

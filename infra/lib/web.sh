@@ -76,25 +76,41 @@ print(value, end="")' "$1"
 
 RULES_API="https://firebaserules.googleapis.com/v1"
 
+# Set RELEASE, the name under which the database's rules are released, RULESET, which is empty if there are none, and
+# RELEASED_RULES, their text.
+find_rules() {
+  RELEASE="projects/$PROJECT/releases/cloud.firestore" RULESET="" RELEASED_RULES=""
+  [[ "$DATABASE" == "(default)" ]] || RELEASE+="/$DATABASE"
+  request GET "$RULES_API/$RELEASE"
+  case "$RESPONSE_STATUS" in
+    200)
+      RULESET="$(get_json_field rulesetName <<<"$RESPONSE_BODY")"
+      request GET "$RULES_API/$RULESET"
+      RELEASED_RULES="$(get_json_field source.files.0.content <<<"$RESPONSE_BODY")"
+      ;;
+    0 | 404) ;;
+    *) is_service_off "$RESPONSE_BODY" || die "The Firebase Rules API answered $RESPONSE_STATUS: $RESPONSE_BODY" ;;
+  esac
+}
+
+# Print what is to be said of rules that these scripts did not release, if they may not be replaced.
+describe_foreign_rules() {
+  [[ "$RULES" == deploy ]] || return 0
+  find_rules
+  [[ -z "$RULESET" || "$RELEASED_RULES" == "$(<"$INFRA/firestore.rules")" ]] || is_managed rules ||
+    printf 'rules of its own (RULES=keep leaves them, RULES=replace replaces them)\n'
+}
+
 # Release firestore.rules, unless the database has rules that these scripts did not release.
 release_rules() {
   log_step "Firestore rules"
   [[ "$RULES" != keep ]] || return 0
-  local release="projects/$PROJECT/releases/cloud.firestore" ruleset="" body
-  [[ "$DATABASE" == "(default)" ]] || release+="/$DATABASE"
-  request GET "$RULES_API/$release"
-  case "$RESPONSE_STATUS" in
-    200)
-      ruleset="$(get_json_field rulesetName <<<"$RESPONSE_BODY")"
-      request GET "$RULES_API/$ruleset"
-      [[ "$(get_json_field source.files.0.content <<<"$RESPONSE_BODY")" != "$(<"$INFRA/firestore.rules")" ]] || return 0
-      is_managed rules || [[ "$RULES" == replace ]] ||
-        die "Database $DATABASE has rules that these scripts did not release. Merge \
+  local body
+  find_rules
+  [[ -z "$RULESET" || "$RELEASED_RULES" != "$(<"$INFRA/firestore.rules")" ]] || return 0
+  [[ -z "$RULESET" || "$RULES" == replace ]] || is_managed rules ||
+    die "Database $DATABASE has rules that these scripts did not release. Merge \
 infra/firestore.rules into them and set RULES=keep, or replace them with RULES=replace."
-      ;;
-    0 | 404) ;;
-    *) die "The Firebase Rules API answered $RESPONSE_STATUS: $RESPONSE_BODY" ;;
-  esac
   if [[ "$MODE" == check ]]; then
     CHANGES=$((CHANGES + 1))
     printf 'differs: release firestore.rules\n'
@@ -109,9 +125,9 @@ content = open(sys.argv[1], encoding="utf-8").read()
 print(json.dumps({"source": {"files": [{"name": "firestore.rules", "content": content}]}}))' "$INFRA/firestore.rules")"
   request POST "$RULES_API/projects/$PROJECT/rulesets" "$body"
   require_success "The Firebase Rules API rejected the rules"
-  body="{\"name\": \"$release\", \"rulesetName\": \"$(get_json_field name <<<"${RESPONSE_BODY:-"{}"}")\"}"
-  if [[ -n "$ruleset" ]]; then
-    request PATCH "$RULES_API/$release" "{\"release\": $body}"
+  body="{\"name\": \"$RELEASE\", \"rulesetName\": \"$(get_json_field name <<<"${RESPONSE_BODY:-"{}"}")\"}"
+  if [[ -n "$RULESET" ]]; then
+    request PATCH "$RULES_API/$RELEASE" "{\"release\": $body}"
   else
     request POST "$RULES_API/projects/$PROJECT/releases" "$body"
   fi

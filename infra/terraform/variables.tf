@@ -36,9 +36,9 @@ variable "existing_service" {
 }
 
 variable "database" {
-  description = "The Firestore database's ID."
+  description = "The Firestore database's ID: one of the deployment's own. Indexes and TTL policies hold for all collections of a name, so never one that an app uses."
   type        = string
-  default     = "(default)"
+  default     = "cloudsched"
 }
 
 variable "create_database" {

@@ -169,7 +169,7 @@ class History:
 
     def move(self, name: str = "") -> None:
         """Restore a backup into a new database, or go back to an old one, and move there."""
-        name = name or self.chance.choice(["(default)", "restored", "another-one"])
+        name = name or self.chance.choice(["cloudsched", "restored", "another-one"])
         if f"database/{name}" not in self.cloud.state:
             make_database(self.cloud.state, name)
             self.restored.add(f"database/{name}")
@@ -286,7 +286,7 @@ class History:
 
     def _check_end(self) -> None:
         """Check that what is deployed is whole: one database, one revision each, nothing paused, and well."""
-        state, database = self.cloud.state, self.settings.get("DATABASE", "(default)").strip("'")
+        state, database = self.cloud.state, self.settings.get("DATABASE", "cloudsched").strip("'")
         if find_served(self.cloud.fake) != {database}:
             raise Broken(self._tell(f"{find_served(self.cloud.fake)} is served, not {database}"))
         paused = [key for key, each in state.items() if isinstance(each, dict) and each.get("state") == "PAUSED"]

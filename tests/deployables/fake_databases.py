@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tests.deployables.fake_gcloud import FakeCloud
     from tests.deployables.fake_resources import Call, State
 
+DATABASE = "cloudsched"
+"""The one that a deployment has if its configuration names none."""
 ON, OFF = "ENABLED", "DISABLED"
 FUNCTIONS = ("execute", "sweep", "api", "links")
 
@@ -50,7 +52,20 @@ def run_firestore(cloud: FakeCloud, call: Call) -> None:
 
 def key_of(what: str, database: str) -> str:
     """Return where a database's indexes or fields are kept."""
-    return what if database == "(default)" else f"{what}/{database}"
+    return what if database == DATABASE else f"{what}/{database}"
+
+
+OWN_COLLECTIONS = ("inboxes", "people", "sweeps", "tasks", "usage", "zones")
+"""Some of those that a deployment has once it has swept."""
+
+
+def list_collections(state: State, url: str) -> tuple[int, State]:
+    """Answer which collections a database has at its top, as `documents:listCollectionIds` does."""
+    database = url.partition("/databases/")[2].partition("/")[0]
+    if f"database/{database}" not in state:
+        return 404, {}
+    found = state[key_of("collections", database)]
+    return 200, {"collectionIds": found} if found else {}
 
 
 def make_database(state: State, database: str, flags: dict[str, str] | None = None, **fields: str) -> None:
@@ -68,6 +83,7 @@ def make_database(state: State, database: str, flags: dict[str, str] | None = No
         "pointInTimeRecoveryEnablement": f"POINT_IN_TIME_RECOVERY_{ON if 'enable-pitr' in flags else OFF}",
         "schedules": [],
     } | fields
+    state[key_of("collections", database)] = [] if flags else [*OWN_COLLECTIONS]
     state[key_of("indexes", database)] = []
     state[key_of("fields", database)] = {}
 
@@ -88,7 +104,7 @@ def _change_database(cloud: FakeCloud, call: Call, key: str) -> None:
     elif found["deleteProtectionState"].endswith(ON):
         fail("FAILED_PRECONDITION: Delete protection is enabled.")
     else:
-        names = [key, *(key_of(what, call.flags["database"]) for what in ("indexes", "fields"))]
+        names = [key, *(key_of(what, call.flags["database"]) for what in ("collections", "indexes", "fields"))]
         cloud.change(lambda: [cloud.state.pop(name, None) for name in names])
 
 

@@ -17,7 +17,7 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any
 
 from tests.deployables.fake_acceptance import ACCEPTANCE, run_acceptance
-from tests.deployables.fake_databases import run_firestore
+from tests.deployables.fake_databases import list_collections, run_firestore
 from tests.deployables.fake_delays import QUEUE_NEW, QUEUE_TAKEN, TAKEN_FOR, Delays
 from tests.deployables.fake_functions import answer_api, answer_links, refuse
 from tests.deployables.fake_monitoring import answer_monitoring, run_metrics
@@ -362,6 +362,8 @@ class FakeCloud(ThreadingTCPServer):
             answer = (403, {}) if self.is_quota_hidden else (200, list_quota(self.quota))
         elif headers == {"Authorization": "an-access-token"} and "monitoring.googleapis" in url:
             answer = answer_monitoring(self, options["--request"], url, body)
+        elif headers == {"Authorization": "an-access-token"} and "firestore.googleapis" in url:
+            answer = list_collections(self.state, url)
         elif headers == {"Authorization": "an-access-token"}:
             answer = self._rules(options["--request"], url, body)
         ending = options["--write-out"].replace("\\n", "\n").replace("%{http_code}", str(answer[0]))

@@ -66,7 +66,7 @@ def doctor(
     return look
 
 
-def make_backup(cloud: Cloud, age: timedelta, *, database: str = "(default)", state: str = "READY") -> None:
+def make_backup(cloud: Cloud, age: timedelta, *, database: str = "cloudsched", state: str = "READY") -> None:
     """Put a backup of so long ago into the project."""
     name = f"projects/{PROJECT}/databases/{database}"
     at = f"{datetime.now(UTC) - age:%Y-%m-%dT%H:%M:%S.123456Z}"
@@ -164,7 +164,7 @@ def mount(function: str, version: str) -> Callable[[Cloud], None]:
 
 HARMS: dict[str, tuple[Callable[[Cloud], object], str, str]] = {
     "an API is off": (lambda c: c.state["services"].remove("run.googleapis.com"), "apis", "services enable run.g"),
-    "no database": (lambda c: c.state.pop("database/(default)"), "database", "--step=database"),
+    "no database": (lambda c: c.state.pop("database/cloudsched"), "database", "--step=database"),
     "an index is missing": (lambda c: c.state["indexes"].pop(), "indexes", "--step=indexes"),
     "an index is not ready": (lambda c: c.state["indexes"][0].update(state="CREATING"), "indexes", "operations list"),
     "no TTL": (
@@ -294,7 +294,7 @@ def test_the_doctor_says_what_a_database_lacks_that_nobody_protects(
     quick_doctor: Callable[[], Any], cloud: Cloud
 ) -> None:
     """As a database that was made by hand, or restored; the deploy scripts mend it."""
-    database = cloud.state["database/(default)"]
+    database = cloud.state["database/cloudsched"]
     database |= {
         "deleteProtectionState": "DELETE_PROTECTION_DISABLED",
         "pointInTimeRecoveryEnablement": "POINT_IN_TIME_RECOVERY_DISABLED",
@@ -303,9 +303,9 @@ def test_the_doctor_says_what_a_database_lacks_that_nobody_protects(
     code, bad = quick_doctor()
     assert code == 1
     assert find_backup_findings(bad) == [
-        "(default) may be deleted by mistake: no delete protection",
-        "(default) has no point-in-time recovery",
-        "(default) is never backed up: it has no schedule",
+        "cloudsched may be deleted by mistake: no delete protection",
+        "cloudsched has no point-in-time recovery",
+        "cloudsched is never backed up: it has no schedule",
     ]
     assert {each["mend"] for each in bad} == {"infra/deploy.sh --step=database"}
     cloud.ok("deploy.sh", "--step=database")
@@ -318,14 +318,14 @@ def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[[], A
     make_backup(cloud, timedelta(hours=2), database="other")
     make_backup(cloud, timedelta(hours=1), state="CREATING")
     make_backup(cloud, timedelta(hours=40))
-    assert find_backup_findings(quick_doctor()[1]) == ["the last backup of (default) is 40 hours old"]
+    assert find_backup_findings(quick_doctor()[1]) == ["the last backup of cloudsched is 40 hours old"]
     cloud.state["backups"] = []
-    assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of (default) yet"]
-    (schedule,) = cloud.state["database/(default)"]["schedules"]
+    assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of cloudsched yet"]
+    (schedule,) = cloud.state["database/cloudsched"]["schedules"]
     schedule["createTime"] = f"{datetime.now(UTC) - timedelta(hours=5):%Y-%m-%dT%H:%M:%SZ}"
     assert quick_doctor() == (0, [])
     schedule["createTime"] = f"{datetime.now(UTC) - timedelta(hours=31):%Y-%m-%dT%H:%M:%SZ}"
-    assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of (default) yet"]
+    assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of cloudsched yet"]
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def test_every_step_runs_and_nothing_is_left(tmp_path: Path) -> None:
         "project",
         "sink",
         "rules",
+        "collections",
         "indexes",
         "fields",
         "bucket",

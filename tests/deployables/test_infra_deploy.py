@@ -57,7 +57,7 @@ def test_one_run_creates_everything(deployed: Cloud) -> None:
         *(f"queue/{queue}" for queue in QUEUES),
         *(f"service/cloudsched-{function}" for function in ("api", "execute", "sweep")),
         "job/cloudsched-sweep",
-        "database/(default)",
+        "database/cloudsched",
         "secret/cloudsched-dispatch",
     }
     assert any("executions" in call[-1] or "executions" in " ".join(call) for call in deployed.calls)
@@ -82,7 +82,7 @@ def test_indexes_are_those_of_the_file(deployed: Cloud) -> None:
 
 def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
     """No account has a role that is not in this table; only the builder has one on the whole project."""
-    only = f'expression=resource.name=="projects/{PROJECT}/databases/(default)",title=cloudsched-database'
+    only = f'expression=resource.name=="projects/{PROJECT}/databases/cloudsched",title=cloudsched-database'
     invoker = f"account/{INVOKER.partition(':')[2]}"
     assert deployed.bindings() == {
         (f"project/{PROJECT}", API, "roles/datastore.user", only),
@@ -335,7 +335,7 @@ def test_existing_rules_are_kept(tmp_path: Path) -> None:
     """A database keeps the rules that it already has, unless the configuration says RULES=replace."""
     cloud = Cloud(tmp_path, IN_USE)
     theirs: State = {"name": "x", "source": {"files": [{"content": "theirs"}]}}
-    release = f"rules/projects/{PROJECT}/releases/cloud.firestore"
+    release = f"rules/projects/{PROJECT}/releases/cloud.firestore/cloudsched"
     cloud.state.update({release: {"rulesetName": f"projects/{PROJECT}/rulesets/x"}})
     cloud.state.update({f"rules/projects/{PROJECT}/rulesets/x": theirs})
     cloud.ok("deploy.sh", "--step=secret")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.deployables.fake_gcloud import FakeCloud
 
-OLD, NEW = "(default)", "restored"
+OLD, NEW = "cloudsched", "restored"
 FUNCTIONS = ("execute", "sweep", "api")
 
 
@@ -174,7 +174,7 @@ def test_a_move_whose_smoke_test_fails_says_how_to_go_back(moving: Cloud) -> Non
     moving.configure(DATABASE=NEW, SETTINGS="(BROKEN=yes)")
     ran = moving.run("upgrade.sh")
     assert (ran.code, f'set DATABASE="{OLD}" and run it' in ran.err) == (1, True)
-    moving.configure()
+    moving.configure(DATABASE=OLD)
     moving.ok("upgrade.sh")
     assert find_databases(moving) == {OLD}
     assert all(len(served) <= 1 for served in seen)

@@ -43,7 +43,7 @@ def test_teardown_keeps_the_data_by_default(cloud: Cloud) -> None:
     """A teardown keeps the database, and the ledger that allows its removal later."""
     cloud.ok("teardown.sh", "--yes")
     assert {key for key in cloud.state if key.startswith(("database/", "secret/", "service/", "queue/"))} == {
-        "database/(default)",
+        "database/cloudsched",
         "secret/cloudsched-dispatch",
     }
     cloud.ok("teardown.sh", "--yes", "--with-data")

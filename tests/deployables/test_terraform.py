@@ -81,7 +81,7 @@ def deploy_whole(tmp_path_factory: pytest.TempPathFactory, deployed: Cloud) -> C
 
 def expand(computed: dict[str, Any]) -> set[tuple[str, str, str, str]]:
     """Return the bindings that the module makes, as the fake project names resources."""
-    only = f'expression=resource.name=="projects/{PROJECT}/databases/(default)",title=cloudsched-database'
+    only = f'expression=resource.name=="projects/{PROJECT}/databases/cloudsched",title=cloudsched-database'
     places = {
         "project": [f"project/{PROJECT}"],
         "secret": ["secret/cloudsched-dispatch"],

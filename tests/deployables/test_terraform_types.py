@@ -82,7 +82,7 @@ def test_no_plan_removes_a_database() -> None:
 
 def test_the_module_protects_the_database_as_the_scripts_do(deployed: Cloud) -> None:
     """Point-in-time recovery, delete protection, and daily backups that are kept as long."""
-    made = deployed.state["database/(default)"]
+    made = deployed.state["database/cloudsched"]
     code = (MODULE / "firestore.tf").read_text(encoding="utf-8")
     for field in ("pointInTimeRecoveryEnablement", "deleteProtectionState", "type"):
         assert f'"{made[field]}"' in code

@@ -32,8 +32,9 @@ export interface LiveInboxOptions {
 /**
  * Show an owner's inbox as Firestore pushes it; return what ends that.
  *
+ *     import { getApp } from "firebase/app";
  *     import * as firestore from "firebase/firestore";
- *     const stop = liveInbox(firestore, firestore.getFirestore(), uid, { next: show });
+ *     const stop = liveInbox(firestore, firestore.getFirestore(getApp(), "cloudsched"), uid, { next: show });
  */
 export function liveInbox(module: FirestoreModule, database: unknown, owner: string, options: LiveInboxOptions): () => void {
   const messages = module.collection(database, "inboxes", owner, "messages");

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--project", help="Look at the deployment in this Google Cloud project, too, through gcloud.")
 @click.option("--region", default="us-central1", show_default=True, help="The region of its functions and queues.")
 @click.option("--name", default="cloudsched", show_default=True, help="The prefix of its resources' names.")
-@click.option("--database", default="(default)", show_default=True, help="Its Firestore database.")
+@click.option("--database", default="cloudsched", show_default=True, help="Its Firestore database.")
 @click.option("--handler", help="The handler that the canary runs. [default: remind, if there is one]")
 @click.option("--payload", default="{}", help="The canary's payload, as JSON.")
 @click.option("--timeout", default=120, show_default=True, type=click.IntRange(1), help="Seconds for the canary.")

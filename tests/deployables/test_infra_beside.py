@@ -1,0 +1,153 @@
+"""A project that has an app of its own: a deployment beside it changes nothing that it did not make."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.deployables.fake_databases import DATABASE, key_of, make_database
+from tests.deployables.fake_project import IN_USE, PROJECT, ROOT, Cloud
+
+from cloudsched.domain.documents.record import Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.deployables.fake_resources import State
+
+CREATED = {"fieldPath": "createdAt", "order": "ASCENDING"}
+GROUPS = f"projects/{PROJECT}/databases/(default)/collectionGroups"
+
+
+def add_app(state: State) -> State:
+    """Add an app of Firebase, whose collections are called as some of ours; return what it has."""
+    make_database(state, "(default)")
+    release = f"projects/{PROJECT}/releases/cloud.firestore"
+    state |= {
+        key_of("collections", "(default)"): ["chats", "messages", "people", "tasks"],
+        key_of("indexes", "(default)"): [
+            {
+                "name": f"{GROUPS}/messages/indexes/1",
+                "queryScope": "COLLECTION_GROUP",
+                "state": "READY",
+                "fields": [
+                    {"fieldPath": "room", "order": "ASCENDING"},
+                    {"fieldPath": "createdAt", "order": "ASCENDING"},
+                ],
+            }
+        ],
+        key_of("fields", "(default)"): {
+            f"{GROUPS}/messages/fields/createdAt": {
+                "name": f"{GROUPS}/messages/fields/createdAt",
+                "indexConfig": {"indexes": [{"queryScope": "COLLECTION_GROUP", "state": "READY", "fields": [CREATED]}]},
+            },
+            f"{GROUPS}/sessions/fields/expireAt": {
+                "name": f"{GROUPS}/sessions/fields/expireAt",
+                "ttlConfig": {"state": "ACTIVE"},
+            },
+        },
+        f"rules/{release}": {"name": release, "rulesetName": f"projects/{PROJECT}/rulesets/app"},
+        f"rules/projects/{PROJECT}/rulesets/app": {
+            "name": f"projects/{PROJECT}/rulesets/app",
+            "source": {"files": [{"name": "firestore.rules", "content": "service cloud.firestore {}"}]},
+        },
+    }
+    return get_app(state)
+
+
+def get_app(state: State) -> State:
+    """Return what the app has, as it is now."""
+    own = (f"rules/projects/{PROJECT}/releases/cloud.firestore", f"rules/projects/{PROJECT}/rulesets/app")
+    keys = ("database/(default)", *(key_of(each, "(default)") for each in ("collections", "indexes", "fields")), *own)
+    return deepcopy({key: state[key] for key in keys})
+
+
+def test_an_app_is_as_before_after_all_that_a_deployment_does(tmp_path: Path) -> None:
+    """Deployed, upgraded, rolled back, moved to a restored backup, removed with its data, each also interrupted."""
+    cloud = Cloud(tmp_path, deepcopy(IN_USE))
+    before = add_app(cloud.state)
+    cloud.run("deploy.sh", die_at=40)
+    cloud.ok("deploy.sh")
+    assert f"database/{DATABASE}" in cloud.state
+    cloud.configure(MEMORY="1Gi")
+    cloud.run("upgrade.sh", die_at=9)
+    cloud.ok("upgrade.sh")
+    cloud.ok("rollback.sh")
+    make_database(cloud.state, "restored")
+    cloud.configure(DATABASE="restored")
+    cloud.run("upgrade.sh", die_at=20)
+    cloud.ok("upgrade.sh")
+    cloud.ok("deploy.sh")
+    assert get_app(cloud.state) == before
+    cloud.run("teardown.sh", "--yes", "--with-data", die_at=9)
+    cloud.ok("teardown.sh", "--yes", "--with-data")
+    assert f"database/{DATABASE}" not in cloud.state
+    assert get_app(cloud.state) == before
+
+
+@pytest.mark.parametrize("what", ["collections", "indexes", "fields", "rules"])
+def test_a_database_that_another_program_uses_is_refused_before_anything_changes(tmp_path: Path, what: str) -> None:
+    """Each of the things that an app may have is enough; the message names it, and how to get another database."""
+    cloud = Cloud(tmp_path, deepcopy(IN_USE))
+    add_app(cloud.state)
+    named = {"collections": "chats", "indexes": "room, createdAt", "fields": "createdAt", "rules": "rules of its own"}
+    for kind, none in (("collections", []), ("indexes", []), ("fields", {})):
+        if kind != what:
+            cloud.state[key_of(kind, "(default)")] = none
+    if what != "rules":
+        del cloud.state[f"rules/projects/{PROJECT}/releases/cloud.firestore"]
+    before = deepcopy(cloud.state)
+    cloud.configure(DATABASE="'(default)'")
+    ran = cloud.run("deploy.sh")
+    assert ran.code == 1
+    assert named[what] in ran.err
+    assert "Leave DATABASE empty" in ran.err
+    assert cloud.state == before
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_an_empty_or_a_restored_database_may_be_named(tmp_path: Path, *, is_restored: bool) -> None:
+    """One that somebody made for this deployment, and one that a backup of another deployment was restored to."""
+    cloud = Cloud(tmp_path, deepcopy(IN_USE))
+    make_database(cloud.state, "named")
+    if not is_restored:
+        cloud.state[key_of("collections", "named")] = []
+    cloud.configure(DATABASE="named")
+    cloud.ok("deploy.sh")
+    assert f"database/{DATABASE}" not in cloud.state
+
+
+def test_a_deployment_moves_only_to_a_database_of_its_own(cloud: Cloud) -> None:
+    """An upgrade with the app's DATABASE ends before anything changes; the old one goes on."""
+    add_app(cloud.state)
+    before = deepcopy(cloud.state)
+    cloud.configure(DATABASE="'(default)'")
+    ran = cloud.run("upgrade.sh")
+    assert (ran.code, "is used by another program" in ran.err) == (1, True)
+    assert cloud.state == before
+
+
+def test_a_deployment_keeps_the_database_that_it_has(cloud: Cloud) -> None:
+    """One that was deployed to another database stays there, also when its configuration no longer names it."""
+    make_database(cloud.state, "restored")
+    cloud.configure(DATABASE="restored")
+    cloud.ok("upgrade.sh")
+    cloud.configure()
+    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.configure(MEMORY="1Gi")
+    assert "moving" not in cloud.ok("upgrade.sh").err
+
+
+def test_the_scripts_know_all_collections_of_the_code() -> None:
+    """What is missing from their table would be taken for another program's."""
+    table = json.loads((ROOT / "infra/resources.json").read_text("utf-8"))
+    known = {each.collection for each in list_kinds(Record) if hasattr(each, "collection")}
+    assert len(known) > 10
+    assert known | {"tasks", "offers", "locks", "inboxes"} <= set(table["collections"])
+
+
+def list_kinds(kind: type[Record]) -> list[type[Record]]:
+    """Return all kinds of records."""
+    return [kind, *(each for direct in kind.__subclasses__() for each in list_kinds(direct))]

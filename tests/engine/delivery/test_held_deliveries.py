@@ -13,6 +13,7 @@ from cloudsched.domain.documents.person import HeldBatch, PersonSpec
 from cloudsched.engine.delivery.batches import HeldBatches
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.errors import DeliveryDelayed
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
@@ -215,3 +216,25 @@ def test_a_mail_can_be_ended_with_one_click() -> None:
         tell(sim, "Report", HOUR, category="REPORT")
         sim.advance(2 * HOUR)
         assert [each.title for each in sim.sent("EMAIL")] == ["First", "Report"]
+
+
+@pytest.mark.parametrize("asked", [timedelta(seconds=1), timedelta(hours=2)])
+def test_a_channel_that_says_when_it_can_is_asked_then(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch, asked: timedelta
+) -> None:
+    """And not before the policy's own pause: a short one would use the attempts up."""
+    put(sim)
+    calls: list[datetime] = []
+
+    def send(*_: object) -> str:
+        calls.append(sim.now)
+        if len(calls) == 1:
+            raise DeliveryDelayed("The mail server", "it is busy", asked)
+        return "1"
+
+    monkeypatch.setattr(sim.channel("EMAIL"), "send", send)
+    tell(sim, "Only", HOUR)
+    sim.advance(5 * HOUR)
+    assert len(calls) == 2
+    least = max(asked, timedelta(seconds=4))  # five, less a tenth that is left to chance
+    assert least <= calls[1] - calls[0] < least + timedelta(minutes=1)

@@ -113,6 +113,14 @@ def test_a_person_cannot_take_the_problem_back_by_writing_it(sim: Simulation) ->
     assert getattr(app.container.people.get("bob").email, "problem", "?") is None
 
 
+def test_another_address_has_no_problem_yet(sim: Simulation) -> None:
+    """What is wrong is wrong with an address, however it is written."""
+    post({"type": "BOUNCED", "messageId": send(sim), "address": ADA})
+    for address, found in ((ADA.upper(), "BOUNCED"), ("new@example.com", None)):
+        put(address, verified=False)
+        assert problem() == (False, found)
+
+
 def test_reports_that_come_twice_or_late_undo_nothing(sim: Simulation) -> None:
     """Worse stays; and an address that was verified since is not rejected by the same report again."""
     bounce = {"type": "BOUNCED", "messageId": send(sim), "address": ADA}

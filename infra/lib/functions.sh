@@ -76,11 +76,20 @@ set_deploy_flags() {
     --min-instances="$minimum" --max-instances="$maximum" --ingress="$ingress"
     --set-env-vars="^~^${settings[*]}"
   )
+  ! uses_scripts || DEPLOY_FLAGS+=(--execution-environment=gen2)
   if [[ -n "$secrets" ]]; then
     DEPLOY_FLAGS+=(--set-secrets="$secrets")
   else
     DEPLOY_FLAGS+=(--clear-secrets)
   fi
+}
+
+# Test whether the functions run scripts of users. These demand a filter of system calls, for which the environment has to be a
+# full Linux (cloud.google.com/run/docs/about-execution-environments): the second generation is, and wants 512 MiB.
+uses_scripts() {
+  grep -qsiE '^cloudsched *\[[^]]*(sandbox|all)[^]]*\]' "$FUNCTIONS_DIR/requirements.txt" || return 1
+  [[ ! "$MEMORY" =~ ^([0-9]+)Mi$ ]] || ((BASH_REMATCH[1] >= 512)) ||
+    die "MEMORY is $MEMORY, but functions that run scripts need 512Mi or more."
 }
 
 SOURCE_HASHES="" # a line for each file that is deployed, its own files and cloudsched's

@@ -331,6 +331,23 @@ def test_an_invalid_configuration_is_refused_before_any_command(
     assert cloud.calls == []
 
 
+@pytest.mark.parametrize("requirement", ["cloudsched", "cloudsched[sandbox,telemetry]", "Cloudsched [all]==1.2"])
+def test_functions_that_run_scripts_have_a_full_linux(tmp_path: Path, requirement: str) -> None:
+    """Their filter of system calls needs it; it wants memory, and the others keep what Cloud Run chooses."""
+    functions = tmp_path / "functions"
+    functions.mkdir()
+    (functions / "requirements.txt").write_text(f"{requirement}\n", encoding="utf-8")
+    cloud = Cloud(tmp_path / "cloud", None, FUNCTIONS_DIR=str(functions))
+    cloud.ok("deploy.sh")
+    deployed = [each for each in cloud.calls if each[1:3] == ["run", "deploy"]]
+    assert len(deployed) >= 3
+    assert {"--execution-environment=gen2" in each for each in deployed} == {"[" in requirement}
+    if "[" in requirement:
+        cloud.configure(FUNCTIONS_DIR=str(functions), MEMORY="256Mi")
+        ran = cloud.run("deploy.sh")
+        assert (ran.code, "need 512Mi" in ran.err) == (1, True)
+
+
 def test_existing_rules_are_kept(tmp_path: Path) -> None:
     """A database keeps the rules that it already has, unless the configuration says RULES=replace."""
     cloud = Cloud(tmp_path, IN_USE)

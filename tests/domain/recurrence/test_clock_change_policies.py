@@ -309,3 +309,14 @@ def test_until_and_exdates_are_instants() -> None:
     assert list_local_times(schedule, "2027-11-06T06:00", 2) == ["11-07T01:00-0500", "11-08T01:00-0500"]
     schedule = Schedule(**both, fold="both", exdates=["2027-11-07T01:00:00"])
     assert list_local_times(schedule, "2027-11-06T06:00", 1) == ["11-08T01:00-0500"]
+
+
+def test_one_time_is_named_as_a_clock_shows_it() -> None:
+    """A local time of a zone keeps its name if the zone's clock is changed; an instant is named by itself."""
+    local = Schedule.parse("2027-07-01 09:00", timezone="America/New_York")
+    assert (
+        name_occurrence(local, local.upcoming(datetime(2027, 1, 1, tzinfo=UTC), 1)[0])
+        == "20270701T090000-America.New_York"
+    )
+    instant = Schedule.once(datetime(2027, 7, 1, 13, tzinfo=UTC))
+    assert name_occurrence(instant, datetime(2027, 7, 1, 13, tzinfo=UTC)) == "20270701T130000Z"

@@ -116,6 +116,15 @@ def test_the_link_from_the_mail_verifies_the_address(roles: RoleHarness, mailbox
         assert is_verified(roles)
 
 
+@pytest.mark.parametrize("owner", ["grace", "edsger", "margaret", "björk"])
+def test_a_link_names_any_owner(roles: RoleHarness, mailbox: Mailbox, owner: str) -> None:
+    """However many bytes the owner has."""
+    put(roles, "somebody@example.com", owner)
+    start(roles, "admin", owner)
+    assert roles.ask(None, "POST", mailbox.link, Origin="null").status_code == 200
+    assert is_verified(roles, owner)
+
+
 @pytest.mark.parametrize("change", ["cut", "other", "owner", "no dot", "not base64"])
 def test_a_link_that_was_made_up_verifies_nothing(roles: RoleHarness, mailbox: Mailbox, change: str) -> None:
     """Nor does one that was cut, or made for somebody else; all get the same page."""

@@ -264,7 +264,7 @@ def test_few_matches_are_looked_for_in_larger_parts(
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 8), st.integers(1, 200))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_large_rows_are_not_read_all_at_once(
     monkeypatch: pytest.MonkeyPatch, sizes: list[int], first: int, most: int
 ) -> None:

@@ -16,7 +16,7 @@ BLOCKS = [
 SANDBOX_TEST = (ROOT / "tests" / "architecture" / "test_sandbox_doc.py").read_text("utf-8")
 """The test that runs users' scripts as tasks."""
 FIREBASE = """
-const db = {}, uid = 'ada', taskId = 'tea', listened = [];
+const app = {}, getFirestore = () => ({}), uid = 'ada', taskId = 'tea', listened = [];
 const collection = (_, ...path) => ({path});
 const where = (field, operator, value) => ({where: [field, operator, value]});
 const orderBy = (field, direction = 'asc') => ({orderBy: [field, direction]});
@@ -42,4 +42,4 @@ def test_scripts_run(block: Block) -> None:
 def test_a_wrong_script_is_found() -> None:
     """A call of nothing."""
     with pytest.raises(Exception, match="onSnapshots"):
-        test_scripts_run(Block("page.md", "js", "onSnapshots(query(collection(db, 'tasks')), show)", 1))
+        test_scripts_run(Block("page.md", "js", "onSnapshots(query(collection({}, 'tasks')), show)", 1))

@@ -2120,6 +2120,7 @@ export interface StepRecord {
   status: StepStatus;
   startedAt: string;
   finishedAt?: string;
+  /** When its handler, going on, found that a call had ended; until then it waits for other things, or is paused. */
   noticedAt?: string;
   /** How often a step was tried. */
   attempts: number;

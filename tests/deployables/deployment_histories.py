@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from tests.deployables.fake_databases import FUNCTIONS, find_served, make_database
+from tests.deployables.fake_databases import FUNCTIONS, add_app, find_served, get_app, make_database
 from tests.deployables.fake_delays import TAKEN_FOR
 from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
 from tests.deployables.fake_resources import find_reachable_revisions, get_env, is_unchecked
@@ -42,7 +42,17 @@ BUSY = (
 )
 ROUNDS = 14
 """How often the operator follows a script's advice before it counts as useless."""
-KEPT = ("project/", "services", "sink/", "iam/", "rules/", "indexes", "fields", "bucket/gs://run-sources")
+KEPT = (
+    "project/",
+    "services",
+    "sink/",
+    "iam/",
+    "rules/",
+    "collections",
+    "indexes",
+    "fields",
+    "bucket/gs://run-sources",
+)
 """What may be there after a teardown: what was there before, policies of what is gone, and rulesets without use."""
 
 
@@ -62,6 +72,8 @@ class History:
     def __init__(self, seed: int, folder: Path, state: State | None = None) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - picks what happens
         self.cloud = Cloud(folder, state)
+        self.app = add_app(self.cloud.state)
+        """What an app of the same project has; nothing that happens changes it."""
         self.seen: Counter[str] = Counter()
         """How often each thing happened."""
         self.settings: dict[str, str] = {}
@@ -120,6 +132,8 @@ class History:
         self.log.append(f"{script} {' '.join(arguments)} ({fault} at {at}): {end}; {ran.err[-300:]!r}")
         if self.broken:
             raise Broken(self._tell(self.broken[0]))
+        if get_app(self.cloud.state) != self.app:
+            raise Broken(self._tell(f"{script} changed what the project's app has"))
         if end == "1" and "error:" not in ran.err.lower() and not ran.out:
             raise Broken(self._tell(f"{script} failed and said nothing: {ran.err}"))
         if end != "killed":
@@ -311,7 +325,7 @@ class History:
         else:
             self.run("teardown.sh", "--yes", "--with-data", is_calm=True)
         left = [key for key in self.cloud.state if not key.startswith(KEPT)]
-        if set(left) - self.restored:
+        if set(left) - self.restored - set(self.app):
             raise Broken(self._tell(f"a teardown left {left}"))
         bound = [row for row in self.cloud.bindings() if row[0].startswith("project/")]
         if bound:

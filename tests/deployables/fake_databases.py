@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from tests.deployables.fake_resources import PROJECT, fail, format_resource, get_env
@@ -180,6 +181,55 @@ def _shape(call: Call, group: str) -> State:
     scope = call.flags.get("query-scope", "collection").upper().replace("-", "_")
     shape = {"queryScope": scope, "fields": [*fields, last]}
     return {"name": f"{group}/indexes/{zlib.crc32(json.dumps(shape).encode())}", **shape, "state": "CREATING"}
+
+
+# ── An app of somebody else's ────────────────────────────────────────────────────────────────────────────────────────
+
+CREATED = {"fieldPath": "createdAt", "order": "ASCENDING"}
+GROUPS = f"projects/{PROJECT}/databases/(default)/collectionGroups"
+
+
+def add_app(state: State) -> State:
+    """Add an app of Firebase, whose collections are called as some of ours; return what it has."""
+    make_database(state, "(default)")
+    release = f"projects/{PROJECT}/releases/cloud.firestore"
+    state |= {
+        key_of("collections", "(default)"): ["chats", "messages", "people", "tasks"],
+        key_of("indexes", "(default)"): [
+            {
+                "name": f"{GROUPS}/messages/indexes/1",
+                "queryScope": "COLLECTION_GROUP",
+                "state": "READY",
+                "fields": [
+                    {"fieldPath": "room", "order": "ASCENDING"},
+                    {"fieldPath": "createdAt", "order": "ASCENDING"},
+                ],
+            }
+        ],
+        key_of("fields", "(default)"): {
+            f"{GROUPS}/messages/fields/createdAt": {
+                "name": f"{GROUPS}/messages/fields/createdAt",
+                "indexConfig": {"indexes": [{"queryScope": "COLLECTION_GROUP", "state": "READY", "fields": [CREATED]}]},
+            },
+            f"{GROUPS}/sessions/fields/expireAt": {
+                "name": f"{GROUPS}/sessions/fields/expireAt",
+                "ttlConfig": {"state": "ACTIVE"},
+            },
+        },
+        f"rules/{release}": {"name": release, "rulesetName": f"projects/{PROJECT}/rulesets/app"},
+        f"rules/projects/{PROJECT}/rulesets/app": {
+            "name": f"projects/{PROJECT}/rulesets/app",
+            "source": {"files": [{"name": "firestore.rules", "content": "service cloud.firestore {}"}]},
+        },
+    }
+    return get_app(state)
+
+
+def get_app(state: State) -> State:
+    """Return what the app has, as it is now."""
+    own = (f"rules/projects/{PROJECT}/releases/cloud.firestore", f"rules/projects/{PROJECT}/rulesets/app")
+    keys = ("database/(default)", *(key_of(each, "(default)") for each in ("collections", "indexes", "fields")), *own)
+    return deepcopy({key: state[key] for key in keys})
 
 
 # ── Who uses them ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -182,17 +182,18 @@ def find_foreign_composites(expected: dict[str, Any], existing: list[dict[str, A
 
 def find_foreign_overrides(expected: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
     """Yield the fields whose indexes or TTL policy no version of cloudsched has set."""
-    known: dict[tuple[str, str], set[Any]] = {}
+    policies = json.loads(Path(__file__).parents[1].joinpath("firestore.ttl.json").read_text(encoding="utf-8"))
+    known: dict[tuple[str, str], set[Any]] = {(each["collectionGroup"], each["fieldPath"]): set() for each in policies}
     for each in (*expected["fieldOverrides"], *expected["retired"]["fieldOverrides"]):
         group, path = each["collectionGroup"], each["fieldPath"]
         own = {(index["queryScope"], ((path, index["order"]),)) for index in each["indexes"]}
         known[group, path] = known.get((group, path), set()) | own
     for field in existing:
         group, path = _get_field_key(field)
-        shapes = {_get_shape(index) for index in field.get("indexConfig", {}).get("indexes", ())}
-        is_own_ttl = path == "expireAt" and (group, "*") in known
-        is_own = is_own_ttl or ((group, path) in known and shapes <= known[group, path])
-        if group != "__default__" and not is_own:
+        config = field.get("indexConfig", {})
+        inherited = config.get("usesAncestorConfig")  # then it lists those of all fields
+        shapes = set() if inherited else {_get_shape(index) for index in config.get("indexes", ())}
+        if group != "__default__" and not ((group, path) in known and shapes <= known[group, path]):
             yield ("indexes or a TTL policy of", group, path)
 
 

@@ -1,8 +1,8 @@
 # What every script shares: its options, its output, and how it runs commands (apply, dry run or check).
 # shellcheck shell=bash disable=SC2034 # the scripts use the variables set here
 
-# The scripts that follow cannot even be read by an older one. macOS has 3.2.
-((BASH_VERSINFO[0] >= 4)) || {
+# macOS has bash 3.2, which cannot even read the other files.
+((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)) || {
   printf 'error: %s needs bash 4.4 or newer, and this is %s. On a Mac: brew install bash coreutils gnu-sed; or use Cloud %s\n' \
     "$0" "$BASH_VERSION" "Shell (https://shell.cloud.google.com), which has all that is needed." >&2
   exit 1

@@ -11,7 +11,6 @@ Each output line is one resource, in columns separated by tabs:
 - ``replaced-composites``, ``retired-composites``: collection group, fields, and the name of an index that many shards
   replace, or that only an earlier version needed
 - ``retired-overrides``: as ``overrides``, of fields of which only an earlier version needed an index
-
 - ``foreign-collections``, ``foreign-composites``, ``foreign-overrides``: what another program has in the database; for
   the first, FILE is resources.json, and the input what listCollectionIds answers
 

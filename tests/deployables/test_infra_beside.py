@@ -59,6 +59,18 @@ def test_a_database_that_another_program_uses_is_refused_before_anything_changes
     assert cloud.state == before
 
 
+def test_a_backup_of_an_earlier_version_is_ones_own(tmp_path: Path) -> None:
+    """It has collections and indexes that today's code no longer uses."""
+    cloud = Cloud(tmp_path, deepcopy(IN_USE))
+    make_database(cloud.state, "named")
+    cloud.state[key_of("collections", "named")].append("calendarChanges")
+    name = f"projects/{PROJECT}/databases/named/collectionGroups/calendarChanges/fields/owner"
+    index = {"queryScope": "COLLECTION", "state": "READY", "fields": [{"fieldPath": "owner", "order": "ASCENDING"}]}
+    cloud.state[key_of("fields", "named")] = {name: {"name": name, "indexConfig": {"indexes": [index]}}}
+    cloud.configure(DATABASE="named")
+    cloud.ok("deploy.sh")
+
+
 @pytest.mark.parametrize("is_restored", [False, True])
 def test_an_empty_or_a_restored_database_may_be_named(tmp_path: Path, *, is_restored: bool) -> None:
     """One that somebody made for this deployment, and one that a backup of another deployment was restored to."""

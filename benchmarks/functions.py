@@ -102,7 +102,7 @@ def _request_status(port: int, target: str) -> int | None:
 
 def measure_deployed_source(target: Path) -> tuple[int, int]:
     """Build the functions' source as the deployment does; return its number of files and of bytes."""
-    script = ROOT / "infra" / "build-source.sh"
+    script = ROOT / "infra" / "build_source.py"
     subprocess.run((str(script), str(ROOT / "functions"), str(target)), check=True, capture_output=True)  # noqa: S603
     files = [path for path in target.rglob("*") if path.is_file()]
     return len(files), sum(path.stat().st_size for path in files)

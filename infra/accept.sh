@@ -13,7 +13,7 @@
 # It needs an Owner of a project with billing, makes two databases of its own, and refuses a NAME that is in use. If a step
 # fails, the report says which; what was made is left there for you to look at, and the command that removes it is at the end
 # of the report. docs/how-to/first-run.md is a page for whoever runs this.
-set -euo pipefail
+set -eo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
@@ -30,8 +30,6 @@ source "$here/lib/database.sh"
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh
 source "$here/lib/access.sh"
-# shellcheck source=lib/source.sh
-source "$here/lib/source.sh"
 # shellcheck source=lib/smoke.sh
 source "$here/lib/smoke.sh"
 # shellcheck source=lib/quota.sh

@@ -10,7 +10,7 @@
 #                  sweep monitoring smoke apply, or shards, which no other run does: raise the number of shards to SHARDS
 #
 # You can run it any number of times. It continues where an interrupted run stopped.
-set -euo pipefail
+set -eo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
@@ -35,8 +35,6 @@ source "$here/lib/access.sh"
 source "$here/lib/logs.sh"
 # shellcheck source=lib/monitoring.sh
 source "$here/lib/monitoring.sh"
-# shellcheck source=lib/source.sh
-source "$here/lib/source.sh"
 # shellcheck source=lib/smoke.sh
 source "$here/lib/smoke.sh"
 # shellcheck source=lib/quota.sh
@@ -66,34 +64,36 @@ deploy_and_expose_functions() {
   deploy_functions
   grant_invoker_roles
 }
-declare -A step_functions=(
-  [services]=enable_services [quota]=require_quota [secret]=create_secret [accounts]=create_accounts [database]=create_database
-  [indexes]=create_indexes [rules]=release_rules [queues]=create_queues [roles]=grant_roles
-  [logs]=exclude_feeds_from_logs [monitoring]=create_monitoring
-  [functions]=deploy_and_expose_functions [sweep]=create_sweep_job [smoke]=run_smoke_test
-  [apply]=apply_schedules [shards]=use_shards
+steps=( # in their order, each with its function
+  services=enable_services quota=require_quota secret=create_secret accounts=create_accounts database=create_database
+  indexes=create_indexes rules=release_rules queues=create_queues roles=grant_roles logs=exclude_feeds_from_logs
+  functions=deploy_and_expose_functions sweep=create_sweep_job monitoring=create_monitoring smoke=run_smoke_test
+  apply=apply_schedules
 )
-steps=(services quota secret accounts database indexes rules queues roles logs functions sweep monitoring smoke apply)
+selected_function=""
+for step in "${steps[@]}" shards=use_shards; do
+  [[ "${step%=*}" != "$selected_step" ]] || selected_function="${step#*=}"
+done
 
-[[ -z "$selected_step" || -n "${step_functions[$selected_step]-}" ]] ||
-  die "There is no step named $selected_step. The steps are: ${steps[*]}."
+[[ -z "$selected_step" || -n "$selected_function" ]] ||
+  die "There is no step named $selected_step. The steps are: ${steps[*]%=*}."
 find_project_number
 find_api_keys_version
 if [[ -n "$selected_step" ]]; then
   read_ledger || true
   [[ ! "$selected_step" =~ ^(indexes|rules)$ ]] || require_own_database
-  "${step_functions[$selected_step]}"
+  "$selected_function"
 else
   ! read_ledger || [[ "$MODE" == dry-run ]] || require_no_move
   require_own_database
-  for name in "${steps[@]}"; do
+  for step in "${steps[@]}"; do
     # If nothing changed, an earlier run has already passed the smoke test. If functions are outdated, upgrade.sh runs
     # the smoke test; until then the deployed API may not accept the smoke test's account.
-    if [[ "$name" == smoke ]] && { [[ "$MODE" == check ]] || ((CHANGES == 0 || ${#OUTDATED[@]} > 0)); }; then
+    if [[ "${step%=*}" == smoke ]] && { [[ "$MODE" == check ]] || ((CHANGES == 0 || ${#OUTDATED[@]} > 0)); }; then
       revoke_leftover_smoke_access
       continue
     fi
-    "${step_functions[$name]}"
+    "${step#*=}"
   done
 fi
 
@@ -104,7 +104,7 @@ case "$MODE" in
     log "" "$CHANGES changes. Nobody has measured yet how long they take on Google Cloud, or what a first run costs" \
       "(docs/how-to/first-run.md). docs/explanation/costs.md says what a deployment costs that is there."
     ;;
-  apply) log "" "Done: $CHANGES changes. The API is at ${SERVICE_URLS[api]}" ;;
+  apply) log "" "Done: $CHANGES changes. The API is at $(get SERVICE_URLS api)" ;;
   check)
     ((CHANGES == 0)) || exit 1
     log "" "Nothing differs."

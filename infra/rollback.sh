@@ -7,7 +7,7 @@
 # --force overrides this; those tasks then do nothing until newer code is deployed, and lists without an index fail. It
 # also refuses if the secret has been rotated, the API has been made public, or the deployment has moved to another
 # database since then. Both revisions can read the dispatches that are waiting in the queues.
-set -euo pipefail
+set -eo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
@@ -24,8 +24,6 @@ source "$here/lib/database.sh"
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh
 source "$here/lib/access.sh"
-# shellcheck source=lib/source.sh
-source "$here/lib/source.sh"
 # shellcheck source=lib/smoke.sh
 source "$here/lib/smoke.sh"
 # shellcheck source=lib/functions.sh
@@ -38,46 +36,45 @@ load_configuration "$CONFIG"
 find_project_number
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed."
 
-[[ -z "${LEDGER[moving]-}" ]] || require_no_move
-[[ -z "${LEDGER[previous.database]-}" ]] || die "The last upgrade moved from database ${LEDGER[previous.database]} to \
-${LEDGER[database]-}, and the revisions before would serve the old one. To go back to its data, set \
-DATABASE=\"${LEDGER[previous.database]}\" and run infra/upgrade.sh, which moves everything at once."
+[[ -z "$(get LEDGER moving)" ]] || require_no_move
+[[ -z "$(get LEDGER previous.database)" ]] || die "The last upgrade moved from database $(get LEDGER previous.database) to \
+$(get LEDGER database), and the revisions before would serve the old one. To go back to its data, set \
+DATABASE=\"$(get LEDGER previous.database)\" and run infra/upgrade.sh, which moves everything at once."
 
-declare -A target=()
 for function in "${FUNCTIONS[@]}"; do
   # An interrupted upgrade leaves `serving` in the ledger, a completed one `previous`.
-  target[$function]="${LEDGER[serving.$function]-}"
-  target[$function]="${target[$function]:-${LEDGER[previous.$function]-}}"
-  [[ "$MODE" != dry-run ]] || target[$function]="PREVIOUS-$function"
+  revision="$(get LEDGER "serving.$function")"
+  put target "$function" "${revision:-$(get LEDGER "previous.$function")}"
+  [[ "$MODE" != dry-run ]] || put target "$function" "PREVIOUS-$function"
   # The function for links may be younger than the last upgrade. It sends no dispatches, so it can stay as it is.
-  [[ -n "${target[$function]}" || "$function" == links ]] ||
+  [[ -n "$(get target "$function")" || "$function" == links ]] ||
     die "There is no revision to go back to: nothing has been upgraded since the first \
 deployment, the last rotation of the secret, or the change of the API to public. Check out the older code and run \
 infra/upgrade.sh."
 done
-if [[ "${LEDGER[previous.schema]-}" != "${LEDGER[schema]-}" && "${EXTRA_OPTIONS[*]}" != --force ]]; then
-  [[ -z "${LEDGER[previous.schema]-}" ]] || die "Documents have been written with schema version \
-${LEDGER[schema]-}, which the previous code (version ${LEDGER[previous.schema]-}) refuses to read. Fix \
+if [[ "$(get LEDGER previous.schema)" != "$(get LEDGER schema)" && "${EXTRA_OPTIONS[*]}" != --force ]]; then
+  [[ -z "$(get LEDGER previous.schema)" ]] || die "Documents have been written with schema version \
+$(get LEDGER schema), which the previous code (version $(get LEDGER previous.schema)) refuses to read. Fix \
 the problem with a new upgrade, or use --force."
 fi
 
-[[ "${LEDGER[retired]-}" != yes || "${EXTRA_OPTIONS[*]}" == --force ]] || die "The indexes that only the previous code \
+[[ "$(get LEDGER retired)" != yes || "${EXTRA_OPTIONS[*]}" == --force ]] || die "The indexes that only the previous code \
 needs have been removed since the upgrade. Check out that code, run infra/deploy.sh --step=indexes, wait until they are \
 ready (infra/deploy.sh --check --step=functions), and run infra/rollback.sh --force."
 
-[[ -z "${LEDGER[trust.api]-}" ]] || record "trust.api=yes"
+[[ -z "$(get LEDGER trust.api)" ]] || record "trust.api=yes"
 # A move to another database that had only put up its fence is given up.
-[[ -z "${LEDGER[fenced]-}" ]] || lift_fence back
+[[ -z "$(get LEDGER fenced)" ]] || lift_fence back
 # The functions that send dispatches first, the one that receives them last.
 cleared=()
 for function in "${SENDERS_FIRST[@]}"; do
-  if [[ -z "${target[$function]}" ]]; then
+  if [[ -z "$(get target "$function")" ]]; then
     log "$NAME-$function stays as it is: it has no earlier revision."
     continue
   fi
-  shift_traffic "$function" "${target[$function]}=100"
+  shift_traffic "$function" "$(get target "$function")=100"
   cleared+=("digest.$function=rolled-back" "serving.$function=none")
-  cleared+=("image.$function=$(get_image "${target[$function]}")")
+  cleared+=("image.$function=$(get_image "$(get target "$function")")")
 done
 # The serving revisions no longer match the digests in the ledger. Clear them, so that the next upgrade deploys even if
 # the code and settings have not changed.

@@ -10,7 +10,7 @@
 # At every moment, every instance of the executor accepts every secret that any instance signs with: first the executor
 # accepts the new secret, then it signs with it, then the other functions do. Run the script again to resume an
 # interrupted rotation. The function for links does not have the secret: what people were sent stays valid.
-set -euo pipefail
+set -eo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
@@ -25,8 +25,6 @@ source "$here/lib/project.sh"
 source "$here/lib/database.sh"
 # shellcheck source=lib/access.sh
 source "$here/lib/access.sh"
-# shellcheck source=lib/source.sh
-source "$here/lib/source.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 
@@ -46,15 +44,15 @@ done
 load_configuration "$CONFIG"
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed. Run infra/deploy.sh."
 require_no_move
-current="${LEDGER[secret.current]-}"
-previous="${LEDGER[secret.previous]-}"
-next="${LEDGER[secret.next]-}"
+current="$(get LEDGER secret.current)"
+previous="$(get LEDGER secret.previous)"
+next="$(get LEDGER secret.next)"
 if [[ "$MODE" == dry-run ]]; then
   current="${current:-1}" previous="${previous:-${finish:+0}}"
 fi
-[[ "${LEDGER[digest.execute]-}" != rolled-back ]] ||
+[[ "$(get LEDGER digest.execute)" != rolled-back ]] ||
   die "The functions were rolled back, and a rotation would deploy the code that you rolled back. Run infra/upgrade.sh first."
-[[ -z "${LEDGER[serving.execute]-}" ]] ||
+[[ -z "$(get LEDGER serving.execute)" ]] ||
   die "An upgrade is in progress. Complete it with infra/upgrade.sh or undo it with infra/rollback.sh."
 
 # update_secrets FUNCTION CURRENT [ALSO-ACCEPTED]: create a revision of the same code with other secrets. When this
@@ -69,7 +67,7 @@ update_secrets() {
 if [[ -n "$finish" ]]; then
   [[ -n "$previous" ]] || die "There is no old secret to disable."
   [[ -z "$next" ]] || die "A rotation is in progress. Run infra/rotate-secret.sh to complete it."
-  rotated="${LEDGER[secret.rotated]-}"
+  rotated="$(get LEDGER secret.rotated)"
   remaining=$((${rotated:-0} + MAX_DISPATCH_WAIT - $(date +%s)))
   [[ -n "$compromised" ]] || ((remaining <= 0)) || die "Dispatches signed with the old secret may still be waiting. \
 Try again in $(((remaining + 86399) / 86400)) days."

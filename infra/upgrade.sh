@@ -13,7 +13,7 @@
 # revisions have answered from it, no function may use the old one any more, and then all move at once.
 #
 # --force deploys code whose schema version is older than that of the stored documents; it will refuse to read them.
-set -euo pipefail
+set -eo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
@@ -32,8 +32,6 @@ source "$here/lib/indexes.sh"
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh
 source "$here/lib/access.sh"
-# shellcheck source=lib/source.sh
-source "$here/lib/source.sh"
 # shellcheck source=lib/smoke.sh
 source "$here/lib/smoke.sh"
 # shellcheck source=lib/quota.sh
@@ -51,11 +49,11 @@ read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed. Run infra/d
 deployed_database="$(get_deployed_database)"
 is_moving=""
 [[ -z "$deployed_database" || "$deployed_database" == "$DATABASE" ]] || is_moving=yes
-if [[ -n "${LEDGER[moving]-}" ]]; then
-  [[ "${LEDGER[moving]}" == "$DATABASE" ]] || require_no_move
-elif [[ -n "${LEDGER[fenced]-}" && "${LEDGER[fenced]}" != "$deployed_database" ]]; then
+if [[ -n "$(get LEDGER moving)" ]]; then
+  [[ "$(get LEDGER moving)" == "$DATABASE" ]] || require_no_move
+elif [[ -n "$(get LEDGER fenced)" && "$(get LEDGER fenced)" != "$deployed_database" ]]; then
   lift_fence # a completed move was interrupted before its queues went on
-elif [[ -n "${LEDGER[fenced]-}" && -z "$is_moving" ]]; then
+elif [[ -n "$(get LEDGER fenced)" && -z "$is_moving" ]]; then
   lift_fence back # a move is given up before anything has moved
 fi
 
@@ -65,12 +63,12 @@ find_api_keys_version
 require_closed_api
 
 for function in "${FUNCTIONS[@]}"; do
-  [[ "$MODE" == dry-run || -n "${LEDGER[digest.$function]-}" ]] ||
+  [[ "$MODE" == dry-run || -n "$(get LEDGER "digest.$function")" ]] ||
     die "$NAME-$function is not deployed yet. Run infra/deploy.sh, which creates it, and then this script again."
 done
 
 log_step "Schema"
-old_schema="${LEDGER[schema]-}" new_schema="$(get_schema_version)"
+old_schema="$(get LEDGER schema)" new_schema="$(get_schema_version)"
 old_schema="${old_schema:-$new_schema}"
 shares=(10 50 100)
 if ((new_schema < old_schema)) && [[ "${EXTRA_OPTIONS[*]}" != --force ]]; then
@@ -88,16 +86,16 @@ create_indexes
 grant_secret_roles
 
 log_step "Candidates"
-declare -A old=() candidate=()
 for function in "${FUNCTIONS[@]}"; do
-  old[$function]="${LEDGER[serving.$function]-}"
-  [[ -n "${old[$function]}" ]] || old[$function]="$(get_serving_revision "$function")"
-  [[ -n "${old[$function]}" ]] ||
+  revision="$(get LEDGER "serving.$function")"
+  [[ -n "$revision" ]] || revision="$(get_serving_revision "$function")"
+  [[ -n "$revision" ]] ||
     die "Requests to $NAME-$function are split between revisions. Run infra/rollback.sh first."
+  put old "$function" "$revision"
 done
 serving=() ended=()
 for function in "${FUNCTIONS[@]}"; do
-  serving+=("serving.$function=${old[$function]}")
+  serving+=("serving.$function=$(get old "$function")")
   ended+=("serving.$function=none")
 done
 record "${serving[@]}" ${deployed_database:+"database=$deployed_database"}
@@ -105,16 +103,16 @@ record "${serving[@]}" ${deployed_database:+"database=$deployed_database"}
 is_shifting=""
 roll_back() {
   trap - ERR
-  [[ -z "${LEDGER[moving]-}" ]] || die "The upgrade failed after functions had begun to move to database $DATABASE. Nothing \
+  [[ -z "$(get LEDGER moving)" ]] || die "The upgrade failed after functions had begun to move to database $DATABASE. Nothing \
 uses the old one, and the queues are paused. Fix the problem and run infra/upgrade.sh again."
   if [[ -n "$is_shifting" ]] && ((new_schema > old_schema)); then
     die "The upgrade failed, and documents may have been written with schema version $new_schema, which the old code \
 cannot read. Fix the problem and run infra/upgrade.sh again, or go back anyway with infra/rollback.sh --force."
   fi
   log "The upgrade failed. Going back to the previous revisions."
-  [[ -z "${LEDGER[fenced]-}" ]] || lift_fence back
+  [[ -z "$(get LEDGER fenced)" ]] || lift_fence back
   for function in "${SENDERS_FIRST[@]}"; do
-    shift_traffic "$function" "${old[$function]}=100"
+    shift_traffic "$function" "$(get old "$function")=100"
   done
   die "The previous revisions have all requests again. Fix the problem above and run infra/upgrade.sh again, or \
 infra/rollback.sh to leave it at that."
@@ -125,27 +123,28 @@ set -E
 build_source
 for function in "${FUNCTIONS[@]}"; do
   # Pin the traffic first, so that deploying a new revision does not move any of it. In a move that goes on, it is pinned.
-  [[ -n "${LEDGER[moving]-}" ]] || shift_traffic "$function" "${old[$function]}=100"
+  [[ -n "$(get LEDGER moving)" ]] || shift_traffic "$function" "$(get old "$function")=100"
   deploy_function "$function"
-  candidate[$function]="$(get_latest_revision "$function")"
-  if [[ "${candidate[$function]}" == "${old[$function]}" ]]; then
+  revision="$(get_latest_revision "$function")"
+  put candidate "$function" "$revision"
+  if [[ "$revision" == "$(get old "$function")" ]]; then
     log "$NAME-$function has no new revision."
   fi
 done
 wait_for_indexes
 for function in api links; do
-  [[ -n "${candidate[$function]-}" ]] || continue
+  [[ -n "$(get candidate "$function")" ]] || continue
   change "tag the new revision of $NAME-$function" gcloud run services update-traffic "$NAME-$function" --region="$REGION" \
-    --update-tags="candidate=${candidate[$function]}" --project="$PROJECT" --quiet
+    --update-tags="candidate=$(get candidate "$function")" --project="$PROJECT" --quiet
 done
 test_links candidate || roll_back
 grant_smoke_access
-request_when_allowed GET "${SERVICE_URLS[candidate.api]}/v1/tasks?pageSize=1"
+request_when_allowed GET "$(get SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
 # The roles on another database were granted a moment ago.
 for ((waited = 0; waited < IAM_PROPAGATION_SECONDS; waited += 15)); do
   [[ -n "$is_moving" && "$MODE" == apply && "$RESPONSE_STATUS" == 5?? ]] || break
   sleep 15
-  request GET "${SERVICE_URLS[candidate.api]}/v1/tasks?pageSize=1"
+  request GET "$(get SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
 done
 [[ "$MODE" == dry-run || "$RESPONSE_STATUS" == 200 ]] || {
   log "The new API answered $RESPONSE_STATUS: $RESPONSE_BODY"
@@ -163,18 +162,18 @@ record "schema=$new_schema" "previous.schema=$old_schema" ${is_moving:+"moving=$
 for share in "${shares[@]}"; do
   log_step "Traffic: $share %"
   for function in "${FUNCTIONS[@]}"; do
-    [[ "${candidate[$function]}" != "${old[$function]}" ]] || continue
+    [[ "$(get candidate "$function")" != "$(get old "$function")" ]] || continue
     if ((share == 100)); then
-      shift_traffic "$function" "${candidate[$function]}=100"
+      shift_traffic "$function" "$(get candidate "$function")=100"
     else
-      shift_traffic "$function" "${candidate[$function]}=$share,${old[$function]}=$((100 - share))"
+      shift_traffic "$function" "$(get candidate "$function")=$share,$(get old "$function")=$((100 - share))"
     fi
   done
   if [[ -n "$is_moving" ]]; then
     trap - ERR
     moved=("database=$DATABASE" "moving=none" "previous.database=$deployed_database")
     for function in "${FUNCTIONS[@]}"; do
-      moved+=("serving.$function=${candidate[$function]}" "previous.$function=none")
+      moved+=("serving.$function=$(get candidate "$function")" "previous.$function=none")
     done
     record "${moved[@]}"
     lift_fence
@@ -191,9 +190,9 @@ for function in "${FUNCTIONS[@]}"; do
   change "send $NAME-$function to its latest revision" gcloud run services update-traffic "$NAME-$function" \
     --region="$REGION" --to-latest --project="$PROJECT" --quiet
   set_digest "$function"
-  [[ -z "$is_moving" ]] || old[$function]=none
-  record "digest.$function=$DIGEST" "previous.$function=${old[$function]}" \
-    "image.$function=$(get_image "${candidate[$function]}")"
+  [[ -z "$is_moving" ]] || put old "$function" none
+  record "digest.$function=$DIGEST" "previous.$function=$(get old "$function")" \
+    "image.$function=$(get_image "$(get candidate "$function")")"
 done
 set_trust_after_upgrade
 [[ -n "$is_moving" ]] || record "previous.database=none"
@@ -206,5 +205,5 @@ if [[ -n "$is_moving" ]]; then
 else
   log "" "Upgraded. Run infra/rollback.sh to go back."
 fi
-[[ "$API_ACCESS" == private || "${LEDGER[open.api]-}" == yes ]] ||
+[[ "$API_ACCESS" == private || "$(get LEDGER open.api)" == yes ]] ||
   log "The API is still private. Run infra/deploy.sh to make it public."

@@ -45,7 +45,7 @@ begin_report() {
       "$RUNTIME" "$(gcloud version --format="value('Google Cloud SDK')" --quiet)" "$(python3 -c 'import sys; print(sys.version.split()[0])')" \
       "$(uname -sm)"
     printf '| instances | execute %s, api %s, %s each |\n' "$EXECUTE_MAX_INSTANCES" "$API_MAX_INSTANCES" "$MEMORY"
-    [[ -z "$GIVEN" ]] || printf '| own settings | %s |\n' "$(grep -oE '^[A-Z_]+=' "$GIVEN" | tr -d '=' | paste -sd' ')"
+    [[ -z "$GIVEN" ]] || printf '| own settings | %s |\n' "$(grep -oE '^[A-Z_]+=' "$GIVEN" | tr -d '=' | paste -sd' ' -)"
     printf '\n| step | result | seconds | what was seen |\n|---|---|---|---|\n'
   } >"$REPORT"
 }
@@ -104,8 +104,9 @@ close_access() {
 # create_reminder ID SECONDS-FROM-NOW: create a task for that time.
 create_reminder() {
   local at
-  at="$(date -u --date="@$(($(date +%s) + $2))" +%Y-%m-%dT%H:%M:%SZ)"
-  request_when_allowed POST "${SERVICE_URLS[api]}/v1/tasks" "{\"id\": \"$1\", \"owner\": \"$NAME-acceptance\", \
+  at="$(python3 -c 'import sys, time; print(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(sys.argv[1]))))' \
+    $(($(date +%s) + $2)))"
+  request_when_allowed POST "$(get SERVICE_URLS api)/v1/tasks" "{\"id\": \"$1\", \"owner\": \"$NAME-acceptance\", \
 \"title\": \"Acceptance\", \"handler\": \"$SMOKE_HANDLER\", \"payload\": $SMOKE_PAYLOAD, \"schedule\": {\"at\": \"$at\"}}"
   require_success "The API did not accept the task $1"
 }
@@ -115,7 +116,7 @@ expect_one_run() {
   local attempt state="" late
   [[ "$MODE" != dry-run ]] || return 0
   for ((attempt = 0; attempt <= $2 / 5; attempt++)); do
-    request_when_allowed GET "${SERVICE_URLS[api]}/v1/tasks/$1/executions"
+    request_when_allowed GET "$(get SERVICE_URLS api)/v1/tasks/$1/executions"
     state="$(get_json_field executions.0.status <<<"$RESPONSE_BODY")"
     [[ "$state" != SUCCEEDED && "$state" != FAILED ]] || break
     sleep 5
@@ -150,7 +151,7 @@ accept_deploy() {
   run_script deploy.sh
   run_script deploy.sh --check
   [[ "$MODE" == dry-run ]] || read_ledger
-  note "image of the functions: ${LEDGER[image.execute]-}"
+  note "image of the functions: $(get LEDGER image.execute)"
 }
 
 # What the doctor sees of the resources; the API itself is asked by the other steps.
@@ -182,6 +183,12 @@ accept_reminder() {
 
 # Nobody can move the queue's clock: the first dispatch to a task in 31 days is looked at. It must come before the end of
 # the 30 days that Cloud Tasks accepts, in the queue for hops.
+# Test whether a time is less than 30 days ahead: is_within_month RFC-3339-TIME
+is_within_month() {
+  python3 -c 'import datetime, sys; sys.exit(datetime.datetime.fromisoformat(sys.argv[1]).timestamp() >= int(sys.argv[2]))' \
+    "$1" $(($(date +%s) + 30 * 86400))
+}
+
 accept_hop() {
   local at
   open_access
@@ -190,9 +197,9 @@ accept_hop() {
     --project="$PROJECT" --quiet)" || at=""
   [[ "$MODE" == dry-run || "$at" =~ ^[0-9-]+T ]] || die "Queue $NAME-hops does not have one dispatch, but: '$at'."
   note "the first hop of a task in 31 days is at $at"
-  [[ "$MODE" == dry-run ]] || (($(date -u --date="$at" +%s) < $(date +%s) + 30 * 86400)) ||
+  [[ "$MODE" == dry-run ]] || is_within_month "$at" ||
     die "The first hop is later than Cloud Tasks accepts: $at."
-  request DELETE "${SERVICE_URLS[api]}/v1/tasks/accept-hop"
+  request DELETE "$(get SERVICE_URLS api)/v1/tasks/accept-hop"
   require_success "The API did not delete the task"
 }
 

@@ -24,7 +24,7 @@ set_access_settings() {
     api)
       ACCESS_SETTINGS+=(
         "CLOUDSCHED_SERVICE_ACCOUNTS=${API_ACCOUNTS[*]}"
-        "CLOUDSCHED_AUDIENCES=${SERVICE_URLS[api]}${API_ADDRESSES:+ $API_ADDRESSES}"
+        "CLOUDSCHED_AUDIENCES=$(get SERVICE_URLS api)${API_ADDRESSES:+ $API_ADDRESSES}"
         ${FIREBASE_PROJECT:+"CLOUDSCHED_FIREBASE_PROJECT=$FIREBASE_PROJECT"}
         ${CORS_ORIGINS:+"CLOUDSCHED_CORS_ORIGINS=$CORS_ORIGINS"}
       )
@@ -33,7 +33,7 @@ set_access_settings() {
     sweep)
       # Always private: only Cloud Scheduler's account may call it.
       ACCESS_SETTINGS+=(
-        "CLOUDSCHED_SWEEPER=${ACCOUNT_EMAILS[invoker]}" "CLOUDSCHED_AUDIENCES=${SERVICE_URLS[sweep]}"
+        "CLOUDSCHED_SWEEPER=$(get ACCOUNT_EMAILS invoker)" "CLOUDSCHED_AUDIENCES=$(get SERVICE_URLS sweep)"
         "CLOUDSCHED_TRUST_CLOUD_RUN=on"
       )
       ;;
@@ -47,9 +47,9 @@ set_public_settings() {
   PUBLIC_SETTINGS=()
   [[ " ${SETTINGS[*]}" != *" CLOUDSCHED_PUBLIC_URL="* ]] || return 0
   if [[ "$API_ACCESS" == public ]]; then
-    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=${SERVICE_URLS[api]}")
+    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(get SERVICE_URLS api)")
   elif [[ "$PUBLIC_LINKS" == yes ]]; then
-    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=${SERVICE_URLS[links]}")
+    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(get SERVICE_URLS links)")
   fi
 }
 
@@ -71,7 +71,7 @@ find_api_keys_version() {
 require_closed_api() {
   local opened remaining
   [[ "$API_ACCESS" == private ]] || return 0
-  opened="${LEDGER[open.api]-}"
+  opened="$(get LEDGER open.api)"
   [[ "$opened" != yes ]] ||
     die "$NAME-api is public. Run infra/deploy.sh, which makes it private, and then this script again."
   remaining=$((${opened:-0} + IAM_PROPAGATION_SECONDS - $(date +%s)))
@@ -85,7 +85,7 @@ set_trust_after_upgrade() {
   TRUST_AFTER_UPGRADE=none
   if [[ "$API_ACCESS" == private ]]; then
     TRUST_AFTER_UPGRADE=yes
-  elif [[ "${LEDGER[trust.api]-}" == yes ]]; then
+  elif [[ "$(get LEDGER trust.api)" == yes ]]; then
     TRUST_AFTER_UPGRADE=previous
   fi
 }
@@ -119,7 +119,7 @@ open_to_everybody() {
   local errors granting=(gcloud run services add-iam-policy-binding "$1" --region="$REGION" --member=allUsers
     --role=roles/run.invoker --format=none --project="$PROJECT" --quiet)
   errors="$("${granting[@]}" 2>&1 >/dev/null)" && return 0
-  if [[ ! "${errors,,}" =~ permitted\ customer|organization\ policy|allowedpolicymember ]]; then
+  if [[ ! "$(lower "$errors")" =~ permitted\ customer|organization\ policy|allowedpolicymember ]]; then
     retry "${granting[@]}"
     return
   fi
@@ -146,7 +146,7 @@ close_function() {
 close_api() {
   [[ "$API_ACCESS" == private ]] || return 0
   close_function api
-  [[ "${LEDGER[open.api]-}" != yes ]] || record "open.api=$(date +%s)"
+  [[ "$(get LEDGER open.api)" != yes ]] || record "open.api=$(date +%s)"
 }
 
 # Let everybody call the function for links, which answers 404 to all else; or nobody, once it is not wanted any more.
@@ -160,7 +160,7 @@ expose_links() {
 
 open_api() {
   [[ "$API_ACCESS" == public ]] || return 0
-  case "${LEDGER[trust.api]-}" in
+  case "$(get LEDGER trust.api)" in
     yes)
       report_difference "function $NAME-api is not public yet; run infra/upgrade.sh, then infra/deploy.sh"
       return
@@ -176,12 +176,12 @@ grant_invoker_roles() {
   log_step "Who may invoke the functions"
   local function entry
   for function in execute sweep; do
-    grant_role "function $NAME-$function" "serviceAccount:${ACCOUNT_EMAILS[invoker]}" roles/run.invoker -- \
+    grant_role "function $NAME-$function" "serviceAccount:$(get ACCOUNT_EMAILS invoker)" roles/run.invoker -- \
       gcloud run services -- "$NAME-$function" --region="$REGION"
   done
   for entry in "${API_ACCOUNTS[@]}"; do
     # Our own smoke account may call the API only during a smoke test.
-    [[ "${entry%%=*}" != "${ACCOUNT_EMAILS[smoke]}" ]] || continue
+    [[ "${entry%%=*}" != "$(get ACCOUNT_EMAILS smoke)" ]] || continue
     grant_role "function $NAME-api" "serviceAccount:${entry%%=*}" roles/run.invoker -- \
       gcloud run services -- "$NAME-api" --region="$REGION"
   done

@@ -1,12 +1,8 @@
 # What every script shares: its options, its output, and how it runs commands (apply, dry run or check).
 # shellcheck shell=bash disable=SC2034 # the scripts use the variables set here
 
-# macOS has bash 3.2, which cannot even read the other files.
-((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)) || {
-  printf 'error: %s needs bash 4.4 or newer, and this is %s. On a Mac: brew install bash coreutils gnu-sed; or use Cloud %s\n' \
-    "$0" "$BASH_VERSION" "Shell (https://shell.cloud.google.com), which has all that is needed." >&2
-  exit 1
-}
+# The scripts run with the bash 3.2 and the BSD tools of a Mac. Before 4.4, bash takes an empty array for an unset variable.
+((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)) || set -u
 
 INFRA="$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)" # each script sources this file by its path
 MODE="apply"
@@ -43,6 +39,34 @@ quote_command() {
   printf '%s\n' "${line# }"
 }
 
+# Maps, which bash 3.2 does not have: the entry KEY of MAP is the variable MAP__KEY. A key consists of letters, digits and
+# . - @ _, which become letters behind an underscore.
+name_entry() {
+  local key="${2//_/_u}"
+  key="${key//-/_h}" key="${key//./_d}"
+  ENTRY="$1__${key//@/_a}"
+}
+
+# put MAP KEY VALUE
+put() {
+  name_entry "$1" "$2"
+  printf -v "$ENTRY" %s "$3"
+}
+
+# get MAP KEY: print the value, or nothing if there is none.
+get() {
+  name_entry "$1" "$2"
+  printf %s "${!ENTRY-}"
+}
+
+clear_map() {
+  local entry
+  for entry in $(compgen -v "$1__"); do unset "$entry"; done
+}
+
+upper() { tr '[:lower:]' '[:upper:]' <<<"$1"; }
+lower() { tr '[:upper:]' '[:lower:]' <<<"$1"; }
+
 # has_line LINE TEXT: test whether a text has this line.
 has_line() { [[ $'\n'"$2"$'\n' == *$'\n'"$1"$'\n'* ]]; }
 
@@ -67,10 +91,10 @@ change() {
 READY_DELAYS=(5 10 20 40 60 60 60 60 60 60 60 60 60 60 60)
 
 # Test whether an error of gcloud, or of an API, says that an API is off, or was enabled only a moment ago.
-is_service_off() { [[ "${1,,}" =~ service_disabled|has\ not\ been\ used\ in\ project ]]; }
+is_service_off() { [[ "$(lower "$1")" =~ service_disabled|has\ not\ been\ used\ in\ project ]]; }
 
 # Test whether it says that a new function's account cannot read its secret yet, or that the builder cannot build yet.
-is_role_pending() { [[ "${1,,}" =~ permission\ denied\ on\ secret|build\ service\ account ]]; }
+is_role_pending() { [[ "$(lower "$1")" =~ permission\ denied\ on\ secret|build\ service\ account ]]; }
 
 # Run a command that changes something, and repeat it while Google is not ready for it. Prints only the errors of the last.
 run_when_ready() {
@@ -149,7 +173,7 @@ exec 3>&1
 is_not_found() {
   local pattern='not_found|notfound|not found|does not exist\.|cannot find|service_disabled'
   pattern+='|has not been used in project'
-  [[ "${1,,}" =~ $pattern ]]
+  [[ "$(lower "$1")" =~ $pattern ]]
 }
 
 # Create a resource unless it exists: ensure WHAT LEDGER-KEY DESCRIBE-COMMAND -- CREATE-COMMAND
@@ -176,14 +200,11 @@ require_tools() {
   done
   ! command -v python3 >/dev/null || python3 -c 'import sys; sys.exit(int(sys.version_info < (3, 11)))' ||
     missing+=("Python 3.11 or newer as python3")
-  sed --version >/dev/null 2>&1 || missing+=("GNU sed")
-  command -v sha256sum >/dev/null || missing+=("GNU coreutils")
   ((${#missing[@]})) || return 0
   local listed
   printf -v listed '%s, ' "${missing[@]}"
-  die "This machine lacks: ${listed%, }. Debian: apt install coreutils sed curl openssl python3. A Mac: brew install \
-coreutils gnu-sed python, with their gnubin folders first in PATH. gcloud: https://cloud.google.com/sdk/docs/install. Cloud \
-Shell (https://shell.cloud.google.com) has all of it."
+  die "This machine lacks: ${listed%, }. Debian: apt install curl openssl python3. A Mac: brew install python. gcloud: \
+https://cloud.google.com/sdk/docs/install. Cloud Shell (https://shell.cloud.google.com) has all of it."
 }
 require_tools "$@"
 

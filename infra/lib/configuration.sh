@@ -1,10 +1,10 @@
 # Load and validate the configuration, and derive resource names from it.
 # shellcheck shell=bash disable=SC2034,SC2153 # variables set here are used elsewhere, and the other way round
 
-declare -A ACCOUNT_EMAILS=() # of the accounts that the scripts create
-declare -A SERVICE_URLS=()   # of the functions, and as candidate.FUNCTION of the revisions with that tag
-declare -A QUEUE_NAMES=()    # in Cloud Tasks, by kind of queue
-declare -A QUEUE_LIMITS=()   # DISPATCHES-PER-SECOND/CONCURRENT-DISPATCHES, by kind of queue
+# Maps: ACCOUNT_EMAILS  of the accounts that the scripts create
+#       SERVICE_URLS    of the functions, and as candidate.FUNCTION of the revisions with that tag
+#       QUEUE_NAMES     in Cloud Tasks, by kind of queue
+#       QUEUE_LIMITS    DISPATCHES-PER-SECOND/CONCURRENT-DISPATCHES, by kind of queue
 
 # read_resources PROGRAM: print what a line of Python makes of infra/resources.json.
 read_resources() {
@@ -34,7 +34,7 @@ load_configuration() {
   ((SWEEP_TIMEOUT >= 15 && SWEEP_TIMEOUT <= 1800)) ||
     die "SWEEP_TIMEOUT is $SWEEP_TIMEOUT; Cloud Scheduler accepts 15 to 1800 seconds."
   for account in api executor invoker builder links smoke; do
-    ACCOUNT_EMAILS["$account"]="$NAME-$account@$PROJECT.iam.gserviceaccount.com"
+    put ACCOUNT_EMAILS "$account" "$NAME-$account@$PROJECT.iam.gserviceaccount.com"
   done
   validate_access
   validate_settings
@@ -79,24 +79,27 @@ API_KEYS_SECRET."
 # create, and API_ACCOUNTS to all accounts that may call the API, with their roles.
 validate_service_accounts() {
   local entry email queue='[A-Za-z0-9_-]{1,64}'
-  local -A roles=()
+  local own_role="" emails=" "
   for entry in "${SERVICE_ACCOUNTS[@]}"; do
     [[ "$entry" =~ ^$account_pattern=(user|reader|viewer|admin|delegate|worker(@$queue(\+$queue)*)?)$ ]] ||
       die "SERVICE_ACCOUNTS contains '$entry'; each entry must be a service account's EMAIL=ROLE, with the role viewer, \
 admin, user, reader, delegate, worker or worker@QUEUE+QUEUE."
     email="${entry%%=*}"
-    [[ -z "${roles[$email]-}" ]] || die "SERVICE_ACCOUNTS lists $email more than once. Give it one role."
-    roles["$email"]="${entry#*=}"
+    [[ "$emails" != *" $email "* ]] || die "SERVICE_ACCOUNTS lists $email more than once. Give it one role."
+    emails+="$email "
   done
   ACCOUNTS=(api executor invoker builder)
   [[ "$PUBLIC_LINKS" != yes ]] || ACCOUNTS+=(links)
   [[ -n "$SMOKE_ACCOUNT" ]] || ACCOUNTS+=(smoke)
-  SMOKE_ACCOUNT="${SMOKE_ACCOUNT:-${ACCOUNT_EMAILS[smoke]}}"
+  SMOKE_ACCOUNT="${SMOKE_ACCOUNT:-$(get ACCOUNT_EMAILS smoke)}"
   API_ACCOUNTS=("${SERVICE_ACCOUNTS[@]}")
-  case "${roles[$SMOKE_ACCOUNT]-}" in
+  for entry in "${SERVICE_ACCOUNTS[@]}"; do
+    [[ "${entry%%=*}" != "$SMOKE_ACCOUNT" ]] || own_role="${entry#*=}"
+  done
+  case "$own_role" in
     admin) ;;
     "") API_ACCOUNTS+=("$SMOKE_ACCOUNT=admin") ;;
-    *) die "SMOKE_ACCOUNT is also in SERVICE_ACCOUNTS, as ${roles[$SMOKE_ACCOUNT]}. The smoke test needs the role admin." ;;
+    *) die "SMOKE_ACCOUNT is also in SERVICE_ACCOUNTS, as $own_role. The smoke test needs the role admin." ;;
   esac
 }
 
@@ -137,13 +140,13 @@ validate_queues() {
   add_queues
   local priority limits sum=0 capacity=$((EXECUTE_CONCURRENCY * EXECUTE_MAX_INSTANCES))
   for priority in "${QUEUES[@]}"; do
-    limits="${QUEUE_LIMITS[$priority]}"
+    limits="$(get QUEUE_LIMITS "$priority")"
     [[ "$limits" =~ ^([0-9]{1,3})/([0-9]{1,4})$ ]] ||
-      die "QUEUE_${priority^^} is '$limits'; it must be <dispatches per second>/<concurrent dispatches>."
+      die "QUEUE_$(upper "$priority") is '$limits'; it must be <dispatches per second>/<concurrent dispatches>."
     ((BASH_REMATCH[1] >= 1 && BASH_REMATCH[1] <= 500)) ||
-      die "QUEUE_${priority^^}: Cloud Tasks accepts 1 to 500 dispatches per second."
+      die "QUEUE_$(upper "$priority"): Cloud Tasks accepts 1 to 500 dispatches per second."
     ((BASH_REMATCH[2] >= 1 && BASH_REMATCH[2] <= 5000)) ||
-      die "QUEUE_${priority^^}: Cloud Tasks accepts 1 to 5000 concurrent dispatches."
+      die "QUEUE_$(upper "$priority"): Cloud Tasks accepts 1 to 5000 concurrent dispatches."
     sum=$((sum + BASH_REMATCH[2]))
   done
   ((sum <= capacity)) ||
@@ -178,20 +181,20 @@ add_queues() {
     done
   done
   for queue in "${QUEUES[@]}"; do
-    QUEUE_NAMES["$queue"]="$NAME-$queue"
-    [[ "$queue" != normal && "$queue" != normal-q* ]] || QUEUE_NAMES["$queue"]="$NAME${queue#normal}"
-    limits="QUEUE_${queue^^}" limits="${limits%-Q*}"
-    QUEUE_LIMITS["$queue"]="${!limits-}"
+    put QUEUE_NAMES "$queue" "$NAME-$queue"
+    [[ "$queue" != normal && "$queue" != normal-q* ]] || put QUEUE_NAMES "$queue" "$NAME${queue#normal}"
+    limits="QUEUE_$(upper "$queue")" limits="${limits%-Q*}"
+    put QUEUE_LIMITS "$queue" "${!limits-}"
   done
   for queue in "${CHANNELS[@]}"; do
-    QUEUE_LIMITS["$queue"]="${QUEUE_LIMITS[$queue]:-$CHANNEL_LIMITS}"
+    [[ -n "$(get QUEUE_LIMITS "$queue")" ]] || put QUEUE_LIMITS "$queue" "$CHANNEL_LIMITS"
   done
 }
 
 # Reject fewer shards than every task has its place in: nobody would look for those in the others.
 require_shards() {
   local placed
-  placed="${LEDGER[shards]-}"
+  placed="$(get LEDGER shards)"
   ((SHARDS >= ${placed:-1})) || die "SHARDS is $SHARDS, but the tasks are in $placed shards already. Their number cannot be \
 lowered."
 }
@@ -215,6 +218,7 @@ the project's $api (gcloud services enable $api --project=$PROJECT)."
   esac
   for function in execute sweep api links; do
     host="$NAME-$function-$PROJECT_NUMBER.$REGION.run.app"
-    SERVICE_URLS["$function"]="https://$host" SERVICE_URLS["candidate.$function"]="https://candidate---$host"
+    put SERVICE_URLS "$function" "https://$host"
+    put SERVICE_URLS "candidate.$function" "https://candidate---$host"
   done
 }

@@ -98,7 +98,8 @@ protect_database() {
 
 # Note that these scripts make DATABASE. There may be several after moves, joined by +.
 own_database() {
-  local owned="${LEDGER[created.database]-}"
+  local owned
+  owned="$(get LEDGER created.database)"
   ! owns_database || return 0
   [[ "$owned" != yes ]] || owned="$(get_deployed_database)"
   record "created.database=${owned:+$owned+}$DATABASE"
@@ -106,15 +107,16 @@ own_database() {
 
 # Test whether these scripts made DATABASE. Earlier versions wrote "yes" for the only one.
 owns_database() {
-  local owned="${LEDGER[created.database]-}"
+  local owned
+  owned="$(get LEDGER created.database)"
   [[ "$owned" == yes || "+$owned+" == *"+$DATABASE+"* ]]
 }
 
 # Print the database that the deployed functions use, or nothing if none is deployed. Earlier versions did not record it.
 get_deployed_database() {
   local found
-  if [[ -n "${LEDGER[database]-}" || -z "${LEDGER[digest.execute]-}" ]]; then
-    printf '%s' "${LEDGER[database]-}"
+  if [[ -n "$(get LEDGER database)" || -z "$(get LEDGER digest.execute)" ]]; then
+    printf '%s' "$(get LEDGER database)"
     return
   fi
   found="$(query gcloud run services describe "$NAME-execute" --region="$REGION" --format=json --project="$PROJECT" --quiet)" ||
@@ -129,9 +131,11 @@ print(*(each["value"] for each in containers[0].get("env", []) if each["name"] =
 
 # Refuse what must not happen while a deployment moves to another database.
 require_no_move() {
-  [[ -z "${LEDGER[fenced]-}" ]] || die "This deployment is moving away from database ${LEDGER[fenced]}, and its queues are \
-paused. Run infra/upgrade.sh with DATABASE=\"${LEDGER[moving]:-the new one}\" to complete the move\
-${LEDGER[moving]:+; requests may have moved already, so it cannot be given up}."
+  local moving
+  moving="$(get LEDGER moving)"
+  [[ -z "$(get LEDGER fenced)" ]] || die "This deployment is moving away from database $(get LEDGER fenced), and its queues are \
+paused. Run infra/upgrade.sh with DATABASE=\"${moving:-the new one}\" to complete the move\
+${moving:+; requests may have moved already, so it cannot be given up}."
 }
 
 # Make the new database ready: it has to exist, and gets its protection, rules and roles. (Indexes are a step of upgrades.)
@@ -156,7 +160,7 @@ fence_database() {
   record "fenced=$1"
   listed="$(query gcloud tasks queues list --location="$REGION" --format="value(name.basename(),state)" --project="$PROJECT" --quiet)" ||
     listed=""
-  if [[ -z "${LEDGER[fenced.kept]-}" ]]; then
+  if [[ -z "$(get LEDGER fenced.kept)" ]]; then
     while IFS=$'\t' read -r queue state; do
       [[ "$state" != PAUSED ]] || ! is_own_queue "$queue" || paused+=("$queue")
     done <<<"$listed"
@@ -174,7 +178,7 @@ fence_database() {
   for account in "${STORE_ACCOUNTS[@]}"; do
     revoke_database_role "$account" "$1"
   done
-  [[ -n "${LEDGER[fenced.at]-}" ]] || record "fenced.at=$(date +%s)"
+  [[ -n "$(get LEDGER fenced.at)" ]] || record "fenced.at=$(date +%s)"
   wait_for_fence
 }
 
@@ -196,7 +200,8 @@ has_job() {
 }
 
 revoke_database_role() {
-  local member="serviceAccount:${ACCOUNT_EMAILS[$1]}" expression="resource.name==\"projects/$PROJECT/databases/$2\"" found
+  local member expression="resource.name==\"projects/$PROJECT/databases/$2\"" found
+  member="serviceAccount:$(get ACCOUNT_EMAILS "$1")"
   found="$(list_project_roles)"
   has_line "roles/datastore.user"$'\t'"$member"$'\t'"$expression" "$found" || [[ "$MODE" == dry-run ]] || return 0
   change "revoke roles/datastore.user on database $2 from $member" gcloud projects remove-iam-policy-binding "$PROJECT" \
@@ -217,7 +222,7 @@ require_no_other_role() {
     [[ "$role" != roles/datastore.user || "$condition" != "$expression" ]] || continue # ours, which a fence revokes
     [[ -z "$condition" || "$condition" == *"databases/$1\""* ]] || continue
     for account in "${STORE_ACCOUNTS[@]}"; do
-      [[ "$member" != "serviceAccount:${ACCOUNT_EMAILS[$account]}" ]] ||
+      [[ "$member" != "serviceAccount:$(get ACCOUNT_EMAILS "$account")" ]] ||
         die "$member has $role on the project, so it can still write to database $1. Revoke that, and run this again."
     done
   done <<<"$(list_project_roles)"
@@ -226,7 +231,7 @@ require_no_other_role() {
 wait_for_fence() {
   [[ "$MODE" == apply ]] || return 0
   local remaining
-  remaining=$((${LEDGER[fenced.at]} + IAM_PROPAGATION_SECONDS - $(date +%s)))
+  remaining=$(($(get LEDGER fenced.at) + IAM_PROPAGATION_SECONDS - $(date +%s)))
   ((remaining > 0)) || return 0
   log "waiting $remaining s until no server lets them use it any more"
   sleep "$remaining"
@@ -238,10 +243,10 @@ lift_fence() {
   local queue state
   if [[ "${1-}" == back ]]; then
     record "fenced.at=none"
-    DATABASE="${LEDGER[fenced]}" grant_project_roles
+    DATABASE="$(get LEDGER fenced)" grant_project_roles
   fi
   while IFS=$'\t' read -r queue state; do
-    [[ "$state" == PAUSED && "+${LEDGER[fenced.kept]-}+" != *"+$queue+"* ]] || continue
+    [[ "$state" == PAUSED && "+$(get LEDGER fenced.kept)+" != *"+$queue+"* ]] || continue
     is_own_queue "$queue" || continue
     change "resume queue $queue" gcloud tasks queues resume "$queue" --location="$REGION" --project="$PROJECT" --quiet
   done <<<"$(query gcloud tasks queues list --location="$REGION" --format="value(name.basename(),state)" --project="$PROJECT" --quiet || true)"

@@ -17,17 +17,17 @@ get_secret_mounts() {
   local current other own
   if [[ "$1" == links ]]; then
     # It signs no dispatches and sends no mail: the key of its links is in the database.
-    list_secrets links | paste -sd, | tr -d '\n'
+    list_secrets links | paste -sd, - | tr -d '\n'
     return
   fi
-  current="${LEDGER[secret.current]-}"
+  current="$(get LEDGER secret.current)"
   printf 'CLOUDSCHED_SECRET=%s:%s' "$SECRET" "${current:-1}"
   [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf ',CLOUDSCHED_API_KEYS=%s:%s' "$API_KEYS_SECRET" "$KEYS_VERSION"
-  own="$(list_secrets "$1" | paste -sd,)"
+  own="$(list_secrets "$1" | paste -sd, -)"
   [[ -z "$own" ]] || printf ',%s' "$own"
   [[ "$1" == execute ]] || return 0
-  other="${LEDGER[secret.next]-}"
-  other="${other:-${LEDGER[secret.previous]-}}"
+  other="$(get LEDGER secret.next)"
+  other="${other:-$(get LEDGER secret.previous)}"
   [[ -z "$other" ]] || printf ',CLOUDSCHED_PREVIOUS_SECRET=%s:%s' "$SECRET" "$other"
 }
 
@@ -57,8 +57,8 @@ set_deploy_flags() {
     "CLOUDSCHED_QUEUE=$NAME"
     "${SCALE_SETTINGS[@]}"
     "CLOUDSCHED_DATABASE=$DATABASE"
-    "CLOUDSCHED_EXECUTOR_URL=${SERVICE_URLS[execute]}"
-    "CLOUDSCHED_INVOKER=${ACCOUNT_EMAILS[invoker]}"
+    "CLOUDSCHED_EXECUTOR_URL=$(get SERVICE_URLS execute)"
+    "CLOUDSCHED_INVOKER=$(get ACCOUNT_EMAILS invoker)"
     # functions-framework's default is four threads per CPU, fewer than the requests that Cloud Run sends at a time.
     "THREADS=$concurrency"
     # A durable handler suspends before this limit and continues in another call.
@@ -71,7 +71,7 @@ set_deploy_flags() {
   secrets="$(get_secret_mounts "$function")"
   local IFS='~'
   DEPLOY_FLAGS=(
-    --region="$REGION" --no-allow-unauthenticated --service-account="${ACCOUNT_EMAILS[$account]}"
+    --region="$REGION" --no-allow-unauthenticated --service-account="$(get ACCOUNT_EMAILS "$account")"
     --memory="$MEMORY" --cpu=1 --concurrency="$concurrency" --timeout="${timeout}s"
     --min-instances="$minimum" --max-instances="$maximum" --ingress="$ingress"
     --set-env-vars="^~^${settings[*]}"
@@ -93,18 +93,16 @@ uses_scripts() {
 }
 
 SOURCE_HASHES="" # a line for each file that is deployed, its own files and cloudsched's
-declare -A DIGESTS=() # those that are known already: neither code nor settings change while a script runs
+# The map DIGESTS has those that are known already: neither code nor settings change while a script runs.
 
 # Set DIGEST to a short hash of a function's code and settings, except the dispatch secret's versions, which a rotation
 # changes. The files are read once: they are the same for all functions.
 set_digest() {
   local flag
-  DIGEST="${DIGESTS[$1]-}"
+  DIGEST="$(get DIGESTS "$1")"
   [[ -z "$DIGEST" ]] || return 0
-  [[ -n "$SOURCE_HASHES" ]] || SOURCE_HASHES="$(
-    (cd "$INFRA/.." && find src pyproject.toml -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum)
-    list_source_files "$FUNCTIONS_DIR" "${FUNCTIONS_FILES[@]}" | sort -z | (cd "$FUNCTIONS_DIR" && xargs -0 sha256sum)
-  )"
+  [[ -n "$SOURCE_HASHES" ]] ||
+    SOURCE_HASHES="$(python3 "$INFRA/build_source.py" --digest "$FUNCTIONS_DIR" "${FUNCTIONS_FILES[@]}")"
   set_deploy_flags "$1"
   DIGEST="$({
     printf '%s\n' "$SOURCE_HASHES"
@@ -114,9 +112,10 @@ set_digest() {
     done
     [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf '%s\n' "$API_KEYS_SECRET:$KEYS_VERSION"
     list_secrets "$1"
-  } | sha256sum)"
+  } | openssl dgst -sha256)"
+  DIGEST="${DIGEST##* }" # some versions print a name before it
   DIGEST="${DIGEST:0:16}"
-  DIGESTS["$1"]="$DIGEST"
+  put DIGESTS "$1" "$DIGEST"
 }
 
 get_schema_version() {
@@ -129,7 +128,7 @@ get_schema_version() {
 build_source() {
   [[ "$MODE" != check ]] || return 0
   export RUNTIME
-  change "build the functions' source" "$INFRA/build-source.sh" "$FUNCTIONS_DIR" "$SOURCE_DIR" "${FUNCTIONS_FILES[@]}"
+  change "build the functions' source" "$INFRA/build_source.py" "$FUNCTIONS_DIR" "$SOURCE_DIR" "${FUNCTIONS_FILES[@]}"
 }
 
 COMMIT="" # the commit of this checkout, once it is known
@@ -145,7 +144,7 @@ create_repository() {
     gcloud artifacts repositories describe "$NAME" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
     gcloud artifacts repositories create "$NAME" --repository-format=docker --location="$REGION" \
     --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
-  if is_managed repository && [[ "${LEDGER[images]-}" != cleaned || "$MODE" == dry-run ]]; then
+  if is_managed repository && [[ "$(get LEDGER images)" != cleaned || "$MODE" == dry-run ]]; then
     change "let a policy remove old images" gcloud artifacts repositories set-cleanup-policies "$NAME" \
       --location="$REGION" --policy="$INFRA/images.json" --no-dry-run --project="$PROJECT" --quiet
     record "images=cleaned"
@@ -163,7 +162,7 @@ deploy_function() {
     create_repository
     source=(
       --source="$SOURCE_DIR" --image="$REPOSITORY" --function="$1" --base-image="$RUNTIME" --automatic-updates
-      --build-service-account="projects/$PROJECT/serviceAccounts/${ACCOUNT_EMAILS[builder]}"
+      --build-service-account="projects/$PROJECT/serviceAccounts/$(get ACCOUNT_EMAILS builder)"
     )
   else
     source=(--image="$IMAGE" --base-image="$BASE_IMAGE")
@@ -210,7 +209,7 @@ get_ready_revision() {
 has_outdated_functions() {
   local function deployed
   for function in "${FUNCTIONS[@]}"; do
-    deployed="${LEDGER[digest.$function]-}"
+    deployed="$(get LEDGER "digest.$function")"
     [[ -n "$deployed" ]] || continue
     set_digest "$function"
     [[ "$deployed" == "$DIGEST" ]] || return 0
@@ -228,8 +227,8 @@ deploy_functions() {
     exists=yes
     revision="$(get_ready_revision "$function")" || exists=""
     set_digest "$function"
-    if [[ -n "$revision" && -n "$exists" && -n "${LEDGER[digest.$function]-}" ]]; then
-      [[ "${LEDGER[digest.$function]-}" == "$DIGEST" ]] || OUTDATED+=("$function")
+    if [[ -n "$revision" && -n "$exists" && -n "$(get LEDGER "digest.$function")" ]]; then
+      [[ "$(get LEDGER "digest.$function")" == "$DIGEST" ]] || OUTDATED+=("$function")
       continue
     fi
     if [[ -n "$exists" ]] && ! is_managed "function.$function"; then
@@ -268,22 +267,22 @@ verify_address() {
   local found
   found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)" \
     --project="$PROJECT" --quiet)" || found=""
-  [[ "$found" == *"${SERVICE_URLS[$1]}"* ]] ||
-    die "$NAME-$1 does not have the expected URL ${SERVICE_URLS[$1]}. It has: $found"
+  [[ "$found" == *"$(get SERVICE_URLS "$1")"* ]] ||
+    die "$NAME-$1 does not have the expected URL $(get SERVICE_URLS "$1"). It has: $found"
 }
 
 # The job has no retries: the next sweep follows within a minute anyway.
 create_sweep_job() {
   log_step "Cloud Scheduler"
   local url found flags expected
-  url="${SERVICE_URLS[sweep]}"
+  url="$(get SERVICE_URLS sweep)"
   flags=(
     --location="$REGION" --schedule="$SWEEP_SCHEDULE" --time-zone=Etc/UTC --uri="$url/" --http-method=post
-    --oidc-service-account-email="${ACCOUNT_EMAILS[invoker]}" --oidc-token-audience="$url"
+    --oidc-service-account-email="$(get ACCOUNT_EMAILS invoker)" --oidc-token-audience="$url"
     --attempt-deadline="${SWEEP_TIMEOUT}s" --max-retry-attempts=0
     --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
   )
-  printf -v expected '%s\t%s\t%s\t%s' "$SWEEP_SCHEDULE" "$url/" "${ACCOUNT_EMAILS[invoker]}" "${SWEEP_TIMEOUT}s"
+  printf -v expected '%s\t%s\t%s\t%s' "$SWEEP_SCHEDULE" "$url/" "$(get ACCOUNT_EMAILS invoker)" "${SWEEP_TIMEOUT}s"
   if ! found="$(query gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet \
     --format="value(schedule,httpTarget.uri,httpTarget.oidcToken.serviceAccountEmail,attemptDeadline)")"; then
     mark_managed job

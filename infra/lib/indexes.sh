@@ -36,7 +36,8 @@ create_indexes() {
   [[ -n "$is_outdated" ]] || remove_retired_indexes
 }
 
-# set_single_field_indexes KIND: give fields the indexes that a comparison of this kind prints.
+# set_single_field_indexes KIND: give fields the indexes that a comparison of this kind prints. "The only valid special field
+# is `*`, which represents any field" of a collection group (google.firestore.admin.v1.Field, `name`).
 set_single_field_indexes() {
   local group field arguments
   while IFS=$'\t' read -r group field arguments; do
@@ -80,7 +81,7 @@ the database's operations (gcloud firestore operations list), delete the index, 
     done <<<"$pending"
     [[ "$MODE" != check ]] || return 0
     [[ -n "$delay" ]] || break
-    [[ "$pending" == "$previous" ]] || log "waiting for $(wc -l <<<"$pending") indexes to be built"
+    [[ "$pending" == "$previous" ]] || log "waiting for $(($(wc -l <<<"$pending"))) indexes to be built"
     previous="$pending"
     sleep "$delay"
   done
@@ -102,7 +103,7 @@ compare_indexes() {
 
 # Print which of the file's indexes the database has: with `one` shard, while it is `growing`, or with `many`.
 get_index_kind() {
-  if [[ -n "${LEDGER[shards]-}" ]]; then
+  if [[ -n "$(get LEDGER shards)" ]]; then
     printf many
   elif ((SHARDS > 1)); then
     printf growing
@@ -116,10 +117,10 @@ get_index_kind() {
 retry_contention() {
   local delay errors
   for delay in "${CONTENTION_DELAYS[@]}" ""; do
-    if errors="$("$@" 2>&1 >/dev/null)" || [[ "${errors,,}" == *already_exists* ]]; then
+    if errors="$("$@" 2>&1 >/dev/null)" || [[ "$(lower "$errors")" == *already_exists* ]]; then
       return
     fi
-    [[ -n "$delay" && "${errors,,}" =~ $CONTENTION ]] || break
+    [[ -n "$delay" && "$(lower "$errors")" =~ $CONTENTION ]] || break
     log "  … Firestore is busy with other indexes; retrying in $delay s"
     sleep "$delay"
   done

@@ -5,17 +5,16 @@
 # shellcheck shell=bash
 
 # The entries that have a value. One that holds "none" in the project was cleared, which is the same as not to be there.
-declare -A LEDGER=()
-
+# They are the map LEDGER.
 read_ledger() {
   local found key value
-  LEDGER=()
+  clear_map LEDGER
   found="$(query gcloud secrets describe "$SECRET" --format="json(annotations)" --project="$PROJECT" --quiet)" || {
     choose_database
     return 1
   }
   while IFS='=' read -r key value; do
-    [[ -z "$key" || "$value" == none ]] || LEDGER["$key"]="$value"
+    [[ -z "$key" || "$value" == none ]] || put LEDGER "$key" "$value"
   done < <(python3 -c '
 import json, sys
 for pair in (json.load(sys.stdin) or {}).get("annotations", {}).items():
@@ -36,9 +35,9 @@ record() {
   local pair key value new=()
   for pair in "$@"; do
     key="${pair%%=*}" value="${pair#*=}"
-    [[ "${LEDGER[$key]:-none}" == "$value" ]] || new+=("$pair")
     [[ "$value" != none ]] || value=""
-    LEDGER["$key"]="$value"
+    [[ "$(get LEDGER "$key")" == "$value" ]] || new+=("$pair")
+    put LEDGER "$key" "$value"
   done
   ((${#new[@]})) || return 0
   [[ "$MODE" != check ]] || return 0
@@ -49,4 +48,4 @@ record() {
 }
 
 mark_managed() { record "created.$1=yes"; }
-is_managed() { [[ "${LEDGER[created.$1]-}" == yes ]]; }
+is_managed() { [[ "$(get LEDGER "created.$1")" == yes ]]; }

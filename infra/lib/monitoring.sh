@@ -78,25 +78,32 @@ change_monitored() {
 # apply_monitored KIND: create or update each policy or dashboard, and remove those whose file is gone.
 apply_monitored() {
   local kind="$1" key digest json resource etag channels=()
-  local -A digests=() resources=() etags=()
+  clear_map digests
+  clear_map resources
+  clear_map etags
   read -ra channels <<<"$NOTIFICATION_CHANNELS"
   list_monitored "$kind"
   while IFS=$'\t' read -r key digest resource etag; do
-    [[ -z "$key" ]] || digests["$key"]="$digest" resources["$key"]="$resource" etags["$key"]="$etag"
+    [[ -n "$key" ]] || continue
+    put digests "$key" "$digest"
+    put resources "$key" "$resource"
+    put etags "$key" "$etag"
   done <<<"$MONITORED"
   while IFS=$'\t' read -r key digest json; do
-    if [[ -z "${resources[$key]-}" ]]; then
+    resource="$(get resources "$key")" etag="$(get etags "$key")"
+    if [[ -z "$resource" ]]; then
       mark_managed monitoring
       change_monitored "create $kind $key" POST "$(get_collection "$kind")" "$json"
-    elif [[ "${digests[$key]}" != "$digest" ]]; then
-      [[ -z "${etags[$key]}" ]] || json="${json%\}}, \"etag\": \"${etags[$key]}\"}"
-      change_monitored "update $kind $key" PATCH "$(get_collection "$kind")/${resources[$key]##*/}" "$json"
+    elif [[ "$(get digests "$key")" != "$digest" ]]; then
+      [[ -z "$etag" ]] || json="${json%?}, \"etag\": \"$etag\"}"
+      change_monitored "update $kind $key" PATCH "$(get_collection "$kind")/${resource##*/}" "$json"
     fi
-    unset "resources[$key]"
+    put resources "$key" ""
   done < <(python3 "$INFRA/lib/monitoring.py" render "$kind" "$NAME" "$ALERT_DOLLARS_A_DAY" "${channels[@]}")
-  for key in "${!resources[@]}"; do
-    change_monitored "remove $kind $key" DELETE "$(get_collection "$kind")/${resources[$key]##*/}"
-  done
+  while IFS=$'\t' read -r key _ resource _; do
+    [[ -z "$key" || -z "$(get resources "$key")" ]] ||
+      change_monitored "remove $kind $key" DELETE "$(get_collection "$kind")/${resource##*/}"
+  done <<<"$MONITORED"
 }
 
 # Policies go first: one whose metric is gone cannot be evaluated.

@@ -37,7 +37,7 @@ create_secret() {
     change "create secret $SECRET" gcloud secrets create "$SECRET" --replication-policy=automatic \
       --labels="managed-by=cloudsched,deployment=$NAME" --set-annotations="created.secret=yes" \
       --project="$PROJECT" --quiet
-    LEDGER["created.secret"]="yes"
+    put LEDGER created.secret "yes"
   fi
   is_managed secret || die "Secret $SECRET exists, but these scripts did not create it. Choose another NAME."
   local version
@@ -47,7 +47,7 @@ create_secret() {
     add_secret_version
     version="${NEW_VERSION:-1}"
   fi
-  [[ -n "${LEDGER[secret.current]-}" ]] || record "secret.current=$version"
+  [[ -n "$(get LEDGER secret.current)" ]] || record "secret.current=$version"
 }
 
 # Add a version of 48 random bytes, which never appear in an argument list, a file or a log. Sets NEW_VERSION.
@@ -69,7 +69,7 @@ create_accounts() {
   log_step "Service accounts"
   local account email
   for account in "${ACCOUNTS[@]}"; do
-    email="${ACCOUNT_EMAILS[$account]}"
+    email="$(get ACCOUNT_EMAILS "$account")"
     ensure "service account $email" "account.$account" \
       gcloud iam service-accounts describe "$email" --format="value(email)" --project="$PROJECT" --quiet -- \
       gcloud iam service-accounts create "$NAME-$account" --display-name="cloudsched $account" \
@@ -121,19 +121,19 @@ grant_project_roles() {
   # The condition counts: after a restore, DATABASE may be another one than that which the account may use.
   found="$(list_project_roles)"
   for account in "${STORE_ACCOUNTS[@]}"; do
-    ! has_line "roles/datastore.user"$'\t'"serviceAccount:${ACCOUNT_EMAILS[$account]}"$'\t'"$expression" "$found" || continue
-    change "grant roles/datastore.user on database $DATABASE to serviceAccount:${ACCOUNT_EMAILS[$account]}" retry \
-      gcloud projects add-iam-policy-binding "$PROJECT" --member="serviceAccount:${ACCOUNT_EMAILS[$account]}" \
+    ! has_line "roles/datastore.user"$'\t'"serviceAccount:$(get ACCOUNT_EMAILS "$account")"$'\t'"$expression" "$found" || continue
+    change "grant roles/datastore.user on database $DATABASE to serviceAccount:$(get ACCOUNT_EMAILS "$account")" retry \
+      gcloud projects add-iam-policy-binding "$PROJECT" --member="serviceAccount:$(get ACCOUNT_EMAILS "$account")" \
       --role=roles/datastore.user --condition="expression=$expression,title=$NAME-database" --format=none --quiet
   done
-  grant_role "project $PROJECT" "serviceAccount:${ACCOUNT_EMAILS[builder]}" roles/run.builder --condition=None -- \
+  grant_role "project $PROJECT" "serviceAccount:$(get ACCOUNT_EMAILS builder)" roles/run.builder --condition=None -- \
     gcloud projects -- "$PROJECT"
 }
 
 # Let the functions read the secrets that the configuration names: Cloud Run refuses a revision that cannot.
 grant_secret_roles() {
   local api executor member entry kept
-  api="serviceAccount:${ACCOUNT_EMAILS[api]}" executor="serviceAccount:${ACCOUNT_EMAILS[executor]}"
+  api="serviceAccount:$(get ACCOUNT_EMAILS api)" executor="serviceAccount:$(get ACCOUNT_EMAILS executor)"
   [[ -z "$API_KEYS_SECRET" ]] ||
     grant_role "secret $API_KEYS_SECRET" "$api" roles/secretmanager.secretAccessor -- gcloud secrets -- "$API_KEYS_SECRET"
   for entry in "${SECRETS[@]}"; do
@@ -143,7 +143,7 @@ grant_secret_roles() {
       grant_role "secret ${kept%:*}" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
     done
     if [[ "$PUBLIC_LINKS" == yes && "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]]; then
-      grant_role "secret ${kept%:*}" "serviceAccount:${ACCOUNT_EMAILS[links]}" \
+      grant_role "secret ${kept%:*}" "serviceAccount:$(get ACCOUNT_EMAILS links)" \
         roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
     fi
   done
@@ -152,8 +152,8 @@ grant_secret_roles() {
 grant_resource_roles() {
   log_step "Roles on the secrets, the queues, the invoker and the bucket"
   local api executor invoker member priority queue
-  api="serviceAccount:${ACCOUNT_EMAILS[api]}" executor="serviceAccount:${ACCOUNT_EMAILS[executor]}"
-  invoker="${ACCOUNT_EMAILS[invoker]}"
+  api="serviceAccount:$(get ACCOUNT_EMAILS api)" executor="serviceAccount:$(get ACCOUNT_EMAILS executor)"
+  invoker="$(get ACCOUNT_EMAILS invoker)"
   # Both members of one resource follow each other, so that its policy is read once.
   for member in "$api" "$executor"; do
     grant_role "secret $SECRET" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "$SECRET"
@@ -162,7 +162,7 @@ grant_resource_roles() {
     grant_role "account $NAME-invoker" "$member" roles/iam.serviceAccountUser -- gcloud iam service-accounts -- "$invoker"
   done
   for priority in "${QUEUES[@]}"; do
-    queue="${QUEUE_NAMES[$priority]}"
+    queue="$(get QUEUE_NAMES "$priority")"
     for member in "$api" "$executor"; do
       grant_role "queue $queue" "$member" roles/cloudtasks.enqueuer -- gcloud tasks queues -- "$queue" --location="$REGION"
     done
@@ -178,19 +178,21 @@ grant_resource_roles() {
 
 create_queues() {
   log_step "Queues"
-  local priority queue rate concurrent listed found expected flags created=()
-  local -A existing=()
+  local priority queue rate concurrent listed found expected flags names=() created=()
   local limits="rateLimits.maxDispatchesPerSecond,rateLimits.maxConcurrentDispatches"
   local retry="retryConfig.minBackoff,retryConfig.maxBackoff,retryConfig.maxDoublings,retryConfig.maxAttempts"
   local listing=(gcloud tasks queues list --location="$REGION" --project="$PROJECT" --quiet)
   listed="$(query "${listing[@]}" --format="value(name.basename(),$limits,$retry,retryConfig.maxRetryDuration)")" || listed=""
+  clear_map existing
   while IFS=$'\t' read -r queue found; do
-    [[ -z "$queue" ]] || existing["$queue"]="$found"
+    [[ -n "$queue" ]] || continue
+    put existing "$queue" "$found"
+    names+=("$queue")
   done <<<"$listed"
-  record_further_queues "${!existing[@]}"
+  record_further_queues "${names[@]}"
   for priority in "${QUEUES[@]}"; do
-    queue="${QUEUE_NAMES[$priority]}"
-    IFS=/ read -r rate concurrent <<<"${QUEUE_LIMITS[$priority]}"
+    queue="$(get QUEUE_NAMES "$priority")"
+    IFS=/ read -r rate concurrent <<<"$(get QUEUE_LIMITS "$priority")"
     flags=(
       --max-dispatches-per-second="$rate" --max-concurrent-dispatches="$concurrent"
       # Cloud Tasks retries a failed dispatch after 1, 2, 4, … s, and then every minute, so that an executor that was
@@ -200,7 +202,7 @@ create_queues() {
       --log-sampling-ratio=0.01
     )
     printf -v expected '%s\t' "$rate" "$concurrent" 1s 60s 6 100 86400s
-    found="${existing[$queue]-}"
+    found="$(get existing "$queue")"
     if [[ -z "$found" ]]; then
       is_further_queue "$priority" || mark_managed "queue.$queue"
       change "create queue $queue" create_queue "$queue" --location="$REGION" "${flags[@]}" --project="$PROJECT" --quiet
@@ -253,8 +255,8 @@ record_further_queues() {
   for priority in "${PRIORITIES[@]}"; do
     made="$(get_further_queues "$priority")"
     for ((number = made + 1; number <= QUEUES_PER_PRIORITY; number++)); do
-      [[ " $* " != *" ${QUEUE_NAMES[$priority-q$number]} "* ]] ||
-        die "Queue ${QUEUE_NAMES[$priority-q$number]} exists, but these scripts did not create it. Choose another NAME."
+      [[ " $* " != *" $(get QUEUE_NAMES "$priority-q$number") "* ]] ||
+        die "Queue $(get QUEUE_NAMES "$priority-q$number") exists, but these scripts did not create it. Choose another NAME."
     done
     ((made >= QUEUES_PER_PRIORITY)) || entries+=("created.queues.$priority=$QUEUES_PER_PRIORITY")
   done
@@ -263,8 +265,10 @@ record_further_queues() {
 
 # Print up to which number these scripts made the queues of a priority. Earlier versions had an entry for each.
 get_further_queues() {
-  local made="${LEDGER[created.queues.$1]:-1}" name="$NAME-$1"
+  local made name="$NAME-$1"
+  made="$(get LEDGER "created.queues.$1")"
+  made="${made:-1}"
   [[ "$1" != normal ]] || name="$NAME"
-  while [[ "${LEDGER[created.queue.$name-q$((made + 1))]-}" == yes ]]; do made=$((made + 1)); done
+  while [[ "$(get LEDGER "created.queue.$name-q$((made + 1))")" == yes ]]; do made=$((made + 1)); done
   printf '%s' "$made"
 }

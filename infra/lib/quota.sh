@@ -40,6 +40,6 @@ compare_quota() {
   local queue arguments=("execute=$EXECUTE_MAX_INSTANCES" "api=$API_MAX_INSTANCES")
   [[ "$PUBLIC_LINKS" != yes ]] || arguments+=("links=$LINKS_MAX_INSTANCES")
   arguments+=(--)
-  for queue in "${QUEUES[@]}"; do arguments+=("$queue=${QUEUE_LIMITS[$queue]}"); done
+  for queue in "${QUEUES[@]}"; do arguments+=("$queue=$(get QUEUE_LIMITS "$queue")"); done
   python3 "$INFRA/lib/quota.py" "$1" "$2" "$MEMORY" "$EXECUTE_CONCURRENCY" "${arguments[@]}" >&8
 }

@@ -3,22 +3,22 @@
 
 # Test whether the code declares schedules, or did when they were last applied: what is gone from it has to be paused.
 has_schedules() {
-  list_source_files "$FUNCTIONS_DIR" | (cd "$FUNCTIONS_DIR" && xargs -0 grep -qsE '@[A-Za-z_][A-Za-z0-9_.]*\.scheduled\(') ||
-    [[ "${LEDGER[schedules]-}" == yes ]]
+  python3 "$INFRA/build_source.py" --declares-schedules "$FUNCTIONS_DIR" ||
+    [[ "$(get LEDGER schedules)" == yes ]]
 }
 
 # run_cloudsched ARGUMENT…: run `cloudsched` with the settings of the deployed functions, as yourself. The secret is in no
 # argument.
 run_cloudsched() {
   local version secret
-  version="${LEDGER[secret.current]-}"
+  version="$(get LEDGER secret.current)"
   secret="$(query gcloud secrets versions access "${version:-1}" --secret="$SECRET" --project="$PROJECT" --quiet)"
   (
     export GOOGLE_CLOUD_PROJECT="$PROJECT" CLOUDSCHED_STORE=firestore CLOUDSCHED_SECRET="$secret"
     export CLOUDSCHED_LOCATION="$REGION" CLOUDSCHED_QUEUE="$NAME" CLOUDSCHED_DATABASE="$DATABASE"
     export CLOUDSCHED_INVOKER CLOUDSCHED_EXECUTOR_URL
-    CLOUDSCHED_INVOKER="${ACCOUNT_EMAILS[invoker]}"
-    CLOUDSCHED_EXECUTOR_URL="${SERVICE_URLS[execute]}"
+    CLOUDSCHED_INVOKER="$(get ACCOUNT_EMAILS invoker)"
+    CLOUDSCHED_EXECUTOR_URL="$(get SERVICE_URLS execute)"
     ((${#SCALE_SETTINGS[@]} == 0)) || export "${SCALE_SETTINGS[@]}"
     ((${#SETTINGS[@]} == 0)) || export "${SETTINGS[@]}"
     "${PYTHON:-python3}" -m cloudsched "$@"
@@ -44,7 +44,7 @@ interpreter that has them. Then run infra/deploy.sh --step=apply."
   if [[ "$MODE" == check ]]; then
     options=(--check)
   else
-    [[ "${LEDGER[schedules]-}" == yes ]] || record "schedules=yes"
+    [[ "$(get LEDGER schedules)" == yes ]] || record "schedules=yes"
   fi
   output="$(run_cloudsched apply --handlers "$FUNCTIONS_DIR/handlers.py" "${options[@]}")" || status=$?
   ((status == 0)) || [[ "$MODE" == check && "$status" == 1 ]] ||

@@ -18,7 +18,7 @@ use_shards() {
   fi
   ! has_outdated_functions || die "Some functions do not run with SHARDS=$SHARDS yet. Run infra/upgrade.sh first."
   wait_for_indexes
-  if [[ "${LEDGER[shards]-}" != "$SHARDS" ]]; then
+  if [[ "$(get LEDGER shards)" != "$SHARDS" ]]; then
     change "give every task its place in $SHARDS shards" run_cloudsched shards grow "$SHARDS"
     [[ "$MODE" == check ]] || sleep "$SHARD_DELAY"
     record "shards=$SHARDS"

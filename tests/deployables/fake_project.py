@@ -35,23 +35,23 @@ IN_USE: State = {**EMPTY, "services": TABLE["services"]}
 """A project in which all APIs have been used for long."""
 
 _COMMANDS = """ask() {{
-  local LC_ALL=C extra="" connection status size output word name="$1"
+  local LC_ALL=C extra="" status size output word name="$1"
   shift
   for word in "$@"; do
     [[ "$word" != --data-file=- ]] || extra="$(cat)"
     [[ "$word" != /dev/fd/* && "$word" != /proc/*/fd/* ]] || extra="$(<"$word")"
   done
-  exec {{connection}}<>/dev/tcp/127.0.0.1/{port} || return 99
-  printf '%s\\0' "$(($# + 2))" "$name" "$extra" "$@" >&"$connection"
-  IFS=' ' read -r -u "$connection" status size || return 98
+  exec 9<>/dev/tcp/127.0.0.1/{port} || return 99
+  printf '%s\\0' "$(($# + 2))" "$name" "$extra" "$@" >&9
+  IFS=' ' read -r -u 9 status size || return 98
   case "$status" in
     137) kill -KILL 0 ;;
     130) (kill -INT 0) ;;
     143) (kill -TERM 0) ;;
   esac
   output=""
-  IFS= read -r -N "$size" -u "$connection" output || :
-  exec {{connection}}>&-
+  IFS= read -r -d '' -n "$size" -u 9 output || :
+  exec 9>&-
   if ((status)); then printf '%s' "$output" >&2; else printf '%s' "$output"; fi
   return "$status"
 }}
@@ -59,10 +59,16 @@ gcloud() {{ ask gcloud "$@"; }}
 curl() {{ ask curl "$@"; }}
 sleep() {{ ask sleep "$1"; }}
 date() {{
+  local now
+  now="$(ask clock)"
+  if ((BASH_VERSINFO[0] < 4)); then
+    command date -r "$now" "$@" # as on a Mac, which has that bash
+    return
+  fi
   case "$*" in
-    +*) printf "%(${{1#+}})T\\n" "$(ask clock)" ;;
-    '-u +'*) TZ=UTC printf "%(${{2#+}})T\\n" "$(ask clock)" ;;
-    *) command date "$@" ;;
+    +*) printf "%(${{1#+}})T\\n" "$now" ;;
+    '-u +'*) TZ=UTC printf "%(${{2#+}})T\\n" "$now" ;;
+    *) return 97 ;;
   esac
 }}
 """
@@ -73,16 +79,22 @@ They are functions, since a script calls them up to three hundred times: a proce
 shell, would cost more than all else that the script does. Programs of the same names are on the PATH for those who look
 there. Whatever shell options and traps the script has hold in the functions, too.
 """
-_PACKER = """#!/bin/bash -p
-mkdir -p "$2"
-: >"$2/main.py"
-printf '3.%s\\n' "${RUNTIME#python3}" >"$2/.python-version"
+_PACKER = """#!/usr/bin/env python3
+import os, runpy, sys
+from pathlib import Path
+if sys.argv[1].startswith("--"):
+    runpy.run_path(str(Path(sys.argv[0]).with_name("packer.py")), run_name="__main__")
+else:
+    output = Path(sys.argv[2])
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "main.py").touch()
+    (output / ".python-version").write_text("3." + os.environ["RUNTIME"].removeprefix("python3"), "utf-8")
 """
-"""What stands for build-source.sh."""
+"""What stands for build_source.py, which packs nothing."""
 _PYTHON = """#!/bin/sh
 # Replaces pip when the scripts build the wheel; test_infra_source.py builds it for real.
-if [ "$2" = pip ] && [ "$3" = wheel ]; then touch "$8/cloudsched-0-py3-none-any.whl"; exit; fi
-if [ "$2" = pip ]; then cp requirements.txt ../requested.txt; echo '{{"install": []}}' > pins.json; exit; fi
+if [ "$2" = pip ] && [ "$4" = wheel ]; then touch "$9/cloudsched-0-py3-none-any.whl"; exit; fi
+if [ "$2" = pip ]; then exit; fi
 case "$1" in *.py) exec "${{0%/*}}/python3" "$@" ;; esac
 exec {python} "$@"
 """
@@ -108,7 +120,10 @@ class Cloud:
         self.folder = folder
         self.checkout = folder / "checkout"
         shutil.copytree(_snapshot(), self.checkout)
-        (self.checkout / "infra/build-source.sh").write_text(_PACKER, encoding="utf-8")
+        packer = self.checkout / "infra/build_source.py"
+        packer.rename(packer.with_name("packer.py"))
+        packer.write_text(_PACKER, encoding="utf-8")
+        packer.chmod(0o755)
         self.config = folder / "config.sh"
         self.configure(**config)
         self.fake = FakeCloud(deepcopy(EMPTY if state is None else state))
@@ -117,6 +132,7 @@ class Cloud:
         self._command("commands.bash", commands)
         for name in ("gcloud", "curl"):
             self._command(name, f'#!/bin/bash -p\n{commands}{name} "$@"\n')
+        self._command("uv", "#!/bin/sh\ncp requirements.txt ../requested.txt\n")
         self._command("python", _PYTHON.format(python=sys.executable))
         self.use_python(is_copied=Path("/proc/self/fd").exists())
 
@@ -127,7 +143,7 @@ class Cloud:
 
     def pack_source(self) -> None:
         """Let the scripts pack the functions' source, as they really do."""
-        shutil.copy2(_snapshot() / "infra/build-source.sh", self.checkout / "infra/build-source.sh")
+        shutil.copy2(_snapshot() / "infra/build_source.py", self.checkout / "infra/build_source.py")
 
     def use_python(self, *, is_copied: bool) -> None:
         """Let the scripts have a new interpreter each time, or a copy of one that waits."""

@@ -98,7 +98,9 @@ def _answer(connection: socket.socket, process: pathlib.Path) -> typing.NoReturn
         _run(_compile(*_find_code(process, arguments)), arguments)
         sys.stdout.flush()
     except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        status = int(end.code) if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            sys.stderr.write(end.code + "\n")
         sys.stdout.flush()
     except BaseException:  # noqa: BLE001 - as an interpreter does
         traceback.print_exc()

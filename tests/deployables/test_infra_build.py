@@ -1,4 +1,4 @@
-"""build-source.sh packs a whitelist of files, whatever else lies in the functions folder."""
+"""build_source.py packs a whitelist of files, whatever else lies in the functions folder."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def build(cloud: Cloud, functions: Path, *patterns: str, **variables: str) -> tu
     cloud.pack_source()
     output = cloud.folder / "source"
     done = subprocess.run(  # noqa: S603 - a script of this repository
-        [str(cloud.checkout / "infra/build-source.sh"), str(functions), str(output), *patterns],
-        env=os.environ | {"PYTHON": str(cloud.folder / "bin/python")} | variables,
+        [str(cloud.checkout / "infra/build_source.py"), str(functions), str(output), *patterns],
+        env=os.environ | cloud.environment | variables,
         capture_output=True,
         text=True,
         timeout=200,

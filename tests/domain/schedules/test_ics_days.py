@@ -15,6 +15,7 @@ from tests.cases import try_each
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.schedules import ics_days, ics_events
 from cloudsched.domain.schedules.ics_days import read_ics_days
+from cloudsched.domain.schedules.ics_events import MAX_EVENTS
 from cloudsched.errors import InvalidInput
 
 NEW_YEAR = date(2027, 1, 1)
@@ -193,8 +194,8 @@ MANY = [f"2027{1 + number % 12:02}{1 + number % 28:02}T{number % 24:02}{number %
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\n{FOOT}\nBEGIN:VCALENDAR", "cut off"),
         (f"X{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nEND:VEVENT", "no line BEGIN:VCALENDAR"),
         (HEAD + "BEGIN:VEVENT\n" * 5_001, "in each other"),
-        (HEAD + "BEGIN:VEVENT\nEND:VEVENT\n" * 5_001 + "END:VCALENDAR", "5000 events"),
-        (f"{HEAD}BEGIN:VEVENT\n" + "RRULE:FREQ=DAILY\n" * 5_000, "5000 events"),
+        (HEAD + "BEGIN:VEVENT\nEND:VEVENT\n" * (MAX_EVENTS + 1) + "END:VCALENDAR", f"{MAX_EVENTS} events"),
+        (f"{HEAD}BEGIN:VEVENT\n" + "RRULE:FREQ=DAILY\n" * MAX_EVENTS, f"{MAX_EVENTS} events"),
         (f"{HEAD}BEGIN:VEVENT\n" + f"EXDATE:{'20270102,' * 5_000}\n" * 2, "10000 dates"),
         (f"{HEAD}BEGIN:VEVENT\n" + "RDATE:20270102\n" * 10_001, "10000 dates"),
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nRRULE:FREQ=SECONDLY\nEND:VEVENT\nEND:VCALENDAR", "too long"),

@@ -199,7 +199,7 @@ def test_dates_count_as_steps(call: Call) -> None:
     tasks = [{**TASK, "title": str(n), "schedule": {**START, "rdates": dates}} for n, dates in enumerate(many)]
     results = call("POST", "/v1/tasks/batchCreate", {"tasks": tasks}).get_json()["results"]
     refused = [each["problem"] for each in results if "problem" in each]
-    assert 20 < len(refused) < 30
+    assert 0 < len(refused) < 40
     assert {each["type"].rpartition("/")[2] for each in refused} == {"search-limit-reached"}
 
 

@@ -91,6 +91,7 @@ class CalendarRecurrence:
         """Return the first instant, not before ``instant``, on a free day, where none is moved."""
         found = self.base.first_from(instant)
         for _ in range(MAX_SEARCHED_DAYS):
+            spend_steps(4)
             if found is None or self.free_days.find(day := self._day_of(found)) is None:
                 return None if found is None or found > LAST_SECOND else found
             following = self.free_days.next_after(day)
@@ -134,7 +135,7 @@ class CalendarRecurrence:
     def _iter_targets(self, day: int) -> Iterator[int]:
         """Yield the days from a day on to which occurrences may move, in order."""
         for _ in range(MAX_SEARCHED_DAYS):
-            spend_steps(2)
+            spend_steps(5)
             if self.free_days.find(day) is not None and self.free_days.business_day is None:
                 following = self.free_days.next_after(day)
                 day = day + 366 if following is None else following
@@ -165,7 +166,7 @@ class CalendarRecurrence:
         day, last = self.free_days.sources_of(target)
         while True:
             budget.consume()
-            spend_steps(2)
+            spend_steps(4)
             found = self._first_on_or_after_day(day)
             if found is None or (source := self._day_of(found)) > last:
                 return

@@ -137,7 +137,7 @@ class FreeDays:
             self._known.clear()
         found = None
         for each in days:
-            spend_steps(len(self.calendars))
+            spend_steps(2 * len(self.calendars))
             if self.find(each) is None:
                 found = each
                 break

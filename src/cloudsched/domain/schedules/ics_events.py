@@ -27,7 +27,7 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-MAX_EVENTS: Final = 5_000
+MAX_EVENTS: Final = 3_000
 """How many events and rules a file may have."""
 MAX_DATES: Final = 10_000
 """How many dates a file may name that are added or left out: in its lines RDATE and EXDATE."""
@@ -51,6 +51,8 @@ _MAX_PARAMETERS: Final = 100
 """How many parameters a line may have; those that RFC 5545 names for a date are two."""
 _MAX_UNUSUAL: Final = 200_000
 """How many characters of lines with unusual parameters are read: the package looks at each of them several times."""
+_LEAST_UNUSUAL: Final = 100
+"""What a short one counts as."""
 _FOLD: Final = re.compile(r"(?<![\r\n])\r*\n(?:\r?\n)*[ \t]")
 """What makes one line of two; of several ends of lines in a row, the search begins at the first alone."""
 _NEW_LINE: Final = re.compile(r"\r?\n")
@@ -264,9 +266,11 @@ class _File:
         found = parse_usual(line)
         if found is not None:
             return found
-        self._unusual += len(line)
+        self._unusual += max(len(line), _LEAST_UNUSUAL)
         if self._unusual > _MAX_UNUSUAL:
-            hint = f"At most {_MAX_UNUSUAL} characters of such lines are read."
+            hint = (
+                f"At most {_MAX_UNUSUAL // _LEAST_UNUSUAL} such lines are read, and {_MAX_UNUSUAL} characters of them."
+            )
             raise InvalidInput("ics", f"has long lines with unusual parameters: {line[:40]!r}", hint)
         return _parse_line(line)
 

@@ -77,7 +77,7 @@ _NAMED_FROM: Final = "1971"
 MAX_LISTED = 100_000
 MAX_RULES = 20
 MAX_DATES = 1000
-_DATE_STEPS: Final = 2
+_DATE_STEPS: Final = 3
 """How many steps of a search it takes to read one of the dates that a request gives."""
 _ABSENT = (None, ())
 _PATTERNS: Final = {CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores"}

@@ -226,7 +226,7 @@ def test_a_restored_database_in_which_update_times_repeat_is_read(
     def get(name: str) -> tuple[object, object]:
         commit_id, title = answers.pop(0)
         document = Proto(name=name)
-        encode_fields(document.fields, {**task.to_stored(), "title": title, "commitId": commit_id})
+        encode_fields(document.fields, {**task.to_stored(), "title": title, "private": {"commitId": commit_id}})
         document.update_time.FromNanoseconds(1_000)
         return document, START
 

@@ -179,7 +179,9 @@ def find_fault(words: list[str]) -> str | None:
 def open_terminal(folder: Path, variables: Mapping[str, str], answers: Mapping[str, str]) -> Iterator[Terminal]:
     """Prepare the folder and its programs; `answers` is what stand-ins print."""
     terminal = Terminal(folder, variables)
-    scripts = [path.relative_to(ROOT).as_posix() for path in (ROOT / "infra").glob("*.sh")]
+    scripts = [
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "infra").iterdir() if path.suffix in {".sh", ".py"}
+    ]
     terminal.tools.mkdir()
     _write(terminal.tools / "cloudsched", _CLOUDSCHED)
     _write(terminal.tools / "curl", _CURL.format(curl=shutil.which("curl")))

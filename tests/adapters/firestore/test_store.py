@@ -18,6 +18,7 @@ from tests.adapters.firestore.production import INDEX_FILE
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore import store as firestore_adapter
+from cloudsched.adapters.firestore.list_fields import PRIVATE_FIELDS
 from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
@@ -63,9 +64,10 @@ def test_other_clients_read_what_was_written(
     assert found["payload"] == {"at": {"depth": [1, "two", None]}}
     assert found["schedule"]["at"] == task.next_execution_time
     assert found["schemaVersion"] == 2
-    assert len(found.pop("commitId")) == 16
-    assert found.pop("changed")["shard"] == 0
-    assert set(found) == set(task.to_stored())
+    private = found.pop("private")
+    assert len(private["commitId"]) == 16
+    assert private["changed"]["shard"] == 0
+    assert set(found) == set(task.to_stored()) - {*PRIVATE_FIELDS}
     active = client.collection("tasks").where(filter=firestore.FieldFilter("status", "==", "ACTIVE")).get()
     assert [each.id for each in active] == [task.id]
     assert client.document(f"tasks/{task.id}/executions/e1").get().get("scheduledFor") == NOW
@@ -351,9 +353,10 @@ def test_indexed_texts_are_those_of_the_index_file() -> None:
         "writtenAt",
         "isRead",
     }
-    others |= {"unlisted.status", "unlisted.createdAt", "listed.shard", "listed.isFailure"}
-    others |= {"open.shard", "open.status", "open.since", "changed.shard", "changed.at"}
-    others |= {"trouble.shard", "trouble.kind", "trouble.since"}
+    others |= {"unlisted.status", "unlisted.createdAt", "private.listed.shard", "private.listed.isFailure"}
+    others |= {f"private.open.{each}" for each in ("shard", "status", "since")}
+    others |= {f"private.trouble.{each}" for each in ("shard", "kind", "since")}
+    others |= {"private.changed.shard", "private.changed.at"}
     indexed = {(index.collection, field) for index in Indexes.from_file(INDEX_FILE) for field, _ in index.fields}
     checked = {(collection, ".".join(path)) for collection, paths in INDEXED_TEXTS.items() for path in paths}
     assert {(collection, field) for collection, field in indexed if field not in others} == checked

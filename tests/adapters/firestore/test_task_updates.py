@@ -58,6 +58,7 @@ class ComparedStore(FirestoreStore):
             return send(writes)
 
         self.send = commit
+        self.read = self._rpc.get
         self._rpc.commit = commit  # type: ignore[method-assign]
 
     def commit(self, commit: Commit) -> VersionedTask:
@@ -68,8 +69,8 @@ class ComparedStore(FirestoreStore):
             assert document is not None
             assert to_document(Task, document) == each.task
             stored = decode(document.fields)
-            assert stored.pop("commitId")
-            assert stored["changed"].pop("at")
+            assert stored["private"].pop("commitId")
+            assert stored["private"]["changed"].pop("at")
             whole = decode(self._build_write(each.task, "tasks", each.task.id).update.fields)
             assert to_text(stored) == to_text(whole)
         return committed
@@ -141,20 +142,21 @@ def test_a_run_writes_neither_what_its_owner_set_nor_the_history(compared: Compa
             "runs",
             "runCount",
             "nextExecutionTime",
-            "plannedTo",
+            "private.plannedTo",
             "updatedAt",
-            "usage",
+            "private.usage",
             "wakeAt",
-            "open",
-            "commitId",
+            "private.open",
+            "private.commitId",
         }
-        last = {"outcome", "outcomeExecutionId", "lastExecutionId", "recentOutcomes", "latestRunAt"}
-        assert runs[0] == state - {"usage"}  # a claim is counted with the end of its lease
+        last = {"outcome", "lastExecutionId"}
+        last |= {f"private.{each}" for each in ("outcomeExecutionId", "recentOutcomes", "latestRunAt")}
+        assert runs[0] == state - {"private.usage"}  # a claim is counted with the end of its lease
         assert runs[1] <= state | last
         app.update("t", purpose="")
         (edit,) = compared.masks["tasks/t"][2:]
         assert edit >= {"purpose", "history", "revision"}
-        assert not edit & {"title", "handler", "schedule", "recentOutcomes"}
+        assert not edit & {"title", "handler", "schedule", "private.recentOutcomes"}
     compared.close()
 
 
@@ -170,7 +172,7 @@ def test_a_delivery_keeps_its_hidden_fields_where_they_are(compared: ComparedSto
     ):
         stored = compared.commit(Commit(stored.task.model_copy(update=changes), stored))
     hidden = [["unlisted.status"], *[["unlisted.nextExecutionTime"]] * 2]
-    assert compared.masks[f"tasks/{task.id}"] == [{"commitId", *paths} for paths in (*hidden, ["delivery"])]
+    assert compared.masks[f"tasks/{task.id}"] == [{"private.commitId", *paths} for paths in (*hidden, ["delivery"])]
     compared.close()
 
 
@@ -184,9 +186,35 @@ def test_an_update_corrects_the_shard(firestore_address: str, make_task: MakeTas
     assert stored is not None
     stored = many.commit(Commit(stored.task.model_copy(update={"title": "X"}), stored))
     many.commit(Commit(stored.task.model_copy(update={"title": "Y"}), stored))
-    assert many.masks[f"tasks/{task.id}"] == [{"title", "commitId", "changed.shard"}, {"title", "commitId"}]
+    assert many.masks[f"tasks/{task.id}"] == [
+        {"title", "private.commitId", "private.changed.shard"},
+        {"title", "private.commitId"},
+    ]
     few.close()
     many.close()
+
+
+def test_a_document_without_a_private_map_gets_one(compared: ComparedStore, make_task: MakeTask) -> None:
+    """With the first update, after which nothing private is beside the map."""
+    task = make_task(recent_outcomes=("SUCCEEDED",), has_children=True)
+    compared.commit(Commit(task, None))
+    name = f"projects/{compared.project}/databases/(default)/documents/tasks/{task.id}"
+    document, _ = compared.read(name)
+    assert document is not None
+    write = Write()
+    write.update.name = name
+    for key, value in document.fields.items():
+        if key != "private":
+            write.update.fields[key].CopyFrom(value)
+    private = document.fields["private"].map_value.fields
+    assert {"recentOutcomes", "hasChildren", "commitId", "changed"} <= {*private}
+    for key, value in private.items():
+        write.update.fields[key].CopyFrom(value)
+    assert compared.send([write]) is not None
+    stored = compared.load(task.id)
+    assert stored is not None
+    assert stored.task == task
+    compared.commit(Commit(stored.task.model_copy(update={"title": "X"}), stored))  # compares it with a whole write
 
 
 def test_a_document_of_an_earlier_form_takes_the_present_one(compared: ComparedStore, make_task: MakeTask) -> None:
@@ -195,14 +223,14 @@ def test_a_document_of_an_earlier_form_takes_the_present_one(compared: ComparedS
     compared.commit(Commit(task, None))
     write = Write()
     write.update.name = f"projects/{compared.project}/databases/(default)/documents/tasks/{task.id}"
-    encode_fields(write.update.fields, {"schemaVersion": 1, "recentOutcomes": ["SUCCEEDED"]})
-    write.update_mask.field_paths.extend(("schemaVersion", "recentOutcomes"))
+    encode_fields(write.update.fields, {"schemaVersion": 1, "private": {"recentOutcomes": ["SUCCEEDED"]}})
+    write.update_mask.field_paths.extend(("schemaVersion", "private.recentOutcomes"))
     assert compared.send([write]) is not None
     stored = compared.load(task.id)
     assert stored is not None
     assert stored.task == task
     FirestoreStore.commit(compared, Commit(stored.task.model_copy(update={"title": "X"}), stored))
-    assert compared.masks[f"tasks/{task.id}"][-1] == {"title", "commitId", "schemaVersion"}
+    assert compared.masks[f"tasks/{task.id}"][-1] == {"title", "private.commitId", "schemaVersion"}
     again = compared.load(task.id)
     assert again is not None
     assert again.task == task.model_copy(update={"title": "X"})

@@ -13,12 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.adapters.firestore import messages
-from cloudsched.adapters.firestore.messages import build_precondition_write
-from cloudsched.adapters.firestore.queries import OFFER_SHARD, TROUBLE, UNLISTED
+from cloudsched.adapters.firestore.messages import PRIVATE, build_precondition_write, get_private
+from cloudsched.adapters.firestore.queries import OFFER_SHARD, UNLISTED
 from cloudsched.adapters.firestore.values import encode_fields
+from cloudsched.domain.documents.document import list_stored_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.task import Task, find_list, find_open_position, find_trouble
+from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position, find_trouble
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 
 HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")
 """What is one level deeper in the documents of deliveries."""
+SHOWN: Final = frozenset({"deletedAt", "delivery", "events", "history", "historyLeftOut", "runs", "wakeAt"})
+"""What of a task is beside its private map though the API does not show it so: rules, indexes and pages read it."""
+PRIVATE_FIELDS: Final = frozenset(
+    each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields and each.key not in SHOWN
+)
+"""What of a task is in its private map: notes of the scheduler, in forms that are made to be short."""
+FORMER: Final = ("commitId", "changed", "open", "trouble", "listed")
+"""What documents of earlier versions have beside the other fields, as they have the private ones."""
 _Write: Message = messages.Write
 
 
@@ -61,38 +70,42 @@ def build_delivery_mark(documents: str, mark: DeliveryMark) -> list[Message]:
     return [write]
 
 
-LISTED: Final = "listed"
+LISTED: Final = f"{PRIVATE}.listed"
 """Where a final record has these fields: only those that have them are listed across tasks."""
-OPEN: Final = "open"
+OPEN: Final = f"{PRIVATE}.open"
 """Where a task with an open run has them."""
-CHANGED: Final = "changed"
+CHANGED: Final = f"{PRIVATE}.changed"
 """Where every task has its shard, and `CHANGED_AT`."""
 CHANGED_AT: Final = f"{CHANGED}.at"
 """When the task was stored last, by Firestore's clock."""
 
 
 def add_list_fields(fields: Message, document: Document, shard: int) -> None:
-    """Add these fields to those of a document; the shard is its task's."""
+    """Add these fields to those of a document, and move what is private; the shard is its task's."""
     if isinstance(document, Task):
-        encode_fields(fields, {CHANGED: {"shard": shard}})
+        private = get_private(fields)
+        for key in PRIVATE_FIELDS:
+            if key in fields:
+                private[key].CopyFrom(fields[key])
+                del fields[key]
+        encode_fields(private, {"changed": {"shard": shard}})
         if (position := find_open_position(document)) is not None:
             status, since = position
-            encode_fields(fields, {OPEN: {"shard": shard, "status": status, "since": since}})
+            encode_fields(private, {"open": {"shard": shard, "status": status, "since": since}})
         if (trouble := find_trouble(document)) is not None:
             kind, since = trouble
-            encode_fields(fields, {TROUBLE: {"shard": shard, "kind": kind, "since": since}})
+            encode_fields(private, {"trouble": {"shard": shard, "kind": kind, "since": since}})
     elif isinstance(document, Execution):
         if (is_failure := find_list(document)) is not None:
-            encode_fields(fields, {LISTED: {"shard": shard, "isFailure": is_failure}})
+            encode_fields(get_private(fields), {"listed": {"shard": shard, "isFailure": is_failure}})
     elif isinstance(document, OfferEntry):
         encode_fields(fields, {OFFER_SHARD: shard})
 
 
 def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a stored document without these fields."""
-    data.pop(LISTED, None)
-    data.pop(OPEN, None)
-    data.pop(TROUBLE, None)
-    data.pop(CHANGED, None)
+    """Return a stored document without these fields, and with its own private ones where they belong."""
+    private = data.pop(PRIVATE, None)
     data.pop(OFFER_SHARD, None)
-    return data
+    for key in FORMER:
+        data.pop(key, None)
+    return {**data, **{key: private[key] for key in PRIVATE_FIELDS if key in private}} if private else data

@@ -97,14 +97,21 @@ TargetChange: Message = _messages["TargetChange"]
 Value: Message = _messages["Value"]
 Write: Message = _messages["Write"]
 
-COMMIT_ID = "commitId"
+PRIVATE = "private"
+"""The map of what a document says to the store alone: names and forms in it change without notice."""
+COMMIT_ID = f"{PRIVATE}.commitId"
 """The field that a write changes in any case."""
 
 
+def get_private(fields: Message) -> Message:
+    """Return the fields of a document's private map."""
+    return fields[PRIVATE].map_value.fields
+
+
 def with_precondition(write: Message, version: Version | None) -> Message:
-    """Return the write with its precondition, and with a fresh ``commitId`` so that it changes the document."""
+    """Return the write with its precondition, and with a fresh commit id so that it changes the document."""
     if write.HasField("update"):
-        write.update.fields[COMMIT_ID].string_value = secrets.token_hex(8)
+        get_private(write.update.fields)["commitId"].string_value = secrets.token_hex(8)
     if version is None:
         write.current_document.exists = False
     else:
@@ -114,8 +121,7 @@ def with_precondition(write: Message, version: Version | None) -> Message:
 
 def get_commit_id(document: Message) -> str:
     """Return what tells the last write of a document from any other, even after a restore; "" if nothing does."""
-    fields = document.fields
-    return str(fields[COMMIT_ID].string_value) if COMMIT_ID in fields else ""
+    return str(get_private(document.fields)["commitId"].string_value) if PRIVATE in document.fields else ""
 
 
 def build_precondition_write(name: str, version: Version | None) -> Message:

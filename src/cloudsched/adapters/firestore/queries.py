@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import messages
+from cloudsched.adapters.firestore.messages import PRIVATE
 from cloudsched.adapters.firestore.values import Value, encode
 from cloudsched.domain.documents.task import TaskStatus
 
@@ -32,13 +33,13 @@ MAX_DISJUNCTIONS = 30
 """The most values of an ``IN`` filter (firebase.google.com/docs/firestore/query-data/queries)."""
 UNLISTED = "unlisted"
 """Where a delivery has the fields that other lists are ordered by; see `adapters.firestore.list_fields`."""
-TROUBLE = "trouble"
+TROUBLE = f"{PRIVATE}.trouble"
 """Where a task that needs somebody says so; see `adapters.firestore.list_fields`."""
 OFFER_WRITTEN_AT = "writtenAt"
 """When an offer was written, by Firestore's clock: what listeners order by."""
 
 
-TASK_SHARD = "changed.shard"
+TASK_SHARD = f"{PRIVATE}.changed.shard"
 OFFER_SHARD = "shard"
 
 

@@ -6,7 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import messages
-from cloudsched.adapters.firestore.messages import COMMIT_ID, document_name, with_precondition
+from cloudsched.adapters.firestore.list_fields import drop_list_fields
+from cloudsched.adapters.firestore.messages import document_name, with_precondition
 from cloudsched.adapters.firestore.queries import MESSAGES, build_owner_query, build_unread_query
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.adapters.firestore.write_limits import require_write_fits
@@ -42,9 +43,7 @@ class FirestoreInbox:
             found = self._rpc.get(name)[0]
             if found is None:
                 return None
-            data = decode(found.fields)
-            data.pop(COMMIT_ID, None)
-            message = Message.from_stored(message_id, data)
+            message = Message.from_stored(message_id, drop_list_fields(decode(found.fields)))
             if message.is_read:
                 return message
             message = message.model_copy(update={"is_read": True, "read_at": at})
@@ -133,5 +132,4 @@ def _to_record(kind: type[R], document: Proto) -> R:
         data = decode(document.fields)
     except Exception as error:  # whatever another program has written
         raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
-    data.pop(COMMIT_ID, None)
-    return kind.from_stored(key, data)
+    return kind.from_stored(key, drop_list_fields(data))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, drop_list_fields, unhide
-from cloudsched.adapters.firestore.messages import COMMIT_ID, MAX_ID_BYTES
+from cloudsched.adapters.firestore.messages import MAX_ID_BYTES
 from cloudsched.adapters.firestore.queries import (
     MAX_DISJUNCTIONS,
     OFFER_WRITTEN_AT,
@@ -121,7 +121,6 @@ def to_document(kind: type[D], document: Message) -> D:
         data = decode(document.fields)
     except Exception as error:  # whatever another program has written
         raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
-    data.pop(COMMIT_ID, None)
     data.pop(OFFER_WRITTEN_AT, None)
     return kind.from_stored(key, drop_list_fields(unhide(data)))
 

@@ -12,8 +12,8 @@
     {collection}/{id}                           Record
 
 A commit's precondition is the ``update_time`` of the task (and of the lock). A write that changes nothing leaves it as
-it was (google.firestore.v1.WriteResult), so every write stores a fresh ``commitId``. An offer also gets ``writtenAt``,
-set by Firestore's clock, which listeners order by.
+it was (google.firestore.v1.WriteResult), so every write stores a fresh ``private.commitId``. An offer also gets
+``writtenAt``, set by Firestore's clock, which listeners order by.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.list_fields import (
-    CHANGED,
     CHANGED_AT,
     OPEN,
     add_list_fields,
@@ -37,6 +36,7 @@ from cloudsched.adapters.firestore.messages import (
     build_precondition_write,
     document_name,
     get_commit_id,
+    get_private,
     with_precondition,
 )
 from cloudsched.adapters.firestore.queries import (
@@ -398,10 +398,11 @@ class FirestoreStore:
         encode_model(fields, task, written)
         hide_from_lists(fields, task)
         add_list_fields(fields, task, shard)
-        paths = list_field_paths(stored, task, written, has_shard=version.shard == shard)
-        for place, field_path in ((OPEN, OPEN), (TROUBLE, TROUBLE), (CHANGED, TASK_SHARD)):
-            if field_path not in paths and place in fields:
-                del fields[place]
+        paths = list_field_paths(stored, task, written, version, shard)
+        private = get_private(fields)
+        for field_path in (OPEN, TROUBLE, TASK_SHARD):
+            if field_path not in paths:
+                private.pop(field_path.split(".")[1], None)
         write.update_mask.field_paths.extend(paths)
         require_write_fits(path, write, task, version.size)
         return write

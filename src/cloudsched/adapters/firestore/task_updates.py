@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.firestore.list_fields import CHANGED, HIDDEN, OPEN
-from cloudsched.adapters.firestore.messages import COMMIT_ID
+from cloudsched.adapters.firestore.list_fields import FORMER, HIDDEN, OPEN, PRIVATE_FIELDS
+from cloudsched.adapters.firestore.messages import COMMIT_ID, PRIVATE, get_private
 from cloudsched.adapters.firestore.queries import TASK_SHARD, TROUBLE, UNLISTED
 from cloudsched.domain.documents.document import SCHEMA_VERSION, list_stored_fields
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES
@@ -38,7 +38,7 @@ class TaskVersion(Version):
 def read_version(document: Message, task: Task) -> TaskVersion:
     """Return the version of a task's document."""
     fields, shard = document.fields, -1
-    if CHANGED in fields and "shard" in (changed := fields[CHANGED].map_value.fields):
+    if PRIVATE in fields and "shard" in (changed := get_private(fields)["changed"].map_value.fields):
         shard = changed["shard"].integer_value
     return TaskVersion(
         document.update_time.ToNanoseconds(),
@@ -52,31 +52,37 @@ def read_version(document: Message, task: Task) -> TaskVersion:
 
 def list_written(changes: Collection[str], version: TaskVersion) -> set[str]:
     """Return the fields of a task that an update writes; a document of an earlier form takes the present one."""
-    return {*changes} if version.schema_version == SCHEMA_VERSION else {*changes, "schema_version"}
+    private = () if version.shard >= 0 else [name for name, key in _list_keys().items() if key.startswith(PRIVATE)]
+    return {*changes, *private, *(() if version.schema_version == SCHEMA_VERSION else ("schema_version",))}
 
 
-def list_field_paths(before: Task, task: Task, written: Collection[str], *, has_shard: bool) -> list[str]:
+def list_field_paths(before: Task, task: Task, written: Collection[str], version: TaskVersion, shard: int) -> list[str]:
     """Return the paths of an update's mask.
 
     Args:
         before: The task as it was read.
         task: The task.
         written: The fields of it that are written.
-        has_shard: Whether its document says the right shard.
+        version: The version as which it was read.
+        shard: Its shard.
     """
     keys = _list_keys()
     paths = [COMMIT_ID, *[keys[name] for name in written]]
     if task.delivery is not None:
         paths = [f"{UNLISTED}.{path}" if path in HIDDEN else path for path in paths]
-    if not has_shard:
+    if version.shard != shard:
         paths.append(TASK_SHARD)
-    if find_open_position(before) != find_open_position(task):
+    is_former = version.shard < 0
+    if is_former or find_open_position(before) != find_open_position(task):
         paths.append(OPEN)
-    if find_trouble(before) != find_trouble(task):
+    if is_former or find_trouble(before) != find_trouble(task):
         paths.append(TROUBLE)
+    if is_former:
+        paths += (*FORMER, *PRIVATE_FIELDS)
     return paths
 
 
 @cache
 def _list_keys() -> dict[str, str]:
-    return {each.name: each.key for each in list_stored_fields(Task)}
+    keys = {each.name: each.key for each in list_stored_fields(Task)}
+    return {name: f"{PRIVATE}.{key}" if key in PRIVATE_FIELDS else key for name, key in keys.items()}

@@ -40,7 +40,7 @@ def list_single(cloud: Cloud) -> set[str]:
 
 
 BEFORE = {("tasks", "status", "createdAt"), ("offers", "queueKey", "order")}
-AFTER = {("tasks", "changed.shard", "wakeAt"), ("offers", "shard", "queueKey", "order")}
+AFTER = {("tasks", "private.changed.shard", "wakeAt"), ("offers", "shard", "queueKey", "order")}
 
 
 def test_the_number_of_shards_is_raised_step_by_step(cloud: Cloud, program: Schedules) -> None:

@@ -54,7 +54,10 @@ class Database:
         for number in range(writes):
             at = START + timedelta(microseconds=number)
             code = self.write(
-                f"tasks/t{number}", owner=f"o{number % owners}", wakeAt=at, changed={"shard": number % shards}
+                f"tasks/t{number}",
+                owner=f"o{number % owners}",
+                wakeAt=at,
+                private={"changed": {"shard": number % shards}},
             )
             assert code in {grpc.StatusCode.OK, grpc.StatusCode.ABORTED}
             taken += code is grpc.StatusCode.OK
@@ -143,7 +146,12 @@ def test_an_index_of_single_collections_has_a_range_for_each_parent() -> None:
     indexes = Indexes.of_shards(4)
     ranges = set()
     for task in ("a", "b"):
-        values = {"scheduledFor": START, "listed.shard": 1, "listed.isFailure": False, "status": "SUCCEEDED"}
+        values = {
+            "scheduledFor": START,
+            "private.listed.shard": 1,
+            "private.listed.isFailure": False,
+            "status": "SUCCEEDED",
+        }
         ranges |= indexes.find_ranges(set(), indexes.derive("executions", values, f"tasks/{task}"))
     assert {each.parent for each in ranges if each.shard is None} == {"tasks/a", "tasks/b"}
     assert {each.parent for each in ranges if each.shard is not None} == {""}
@@ -193,7 +201,7 @@ def test_queries_find_what_is_due_in_order() -> None:
     database = Database(Indexes.of_shards(4))
     for number in range(8):
         at = START + timedelta(seconds=7 - number)
-        database.write(f"tasks/t{number}", wakeAt=at, changed={"shard": number % 2})
+        database.write(f"tasks/t{number}", wakeAt=at, private={"changed": {"shard": number % 2}})
     run = database.model.unary_stream("/google.firestore.v1.Firestore/RunQuery")
     (listing,) = build_due_listing(START + timedelta(seconds=5), None, (1,)).split()
 

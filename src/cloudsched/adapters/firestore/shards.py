@@ -1,9 +1,9 @@
 """Shards: each index of rising values that no owner leads is split into ranges, and lists merge them again.
 
 Firestore takes some 500 writes a second into one range of an index. So every task has a shard, a hash of its id modulo
-the number of shards (``changed.shard``; its offer has it as ``shard``, the lists of runs beside their own fields), and
-with more than one shard the indexes of rising values begin with it. A list asks for up to 30 shards in one query, and
-merges the results of several, in the order that a single range has.
+the number of shards (``private.changed.shard``; its offer has it as ``shard``, the lists of runs beside their own
+fields), and with more than one shard the indexes of rising values begin with it. A list asks for up to 30 shards in one
+query, and merges the results of several, in the order that a single range has.
 
 With one shard lists use indexes without it, as they always did. More shards than one take over only when *every* task
 and offer has one: earlier versions stored none. `cloudsched shards grow` sees to that, and says so in a document of

@@ -78,8 +78,9 @@ def hash_file(file: Path) -> str:
 
 def print_digest(functions: Path, patterns: Sequence[str]) -> None:
     """Print a line for each file that is deployed, cloudsched's own and the functions'."""
-    own = [Path("pyproject.toml"), *(Path("src") / each for each in walk(ROOT / "src"))]
-    for folder, files in ((ROOT, sorted(own)), (functions, list_deployed(functions, patterns))):
+    own = [each for each in walk(ROOT / "src") if not (ROOT / "src" / each).is_symlink()]
+    package = [Path("pyproject.toml"), *(Path("src") / each for each in own)]
+    for folder, files in ((ROOT, sorted(package)), (functions, list_deployed(functions, patterns))):
         for each in files:
             print(f"{hash_file(folder / each)}  {each}")  # noqa: T201 - what the caller reads
 
@@ -146,7 +147,7 @@ def to_relative(pin: str, output: Path) -> str:
 def to_component(pin: str) -> dict[str, Any]:
     """Return a pin as a component of the bill of materials."""
     if pin.startswith("./"):
-        name, version = pin.removeprefix("./").split("-")[:2]
+        name, version = Path(pin).name.split("-")[:2]
     else:
         name, _, version = pin.partition(" ")[0].partition("==")
     name = re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()

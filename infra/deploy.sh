@@ -104,7 +104,7 @@ case "$MODE" in
     log "" "$CHANGES changes. Nobody has measured yet how long they take on Google Cloud, or what a first run costs" \
       "(docs/how-to/first-run.md). docs/explanation/costs.md says what a deployment costs that is there."
     ;;
-  apply) log "" "Done: $CHANGES changes. The API is at $(get SERVICE_URLS api)" ;;
+  apply) log "" "Done: $CHANGES changes. The API is at $(require SERVICE_URLS api)" ;;
   check)
     ((CHANGES == 0)) || exit 1
     log "" "Nothing differs."

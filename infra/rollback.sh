@@ -72,7 +72,7 @@ for function in "${SENDERS_FIRST[@]}"; do
     log "$NAME-$function stays as it is: it has no earlier revision."
     continue
   fi
-  shift_traffic "$function" "$(get target "$function")=100"
+  shift_traffic "$function" "$(require target "$function")=100"
   cleared+=("digest.$function=rolled-back" "serving.$function=none")
   cleared+=("image.$function=$(get_image "$(get target "$function")")")
 done

@@ -77,14 +77,14 @@ remove "repository $NAME, with the functions' images" repository \
 include_feeds_in_logs
 names=()
 for priority in "${QUEUES[@]}"; do
-  is_further_queue "$priority" || names+=("$(get QUEUE_NAMES "$priority")")
+  is_further_queue "$priority" || names+=("$(require QUEUE_NAMES "$priority")")
 done
 for priority in "${PRIORITIES[@]}"; do # QUEUES_PER_PRIORITY may have been greater
   made="$(get_further_queues "$priority")"
   for ((number = 2; number <= made; number++)); do
-    names+=("$(get QUEUE_NAMES "$priority")-q$number")
+    names+=("$(require QUEUE_NAMES "$priority")-q$number")
     # shellcheck disable=SC2034 # `is_managed` reads it
-    put LEDGER "created.queue.$(get QUEUE_NAMES "$priority")-q$number" yes
+    put LEDGER "created.queue.$(require QUEUE_NAMES "$priority")-q$number" yes
   done
 done
 for queue in "${names[@]}"; do
@@ -96,7 +96,7 @@ done
 # revoke_role ROLE ACCOUNT [--condition=…] -- COMMAND-GROUP -- RESOURCE-AND-FLAGS, as for `grant_role`
 revoke_role() {
   local role="$1" member condition=() group=()
-  member="serviceAccount:$(get ACCOUNT_EMAILS "$2")"
+  member="serviceAccount:$(require ACCOUNT_EMAILS "$2")"
   is_managed "account.$2" || [[ "$MODE" == dry-run ]] || return 0
   shift 2
   while [[ "$1" != -- ]]; do
@@ -121,7 +121,7 @@ for account in "${STORE_ACCOUNTS[@]}"; do
     revoke_database_role "$account" "$DATABASE"
   elif is_managed "account.$account"; then
     while IFS=$'\t' read -r role member condition; do
-      [[ "$role $member" == "roles/datastore.user serviceAccount:$(get ACCOUNT_EMAILS "$account")" ]] || continue
+      [[ "$role $member" == "roles/datastore.user serviceAccount:$(require ACCOUNT_EMAILS "$account")" ]] || continue
       [[ "$condition" =~ ^resource\.name==\"projects/$PROJECT/databases/([^\"]+)\"$ ]] || continue
       revoke_database_role "$account" "${BASH_REMATCH[1]}"
     done <<<"$(list_project_roles)"
@@ -140,9 +140,9 @@ for entry in "${SECRETS[@]}"; do
   done
 done
 for account in "${STORE_ACCOUNTS[@]}" invoker builder smoke; do
-  remove "service account $(get ACCOUNT_EMAILS "$account")" "account.$account" \
-    gcloud iam service-accounts describe "$(get ACCOUNT_EMAILS "$account")" --format="value(email)" --project="$PROJECT" --quiet -- \
-    gcloud iam service-accounts delete "$(get ACCOUNT_EMAILS "$account")" --project="$PROJECT" --quiet
+  remove "service account $(require ACCOUNT_EMAILS "$account")" "account.$account" \
+    gcloud iam service-accounts describe "$(require ACCOUNT_EMAILS "$account")" --format="value(email)" --project="$PROJECT" --quiet -- \
+    gcloud iam service-accounts delete "$(require ACCOUNT_EMAILS "$account")" --project="$PROJECT" --quiet
 done
 # A deployment that has moved from one database to another may have made both.
 IFS=+ read -ra databases <<<"$(get LEDGER created.database)"

@@ -95,7 +95,7 @@ for function in "${FUNCTIONS[@]}"; do
 done
 serving=() ended=()
 for function in "${FUNCTIONS[@]}"; do
-  serving+=("serving.$function=$(get old "$function")")
+  serving+=("serving.$function=$(require old "$function")")
   ended+=("serving.$function=none")
 done
 record "${serving[@]}" ${deployed_database:+"database=$deployed_database"}
@@ -112,7 +112,7 @@ cannot read. Fix the problem and run infra/upgrade.sh again, or go back anyway w
   log "The upgrade failed. Going back to the previous revisions."
   [[ -z "$(get LEDGER fenced)" ]] || lift_fence back
   for function in "${SENDERS_FIRST[@]}"; do
-    shift_traffic "$function" "$(get old "$function")=100"
+    shift_traffic "$function" "$(require old "$function")=100"
   done
   die "The previous revisions have all requests again. Fix the problem above and run infra/upgrade.sh again, or \
 infra/rollback.sh to leave it at that."
@@ -123,7 +123,7 @@ set -E
 build_source
 for function in "${FUNCTIONS[@]}"; do
   # Pin the traffic first, so that deploying a new revision does not move any of it. In a move that goes on, it is pinned.
-  [[ -n "$(get LEDGER moving)" ]] || shift_traffic "$function" "$(get old "$function")=100"
+  [[ -n "$(get LEDGER moving)" ]] || shift_traffic "$function" "$(require old "$function")=100"
   deploy_function "$function"
   revision="$(get_latest_revision "$function")"
   put candidate "$function" "$revision"
@@ -139,12 +139,12 @@ for function in api links; do
 done
 test_links candidate || roll_back
 grant_smoke_access
-request_when_allowed GET "$(get SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
+request_when_allowed GET "$(require SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
 # The roles on another database were granted a moment ago.
 for ((waited = 0; waited < IAM_PROPAGATION_SECONDS; waited += 15)); do
   [[ -n "$is_moving" && "$MODE" == apply && "$RESPONSE_STATUS" == 5?? ]] || break
   sleep 15
-  request GET "$(get SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
+  request GET "$(require SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
 done
 [[ "$MODE" == dry-run || "$RESPONSE_STATUS" == 200 ]] || {
   log "The new API answered $RESPONSE_STATUS: $RESPONSE_BODY"
@@ -164,16 +164,16 @@ for share in "${shares[@]}"; do
   for function in "${FUNCTIONS[@]}"; do
     [[ "$(get candidate "$function")" != "$(get old "$function")" ]] || continue
     if ((share == 100)); then
-      shift_traffic "$function" "$(get candidate "$function")=100"
+      shift_traffic "$function" "$(require candidate "$function")=100"
     else
-      shift_traffic "$function" "$(get candidate "$function")=$share,$(get old "$function")=$((100 - share))"
+      shift_traffic "$function" "$(require candidate "$function")=$share,$(require old "$function")=$((100 - share))"
     fi
   done
   if [[ -n "$is_moving" ]]; then
     trap - ERR
     moved=("database=$DATABASE" "moving=none" "previous.database=$deployed_database")
     for function in "${FUNCTIONS[@]}"; do
-      moved+=("serving.$function=$(get candidate "$function")" "previous.$function=none")
+      moved+=("serving.$function=$(require candidate "$function")" "previous.$function=none")
     done
     record "${moved[@]}"
     lift_fence
@@ -191,7 +191,7 @@ for function in "${FUNCTIONS[@]}"; do
     --region="$REGION" --to-latest --project="$PROJECT" --quiet
   set_digest "$function"
   [[ -z "$is_moving" ]] || put old "$function" none
-  record "digest.$function=$DIGEST" "previous.$function=$(get old "$function")" \
+  record "digest.$function=$DIGEST" "previous.$function=$(require old "$function")" \
     "image.$function=$(get_image "$(get candidate "$function")")"
 done
 set_trust_after_upgrade

@@ -106,7 +106,7 @@ create_reminder() {
   local at
   at="$(python3 -c 'import sys, time; print(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(sys.argv[1]))))' \
     $(($(date +%s) + $2)))"
-  request_when_allowed POST "$(get SERVICE_URLS api)/v1/tasks" "{\"id\": \"$1\", \"owner\": \"$NAME-acceptance\", \
+  request_when_allowed POST "$(require SERVICE_URLS api)/v1/tasks" "{\"id\": \"$1\", \"owner\": \"$NAME-acceptance\", \
 \"title\": \"Acceptance\", \"handler\": \"$SMOKE_HANDLER\", \"payload\": $SMOKE_PAYLOAD, \"schedule\": {\"at\": \"$at\"}}"
   require_success "The API did not accept the task $1"
 }
@@ -116,7 +116,7 @@ expect_one_run() {
   local attempt state="" late
   [[ "$MODE" != dry-run ]] || return 0
   for ((attempt = 0; attempt <= $2 / 5; attempt++)); do
-    request_when_allowed GET "$(get SERVICE_URLS api)/v1/tasks/$1/executions"
+    request_when_allowed GET "$(require SERVICE_URLS api)/v1/tasks/$1/executions"
     state="$(get_json_field executions.0.status <<<"$RESPONSE_BODY")"
     [[ "$state" != SUCCEEDED && "$state" != FAILED ]] || break
     sleep 5
@@ -199,7 +199,7 @@ accept_hop() {
   note "the first hop of a task in 31 days is at $at"
   [[ "$MODE" == dry-run ]] || is_within_month "$at" ||
     die "The first hop is later than Cloud Tasks accepts: $at."
-  request DELETE "$(get SERVICE_URLS api)/v1/tasks/accept-hop"
+  request DELETE "$(require SERVICE_URLS api)/v1/tasks/accept-hop"
   require_success "The API did not delete the task"
 }
 

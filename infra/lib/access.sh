@@ -24,7 +24,7 @@ set_access_settings() {
     api)
       ACCESS_SETTINGS+=(
         "CLOUDSCHED_SERVICE_ACCOUNTS=${API_ACCOUNTS[*]}"
-        "CLOUDSCHED_AUDIENCES=$(get SERVICE_URLS api)${API_ADDRESSES:+ $API_ADDRESSES}"
+        "CLOUDSCHED_AUDIENCES=$(require SERVICE_URLS api)${API_ADDRESSES:+ $API_ADDRESSES}"
         ${FIREBASE_PROJECT:+"CLOUDSCHED_FIREBASE_PROJECT=$FIREBASE_PROJECT"}
         ${CORS_ORIGINS:+"CLOUDSCHED_CORS_ORIGINS=$CORS_ORIGINS"}
       )
@@ -33,7 +33,7 @@ set_access_settings() {
     sweep)
       # Always private: only Cloud Scheduler's account may call it.
       ACCESS_SETTINGS+=(
-        "CLOUDSCHED_SWEEPER=$(get ACCOUNT_EMAILS invoker)" "CLOUDSCHED_AUDIENCES=$(get SERVICE_URLS sweep)"
+        "CLOUDSCHED_SWEEPER=$(require ACCOUNT_EMAILS invoker)" "CLOUDSCHED_AUDIENCES=$(require SERVICE_URLS sweep)"
         "CLOUDSCHED_TRUST_CLOUD_RUN=on"
       )
       ;;
@@ -47,9 +47,9 @@ set_public_settings() {
   PUBLIC_SETTINGS=()
   [[ " ${SETTINGS[*]}" != *" CLOUDSCHED_PUBLIC_URL="* ]] || return 0
   if [[ "$API_ACCESS" == public ]]; then
-    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(get SERVICE_URLS api)")
+    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(require SERVICE_URLS api)")
   elif [[ "$PUBLIC_LINKS" == yes ]]; then
-    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(get SERVICE_URLS links)")
+    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(require SERVICE_URLS links)")
   fi
 }
 
@@ -176,12 +176,12 @@ grant_invoker_roles() {
   log_step "Who may invoke the functions"
   local function entry
   for function in execute sweep; do
-    grant_role "function $NAME-$function" "serviceAccount:$(get ACCOUNT_EMAILS invoker)" roles/run.invoker -- \
+    grant_role "function $NAME-$function" "serviceAccount:$(require ACCOUNT_EMAILS invoker)" roles/run.invoker -- \
       gcloud run services -- "$NAME-$function" --region="$REGION"
   done
   for entry in "${API_ACCOUNTS[@]}"; do
     # Our own smoke account may call the API only during a smoke test.
-    [[ "${entry%%=*}" != "$(get ACCOUNT_EMAILS smoke)" ]] || continue
+    [[ "${entry%%=*}" != "$(require ACCOUNT_EMAILS smoke)" ]] || continue
     grant_role "function $NAME-api" "serviceAccount:${entry%%=*}" roles/run.invoker -- \
       gcloud run services -- "$NAME-api" --region="$REGION"
   done

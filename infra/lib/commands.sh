@@ -59,6 +59,17 @@ get() {
   printf %s "${!ENTRY-}"
 }
 
+# require MAP KEY: as `get`, but end the script if there is none.
+require() {
+  name_entry "$1" "$2"
+  [[ -n "${!ENTRY-}" ]] || {
+    printf 'error: %s has no entry %s. This is a fault of these scripts.\n' "$1" "$2" >&8
+    kill -s TERM "$$" # this runs in a command substitution, where `exit` would end only the subshell
+    exit 1
+  }
+  printf %s "${!ENTRY}"
+}
+
 clear_map() {
   local entry
   for entry in $(compgen -v "$1__"); do unset "$entry"; done

@@ -91,7 +91,7 @@ admin, user, reader, delegate, worker or worker@QUEUE+QUEUE."
   ACCOUNTS=(api executor invoker builder)
   [[ "$PUBLIC_LINKS" != yes ]] || ACCOUNTS+=(links)
   [[ -n "$SMOKE_ACCOUNT" ]] || ACCOUNTS+=(smoke)
-  SMOKE_ACCOUNT="${SMOKE_ACCOUNT:-$(get ACCOUNT_EMAILS smoke)}"
+  SMOKE_ACCOUNT="${SMOKE_ACCOUNT:-$(require ACCOUNT_EMAILS smoke)}"
   API_ACCOUNTS=("${SERVICE_ACCOUNTS[@]}")
   for entry in "${SERVICE_ACCOUNTS[@]}"; do
     [[ "${entry%%=*}" != "$SMOKE_ACCOUNT" ]] || own_role="${entry#*=}"

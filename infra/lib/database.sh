@@ -201,7 +201,7 @@ has_job() {
 
 revoke_database_role() {
   local member expression="resource.name==\"projects/$PROJECT/databases/$2\"" found
-  member="serviceAccount:$(get ACCOUNT_EMAILS "$1")"
+  member="serviceAccount:$(require ACCOUNT_EMAILS "$1")"
   found="$(list_project_roles)"
   has_line "roles/datastore.user"$'\t'"$member"$'\t'"$expression" "$found" || [[ "$MODE" == dry-run ]] || return 0
   change "revoke roles/datastore.user on database $2 from $member" gcloud projects remove-iam-policy-binding "$PROJECT" \
@@ -222,7 +222,7 @@ require_no_other_role() {
     [[ "$role" != roles/datastore.user || "$condition" != "$expression" ]] || continue # ours, which a fence revokes
     [[ -z "$condition" || "$condition" == *"databases/$1\""* ]] || continue
     for account in "${STORE_ACCOUNTS[@]}"; do
-      [[ "$member" != "serviceAccount:$(get ACCOUNT_EMAILS "$account")" ]] ||
+      [[ "$member" != "serviceAccount:$(require ACCOUNT_EMAILS "$account")" ]] ||
         die "$member has $role on the project, so it can still write to database $1. Revoke that, and run this again."
     done
   done <<<"$(list_project_roles)"

@@ -57,8 +57,8 @@ set_deploy_flags() {
     "CLOUDSCHED_QUEUE=$NAME"
     "${SCALE_SETTINGS[@]}"
     "CLOUDSCHED_DATABASE=$DATABASE"
-    "CLOUDSCHED_EXECUTOR_URL=$(get SERVICE_URLS execute)"
-    "CLOUDSCHED_INVOKER=$(get ACCOUNT_EMAILS invoker)"
+    "CLOUDSCHED_EXECUTOR_URL=$(require SERVICE_URLS execute)"
+    "CLOUDSCHED_INVOKER=$(require ACCOUNT_EMAILS invoker)"
     # functions-framework's default is four threads per CPU, fewer than the requests that Cloud Run sends at a time.
     "THREADS=$concurrency"
     # A durable handler suspends before this limit and continues in another call.
@@ -71,7 +71,7 @@ set_deploy_flags() {
   secrets="$(get_secret_mounts "$function")"
   local IFS='~'
   DEPLOY_FLAGS=(
-    --region="$REGION" --no-allow-unauthenticated --service-account="$(get ACCOUNT_EMAILS "$account")"
+    --region="$REGION" --no-allow-unauthenticated --service-account="$(require ACCOUNT_EMAILS "$account")"
     --memory="$MEMORY" --cpu=1 --concurrency="$concurrency" --timeout="${timeout}s"
     --min-instances="$minimum" --max-instances="$maximum" --ingress="$ingress"
     --set-env-vars="^~^${settings[*]}"
@@ -162,7 +162,7 @@ deploy_function() {
     create_repository
     source=(
       --source="$SOURCE_DIR" --image="$REPOSITORY" --function="$1" --base-image="$RUNTIME" --automatic-updates
-      --build-service-account="projects/$PROJECT/serviceAccounts/$(get ACCOUNT_EMAILS builder)"
+      --build-service-account="projects/$PROJECT/serviceAccounts/$(require ACCOUNT_EMAILS builder)"
     )
   else
     source=(--image="$IMAGE" --base-image="$BASE_IMAGE")
@@ -267,22 +267,22 @@ verify_address() {
   local found
   found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)" \
     --project="$PROJECT" --quiet)" || found=""
-  [[ "$found" == *"$(get SERVICE_URLS "$1")"* ]] ||
-    die "$NAME-$1 does not have the expected URL $(get SERVICE_URLS "$1"). It has: $found"
+  [[ "$found" == *"$(require SERVICE_URLS "$1")"* ]] ||
+    die "$NAME-$1 does not have the expected URL $(require SERVICE_URLS "$1"). It has: $found"
 }
 
 # The job has no retries: the next sweep follows within a minute anyway.
 create_sweep_job() {
   log_step "Cloud Scheduler"
   local url found flags expected
-  url="$(get SERVICE_URLS sweep)"
+  url="$(require SERVICE_URLS sweep)"
   flags=(
     --location="$REGION" --schedule="$SWEEP_SCHEDULE" --time-zone=Etc/UTC --uri="$url/" --http-method=post
-    --oidc-service-account-email="$(get ACCOUNT_EMAILS invoker)" --oidc-token-audience="$url"
+    --oidc-service-account-email="$(require ACCOUNT_EMAILS invoker)" --oidc-token-audience="$url"
     --attempt-deadline="${SWEEP_TIMEOUT}s" --max-retry-attempts=0
     --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
   )
-  printf -v expected '%s\t%s\t%s\t%s' "$SWEEP_SCHEDULE" "$url/" "$(get ACCOUNT_EMAILS invoker)" "${SWEEP_TIMEOUT}s"
+  printf -v expected '%s\t%s\t%s\t%s' "$SWEEP_SCHEDULE" "$url/" "$(require ACCOUNT_EMAILS invoker)" "${SWEEP_TIMEOUT}s"
   if ! found="$(query gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet \
     --format="value(schedule,httpTarget.uri,httpTarget.oidcToken.serviceAccountEmail,attemptDeadline)")"; then
     mark_managed job

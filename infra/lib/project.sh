@@ -69,7 +69,7 @@ create_accounts() {
   log_step "Service accounts"
   local account email
   for account in "${ACCOUNTS[@]}"; do
-    email="$(get ACCOUNT_EMAILS "$account")"
+    email="$(require ACCOUNT_EMAILS "$account")"
     ensure "service account $email" "account.$account" \
       gcloud iam service-accounts describe "$email" --format="value(email)" --project="$PROJECT" --quiet -- \
       gcloud iam service-accounts create "$NAME-$account" --display-name="cloudsched $account" \
@@ -121,19 +121,19 @@ grant_project_roles() {
   # The condition counts: after a restore, DATABASE may be another one than that which the account may use.
   found="$(list_project_roles)"
   for account in "${STORE_ACCOUNTS[@]}"; do
-    ! has_line "roles/datastore.user"$'\t'"serviceAccount:$(get ACCOUNT_EMAILS "$account")"$'\t'"$expression" "$found" || continue
-    change "grant roles/datastore.user on database $DATABASE to serviceAccount:$(get ACCOUNT_EMAILS "$account")" retry \
-      gcloud projects add-iam-policy-binding "$PROJECT" --member="serviceAccount:$(get ACCOUNT_EMAILS "$account")" \
+    ! has_line "roles/datastore.user"$'\t'"serviceAccount:$(require ACCOUNT_EMAILS "$account")"$'\t'"$expression" "$found" || continue
+    change "grant roles/datastore.user on database $DATABASE to serviceAccount:$(require ACCOUNT_EMAILS "$account")" retry \
+      gcloud projects add-iam-policy-binding "$PROJECT" --member="serviceAccount:$(require ACCOUNT_EMAILS "$account")" \
       --role=roles/datastore.user --condition="expression=$expression,title=$NAME-database" --format=none --quiet
   done
-  grant_role "project $PROJECT" "serviceAccount:$(get ACCOUNT_EMAILS builder)" roles/run.builder --condition=None -- \
+  grant_role "project $PROJECT" "serviceAccount:$(require ACCOUNT_EMAILS builder)" roles/run.builder --condition=None -- \
     gcloud projects -- "$PROJECT"
 }
 
 # Let the functions read the secrets that the configuration names: Cloud Run refuses a revision that cannot.
 grant_secret_roles() {
   local api executor member entry kept
-  api="serviceAccount:$(get ACCOUNT_EMAILS api)" executor="serviceAccount:$(get ACCOUNT_EMAILS executor)"
+  api="serviceAccount:$(require ACCOUNT_EMAILS api)" executor="serviceAccount:$(require ACCOUNT_EMAILS executor)"
   [[ -z "$API_KEYS_SECRET" ]] ||
     grant_role "secret $API_KEYS_SECRET" "$api" roles/secretmanager.secretAccessor -- gcloud secrets -- "$API_KEYS_SECRET"
   for entry in "${SECRETS[@]}"; do
@@ -143,7 +143,7 @@ grant_secret_roles() {
       grant_role "secret ${kept%:*}" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
     done
     if [[ "$PUBLIC_LINKS" == yes && "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]]; then
-      grant_role "secret ${kept%:*}" "serviceAccount:$(get ACCOUNT_EMAILS links)" \
+      grant_role "secret ${kept%:*}" "serviceAccount:$(require ACCOUNT_EMAILS links)" \
         roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
     fi
   done
@@ -152,8 +152,8 @@ grant_secret_roles() {
 grant_resource_roles() {
   log_step "Roles on the secrets, the queues, the invoker and the bucket"
   local api executor invoker member priority queue
-  api="serviceAccount:$(get ACCOUNT_EMAILS api)" executor="serviceAccount:$(get ACCOUNT_EMAILS executor)"
-  invoker="$(get ACCOUNT_EMAILS invoker)"
+  api="serviceAccount:$(require ACCOUNT_EMAILS api)" executor="serviceAccount:$(require ACCOUNT_EMAILS executor)"
+  invoker="$(require ACCOUNT_EMAILS invoker)"
   # Both members of one resource follow each other, so that its policy is read once.
   for member in "$api" "$executor"; do
     grant_role "secret $SECRET" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "$SECRET"
@@ -162,7 +162,7 @@ grant_resource_roles() {
     grant_role "account $NAME-invoker" "$member" roles/iam.serviceAccountUser -- gcloud iam service-accounts -- "$invoker"
   done
   for priority in "${QUEUES[@]}"; do
-    queue="$(get QUEUE_NAMES "$priority")"
+    queue="$(require QUEUE_NAMES "$priority")"
     for member in "$api" "$executor"; do
       grant_role "queue $queue" "$member" roles/cloudtasks.enqueuer -- gcloud tasks queues -- "$queue" --location="$REGION"
     done
@@ -191,7 +191,7 @@ create_queues() {
   done <<<"$listed"
   record_further_queues "${names[@]}"
   for priority in "${QUEUES[@]}"; do
-    queue="$(get QUEUE_NAMES "$priority")"
+    queue="$(require QUEUE_NAMES "$priority")"
     IFS=/ read -r rate concurrent <<<"$(get QUEUE_LIMITS "$priority")"
     flags=(
       --max-dispatches-per-second="$rate" --max-concurrent-dispatches="$concurrent"
@@ -255,8 +255,8 @@ record_further_queues() {
   for priority in "${PRIORITIES[@]}"; do
     made="$(get_further_queues "$priority")"
     for ((number = made + 1; number <= QUEUES_PER_PRIORITY; number++)); do
-      [[ " $* " != *" $(get QUEUE_NAMES "$priority-q$number") "* ]] ||
-        die "Queue $(get QUEUE_NAMES "$priority-q$number") exists, but these scripts did not create it. Choose another NAME."
+      [[ " $* " != *" $(require QUEUE_NAMES "$priority-q$number") "* ]] ||
+        die "Queue $(require QUEUE_NAMES "$priority-q$number") exists, but these scripts did not create it. Choose another NAME."
     done
     ((made >= QUEUES_PER_PRIORITY)) || entries+=("created.queues.$priority=$QUEUES_PER_PRIORITY")
   done

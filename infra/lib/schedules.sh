@@ -17,8 +17,8 @@ run_cloudsched() {
     export GOOGLE_CLOUD_PROJECT="$PROJECT" CLOUDSCHED_STORE=firestore CLOUDSCHED_SECRET="$secret"
     export CLOUDSCHED_LOCATION="$REGION" CLOUDSCHED_QUEUE="$NAME" CLOUDSCHED_DATABASE="$DATABASE"
     export CLOUDSCHED_INVOKER CLOUDSCHED_EXECUTOR_URL
-    CLOUDSCHED_INVOKER="$(get ACCOUNT_EMAILS invoker)"
-    CLOUDSCHED_EXECUTOR_URL="$(get SERVICE_URLS execute)"
+    CLOUDSCHED_INVOKER="$(require ACCOUNT_EMAILS invoker)"
+    CLOUDSCHED_EXECUTOR_URL="$(require SERVICE_URLS execute)"
     ((${#SCALE_SETTINGS[@]} == 0)) || export "${SCALE_SETTINGS[@]}"
     ((${#SETTINGS[@]} == 0)) || export "${SETTINGS[@]}"
     "${PYTHON:-python3}" -m cloudsched "$@"

@@ -15,10 +15,10 @@ IMPERSONATORS=() # the members that may impersonate the account
 # Give the smoke test its access, unless this script has done so already.
 grant_smoke_access() {
   API_TOKEN_COMMAND=(
-    gcloud auth print-identity-token --impersonate-service-account="$SMOKE_ACCOUNT" --audiences="$(get SERVICE_URLS api)"
+    gcloud auth print-identity-token --impersonate-service-account="$SMOKE_ACCOUNT" --audiences="$(require SERVICE_URLS api)"
     --include-email
   )
-  [[ "$SMOKE_ACCOUNT" == "$(get ACCOUNT_EMAILS smoke)" && -z "$SMOKE_ACCESS" ]] || return 0
+  [[ "$SMOKE_ACCOUNT" == "$(require ACCOUNT_EMAILS smoke)" && -z "$SMOKE_ACCESS" ]] || return 0
   find_operator
   SMOKE_ACCESS=granted IMPERSONATORS=("$OPERATOR")
   trap revoke_smoke_access EXIT
@@ -72,7 +72,7 @@ revoke() {
 
 # Revoke the access that a killed run has left.
 revoke_leftover_smoke_access() {
-  [[ "$SMOKE_ACCOUNT" == "$(get ACCOUNT_EMAILS smoke)" ]] || return 0
+  [[ "$SMOKE_ACCOUNT" == "$(require ACCOUNT_EMAILS smoke)" ]] || return 0
   local state found role member
   state="$(get_smoke_account_state)"
   [[ -n "$state" ]] || return 0
@@ -133,7 +133,7 @@ request_when_allowed() {
 # Test whether the serving API accepts the smoke test's account, which the configuration may have changed.
 is_smoke_account_accepted() {
   grant_smoke_access
-  request_when_allowed GET "$(get SERVICE_URLS api)/v1/tasks?pageSize=1"
+  request_when_allowed GET "$(require SERVICE_URLS api)/v1/tasks?pageSize=1"
   [[ "$RESPONSE_STATUS" != 401 && "$RESPONSE_STATUS" != 503 ]]
 }
 
@@ -142,7 +142,7 @@ is_smoke_account_accepted() {
 test_links() {
   [[ "$PUBLIC_LINKS" == yes ]] || return 0
   local url
-  url="$(get SERVICE_URLS "${1:+$1.}links")/v1/feeds/smoke-test.ics"
+  url="$(require SERVICE_URLS "${1:+$1.}links")/v1/feeds/smoke-test.ics"
   request_anonymously GET "$url"
   [[ "$MODE" != dry-run ]] || return 0
   if [[ "$RESPONSE_STATUS" == 403 ]]; then
@@ -159,7 +159,7 @@ test_links() {
 run_smoke_test() {
   log_step "Smoke test"
   local api id executions="" state="" attempt
-  api="$(get SERVICE_URLS api)"
+  api="$(require SERVICE_URLS api)"
   [[ "$MODE" != check ]] || return 0
   grant_smoke_access
   id="smoke-$(date -u +%Y%m%d%H%M%S)-$RANDOM"

@@ -132,7 +132,7 @@ class Cloud:
         self._command("commands.bash", commands)
         for name in ("gcloud", "curl"):
             self._command(name, f'#!/bin/bash -p\n{commands}{name} "$@"\n')
-        self._command("uv", "#!/bin/sh\ncp requirements.txt ../requested.txt\n")
+        self._command("uv", "#!/bin/sh\ncp requirements.txt ../requested.txt\ncat ../resolved.txt 2>/dev/null || :\n")
         self._command("python", _PYTHON.format(python=sys.executable))
         self.use_python(is_copied=Path("/proc/self/fd").exists())
 

@@ -194,8 +194,11 @@ def test_an_update_corrects_the_shard(firestore_address: str, make_task: MakeTas
     many.close()
 
 
-def test_a_document_without_a_private_map_gets_one(compared: ComparedStore, make_task: MakeTask) -> None:
-    """With the first update, after which nothing private is beside the map."""
+@pytest.mark.parametrize("is_placed", [False, True])
+def test_a_document_without_a_private_map_gets_one(
+    compared: ComparedStore, make_task: MakeTask, *, is_placed: bool
+) -> None:
+    """With the first update, after which nothing private is beside the map; also if it was given its shard before."""
     task = make_task(recent_outcomes=("SUCCEEDED",), has_children=True)
     compared.commit(Commit(task, None))
     name = f"projects/{compared.project}/databases/(default)/documents/tasks/{task.id}"
@@ -210,6 +213,8 @@ def test_a_document_without_a_private_map_gets_one(compared: ComparedStore, make
     assert {"recentOutcomes", "hasChildren", "commitId", "changed"} <= {*private}
     for key, value in private.items():
         write.update.fields[key].CopyFrom(value)
+    if is_placed:
+        encode_fields(write.update.fields, {"private": {"changed": {"shard": 0}}})
     assert compared.send([write]) is not None
     stored = compared.load(task.id)
     assert stored is not None

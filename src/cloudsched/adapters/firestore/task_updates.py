@@ -30,7 +30,7 @@ class TaskVersion(Version):
     schema_version: int = field(default=0, compare=False)
     """The form that it has; 0 if that is not known."""
     shard: int = field(default=-1, compare=False)
-    """Its shard; -1 if it has none, or that is not known."""
+    """Its shard; -1 if that is not known, or the document was never written in the present form."""
     size: int = field(default=MAX_DOCUMENT_BYTES, compare=False)
     """As many bytes as it has, or more, as it is sent."""
 
@@ -38,7 +38,8 @@ class TaskVersion(Version):
 def read_version(document: Message, task: Task) -> TaskVersion:
     """Return the version of a task's document."""
     fields, shard = document.fields, -1
-    if PRIVATE in fields and "shard" in (changed := get_private(fields)["changed"].map_value.fields):
+    private = get_private(fields) if PRIVATE in fields else {}
+    if "commitId" in private and "shard" in (changed := private["changed"].map_value.fields):
         shard = changed["shard"].integer_value
     return TaskVersion(
         document.update_time.ToNanoseconds(),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REQUEST_STEPS: Final = 30_000
-"""How many steps all searches of one request may take together: about a tenth of a second."""
+"""How many steps all searches of one request may take together: a fifth of a second, on a slow machine."""
 DISPATCH_STEPS: Final = 500_000
 """How many all searches for one dispatch may take. Many more, since a task that was accepted has to be planned by a
 process that knows nothing of it yet: the 100,000 occurrences that COUNT may have are counted in 350,000 steps."""

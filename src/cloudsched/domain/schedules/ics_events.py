@@ -271,7 +271,7 @@ class _File:
             hint = (
                 f"At most {_MAX_UNUSUAL // _LEAST_UNUSUAL} such lines are read, and {_MAX_UNUSUAL} characters of them."
             )
-            raise InvalidInput("ics", f"has long lines with unusual parameters: {line[:40]!r}", hint)
+            raise InvalidInput("ics", f"has many or long lines with unusual parameters: {line[:40]!r}", hint)
         return _parse_line(line)
 
     def _begin(self) -> None:

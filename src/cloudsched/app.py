@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.responses import DeliveryReport
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.domain.transitions.manual_runs import TriggerMark
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.drafts.tokens import Requester
     from cloudsched.engine.execution.attempts import DeliveryResult
@@ -425,7 +424,6 @@ class App:
         self,
         draft: TaskDraft,
         *,
-        fingerprint: str | None = None,
         mark: RequestMark | None = None,
         refusal: QuotaExceeded | None = None,
         as_of: datetime | None = None,
@@ -437,23 +435,22 @@ class App:
         from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - dispatches need none
 
         draft = with_preferred_channels(draft, self.container.engine)
-        return self._scheduler.create(draft, fingerprint, by=self._authority, mark=mark, refusal=refusal, as_of=as_of)
+        return self._scheduler.create(draft, by=self._authority, mark=mark, refusal=refusal, as_of=as_of)
 
     def put_content(
         self,
         content: dict[str, Any],
         *,
-        fingerprint: str | None = None,
         mark: RequestMark | None = None,
         refusal: QuotaExceeded | None = None,
     ) -> tuple[Task, bool]:
         """Create or edit a task from its fields as JSON, like `put`; a repetition may be of words that have passed."""
         try:
             draft = self.read_draft(content)
-            task, is_new = self.put(draft, fingerprint=fingerprint, mark=mark, refusal=refusal)
+            task, is_new = self.put(draft, mark=mark, refusal=refusal)
         except InvalidInput as error:
-            task_id = None if fingerprint is None and mark is None else self._find_id(content)
-            found = task_id and self._scheduler.find_repeated(task_id, fingerprint, mark, self._authority)
+            task_id = None if mark is None else self._find_id(content)
+            found = task_id and mark and self._scheduler.find_repeated(task_id, mark, self._authority)
             if not found:
 
                 def check(rest: dict[str, Any]) -> None:
@@ -568,7 +565,7 @@ class App:
         task_id: str,
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
         *,
-        mark: TriggerMark | None = None,
+        mark: RequestMark | None = None,
     ) -> Task:
         """Run a task once, now, without changing its plan.
 
@@ -576,7 +573,7 @@ class App:
             task_id: The task.
             payload: What this run gets in place of the task's payload, which stays as it is. The run keeps it in its
                 retries and replays, and its record has it.
-            mark: Makes it safe to repeat; see `TriggerMark`.
+            mark: Makes it safe to repeat; see `RequestMark`.
 
         Raises:
             InvalidInput: The payload does not fit the handler, or is too large.
@@ -805,8 +802,9 @@ def create_confirmed(app: App, content: dict[str, Any], requester: Requester) ->
     confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, fields)
     owned = {**fields, "owner": requester.owner}
     if app.container.registry.derives_id(fields.get("handler")):
-        return app.put_content(owned, mark=RequestMark.of_name("draft", confirmed.id))
-    return app.put_content({**owned, "id": f"d{confirmed.id}"}, fingerprint=f"draft {confirmed.id}")
+        return app.put_content(owned, mark=RequestMark.of_name(["draft", confirmed.id]))
+    mark = RequestMark.of_new_task(f"draft {confirmed.id}")
+    return app.put_content({**owned, "id": f"d{confirmed.id}"}, mark=mark)
 
 
 def patch_confirmed(app: App, task_id: str, content: dict[str, Any], requester: Requester) -> Task:
@@ -816,7 +814,7 @@ def patch_confirmed(app: App, task_id: str, content: dict[str, Any], requester: 
 
     changes = {name: value for name, value in content.items() if name != FIELD}
     confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, changes, task_id)
-    mark = RequestMark.of_name("draft", confirmed.id)
+    mark = RequestMark.of_name(["draft", confirmed.id])
 
     def check(task: Task) -> None:
         if not mark.is_known_to(task):

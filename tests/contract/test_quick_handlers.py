@@ -113,7 +113,7 @@ def live(seed: int, store: Store | None, *, quick: bool) -> tuple[list[Any], lis
         for task in sorted(sim.app.tasks(limit=100).items, key=lambda each: each.id):
             usage = [each.counts.model_dump(include={"executions", "queries", "tokens"}) for each in task.usage]
             records = [sim.app.execution(task.id, each.id).model_dump() for each in sim.executions(task.id)]
-            found.append((task.model_dump(exclude={"usage": True, "last_manual_request": {"token"}}), usage, records))
+            found.append((task.model_dump(exclude={"usage": True, "recent_requests": True}), usage, records))
         found += [each.model_dump() for each in sim.inbox("ada")]
         return found, sorted((each.at, each.body) for each in sim.pending()), sim.counts.copy()
 

@@ -18,7 +18,9 @@ from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
 from cloudsched.domain.transitions.drafts import to_wire_fields
-from cloudsched.domain.transitions.manual_runs import TriggerMark, find_triggered
+from cloudsched.domain.transitions.manual_runs import find_triggered
+from cloudsched.domain.transitions.request_marks import RequestMark
+from cloudsched.engine.tasks.manual_runs import make_mark
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -168,7 +170,7 @@ def _trigger(world: World, app: App, task_id: str) -> Task:
     if world.random.random() < 0.5 or world.kinds.get(task_id) != "work":
         return app.trigger(task_id)
     payload = {"n": world.random.choice([1, 2])}
-    mark = TriggerMark.of(f"key {payload['n']}", "ada", payload) if world.random.random() < 0.3 else None
+    mark = RequestMark.of_name(["ada", payload["n"]], payload) if world.random.random() < 0.3 else make_mark()
     told = app.trigger(task_id, payload, mark=mark)
     if (triggered := find_triggered(told, mark)) is not None:
         world.rules.on_triggered(told, triggered, payload)

@@ -75,7 +75,7 @@ class AppTarget:
 
     def create(self, row_id: str, draft: TaskDraft, written_at: datetime) -> None:
         """Create the task as of when it was written; the task remembers the row."""
-        self._app.put(draft, mark=RequestMark.of_name("outbox", row_id), as_of=written_at)
+        self._app.put(draft, mark=RequestMark.of_name(["outbox", row_id]), as_of=written_at)
 
     def cancel(self, task_id: str) -> None:
         """Cancel a task."""

@@ -21,8 +21,9 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, document_size, stored_size
 from cloudsched.domain.documents.log_lines import MAX_LOG_BYTES
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Event
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Event, RecentRequest
 from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_SPEC_BYTES, fit_runs
+from cloudsched.domain.transitions.request_marks import MAX_REQUESTS
 from cloudsched.domain.transitions.suspend import on_event
 from cloudsched.engine.execution.invoke import truncate_error
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_progress
@@ -70,7 +71,8 @@ def largest_task(make_task: MakeTask, character: str) -> Task:
         for number in range(MAX_AWAITED_EVENTS_BYTES // 8_001)
     ]
     runs = tuple(largest_run(number, character) for number in range(MAX_OPEN_RUNS))
-    small = make_task(events=events, runs=runs, recent_event_tokens=["0" * 64] * 20, message="中" * 2_000)
+    requests = [RecentRequest(key="k" * 12, content="c" * 12, at=NOW)] * MAX_REQUESTS
+    small = make_task(events=events, runs=runs, recent_requests=requests, message="中" * 2_000)
     room = MAX_SPEC_BYTES - stored_size(make_task().to_stored())
     return small.model_copy(update={"payload": {"text": "x" * room}})
 

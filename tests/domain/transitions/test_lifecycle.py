@@ -22,7 +22,7 @@ VERBS = {
     "pause": lambda task: lifecycle.pause(task, START, paused_by=None),
     "resume": lambda task: lifecycle.resume(task, START),
     "cancel": lambda task: lifecycle.cancel(task, START),
-    "trigger": lambda task: manual_runs.trigger(task, START, "request", author=None),
+    "trigger": lambda task: manual_runs.trigger(task, START, author=None),
 }
 
 

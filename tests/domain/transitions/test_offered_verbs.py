@@ -73,7 +73,7 @@ def test_a_retry_is_offered_exactly_if_it_is_accepted(
 _CHANGES: dict[Verb, Callable[[Task], Transition]] = {
     Verb.PAUSE: lambda task: lifecycle.pause(task, NOW, paused_by=None),
     Verb.CANCEL: lambda task: lifecycle.cancel(task, NOW),
-    Verb.TRIGGER: lambda task: manual_runs.trigger(task, NOW, "request", author=None),
+    Verb.TRIGGER: lambda task: manual_runs.trigger(task, NOW, author=None),
 }
 
 

@@ -10,9 +10,15 @@ from tests.authorities import as_user
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
 from cloudsched.domain.transitions import manual_runs
+from cloudsched.domain.transitions.request_marks import once
+from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.errors import Forbidden
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.testing import Simulation
 
 HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2026-12-31T00:30:00")
@@ -44,12 +50,19 @@ def test_a_repeated_request_runs_once(sim: Simulation, app: App) -> None:
     """A request is not repeated under another id if its commit took effect but the reply was lost."""
     task = app.create(owner="ada", title="Count", handler="count", schedule=HOURLY)
     later = sim.now + timedelta(seconds=1)
-    once = manual_runs.trigger(task, sim.now, "request", author=None).task
-    assert manual_runs.trigger(once, later, "request", author=None).task is once
-    assert len(manual_runs.trigger(once, later, "another", author=None).task.runs) == 2
-    asked = manual_runs.backfill(task, task.created_at - timedelta(hours=2), task.created_at, sim.now, "request").task
-    again = manual_runs.backfill(asked, task.created_at - timedelta(hours=2), task.created_at, later, "request").task
-    assert again is asked
+    mark, another = make_mark(), make_mark()
+
+    def trigger(task: Task, now: datetime) -> Transition:
+        return manual_runs.trigger(task, now, author=None)
+
+    def backfill(task: Task, now: datetime) -> Transition:
+        return manual_runs.backfill(task, task.created_at - timedelta(hours=2), task.created_at, now)
+
+    asked = once(mark, trigger)(task, sim.now).task
+    assert once(mark, trigger)(asked, later).task is asked
+    assert len(once(another, trigger)(asked, sim.now).task.runs) == 2
+    asked = once(mark, backfill)(task, sim.now).task
+    assert once(mark, backfill)(asked, later).task is asked
 
 
 def test_the_same_range_can_be_backfilled_again(sim: Simulation, app: App) -> None:

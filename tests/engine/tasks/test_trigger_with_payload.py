@@ -12,7 +12,8 @@ from tests.authorities import as_user
 from cloudsched import App, Context, ExecutionStatus, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_PAYLOAD, document_size, stored_size
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
-from cloudsched.domain.transitions.manual_runs import MAX_KEYED_TRIGGERS, TriggerMark
+from cloudsched.domain.transitions.manual_runs import find_triggered
+from cloudsched.domain.transitions.request_marks import MAX_REQUESTS, RequestMark
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import Forbidden, InvalidInput, KeyReused
@@ -211,7 +212,7 @@ def test_a_result_that_leaves_no_room_for_it_is_kept_instead(sim: Simulation, ap
 def test_a_key_starts_one_run(sim: Simulation, app: App, seen: Seen) -> None:
     """However often and however late it is used, among other triggers; another payload with it is refused."""
     task = create(app)
-    mark = TriggerMark.of("k", "ada", {"n": 7})
+    mark = RequestMark.of_name(["ada", "k"], {"n": 7})
     app.trigger(task.id, {"n": 7}, mark=mark)
     app.trigger(task.id, {"n": 8})
     app.trigger(task.id, {"n": 7}, mark=mark)
@@ -219,23 +220,23 @@ def test_a_key_starts_one_run(sim: Simulation, app: App, seen: Seen) -> None:
     app.trigger(task.id, {"n": 7}, mark=mark)
     app.cancel(task.id)
     repeated = app.trigger(task.id, {"n": 7}, mark=mark)
-    assert mark.find(repeated) in {each.id for each in sim.executions(task.id)}
+    assert find_triggered(repeated, mark) in {each.id for each in sim.executions(task.id)}
     sim.advance(MINUTE)
     assert sorted(seen.rows) == [7, 8]
     with pytest.raises(KeyReused):
-        app.trigger(task.id, {"n": 8}, mark=TriggerMark.of("k", "ada", {"n": 8}))
-    assert TriggerMark.of("k", "bob", {"n": 8}).find(repeated) is None
+        app.trigger(task.id, {"n": 8}, mark=RequestMark.of_name(["ada", "k"], {"n": 8}))
+    assert RequestMark.of_name(["bob", "k"], {"n": 8}).find(repeated) is None
 
 
 def test_the_latest_keys_are_remembered(sim: Simulation, app: App) -> None:
     """So many, and no more."""
     task = create(app)
-    for number in range(MAX_KEYED_TRIGGERS + 1):
-        app.trigger(task.id, mark=TriggerMark.of(str(number), "ada", None))
+    marks = [RequestMark.of_name(number) for number in range(MAX_REQUESTS + 1)]
+    for mark in marks:
+        app.trigger(task.id, mark=mark)
         sim.advance(timedelta(0))
     found = app.get(task.id)
-    marks = [TriggerMark.of(str(number), "ada", None) for number in range(MAX_KEYED_TRIGGERS + 1)]
-    assert [mark.find(found) is not None for mark in marks] == [False, *[True] * MAX_KEYED_TRIGGERS]
+    assert [mark.is_known_to(found) for mark in marks] == [False, *[True] * MAX_REQUESTS]
 
 
 def test_it_costs_what_a_trigger_costs(sim: Simulation, app: App) -> None:
@@ -244,7 +245,7 @@ def test_it_costs_what_a_trigger_costs(sim: Simulation, app: App) -> None:
     costs = []
     for number, payload in enumerate((None, {"n": 7})):
         before = sim.counts.copy()
-        app.trigger(task.id, payload, mark=None if payload is None else TriggerMark.of(str(number), "ada", payload))
+        app.trigger(task.id, payload, mark=None if payload is None else RequestMark.of_name(number, payload))
         sim.advance(timedelta(0))
         costs.append(sim.counts.since(before))
     assert costs[0] == costs[1]

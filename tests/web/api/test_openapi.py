@@ -85,7 +85,7 @@ def test_the_document_omits_the_scheduler_s_own_fields() -> None:
     schemas = build_document(None)["components"]["schemas"]
     assert not {"Run", "Lease", "Backfill", "Ask"} & set(schemas)
     internal = Task.model_fields.keys() - PublicTask.model_fields.keys()
-    assert {"runs", "wake_at", "offer", "deferred", "defined_by", "recent_event_tokens"} < internal
+    assert {"runs", "wake_at", "offer", "deferred", "defined_by", "recent_requests"} < internal
     assert not set(map(to_camel, internal)) & set(schemas["Task"]["properties"])
     assert "oh-greet" in json.dumps(build_document(("oh-greet",))["components"]["schemas"]["NewTask"])
     assert "anyOf" not in build_document(None)["components"]["schemas"]["NewTask"]

@@ -15,7 +15,7 @@ from tests.instants import about
 from cloudsched import Context  # noqa: TC001 - the app reads the handler's annotation
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.request_marks import RequestMark
+from cloudsched.domain.transitions.request_marks import MAX_REQUESTS, RequestMark
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import StoreUnavailable, Unauthenticated
 
@@ -251,14 +251,14 @@ def test_a_repetition_needs_no_handler(sim: Simulation, call: Call, app: App) ->
 
 
 def test_a_mark_is_small(sim: Simulation, call: Call) -> None:
-    """A creation without an id stores no mark of it; one with an id stores one of twelve characters."""
+    """A creation without an id stores no mark of it; one with an id stores one, and however often it comes again."""
     call("POST", "/v1/tasks", {**TASK, "schedule": "in 2 seconds"})
     path, body, headers = by_id({**TASK, "schedule": "in 2 seconds"})
     for _ in range(3):
         call("POST", path, body, headers=headers)
-    marks = [each.creation_fingerprint for each in sim.app.tasks(TaskQuery()).items]
-    assert sorted(0 if each is None else len(each) for each in marks) == [0, 12]
-    assert not any(each.recent_requests for each in sim.app.tasks(TaskQuery()).items)
+    marks = sorted((each.recent_requests for each in sim.app.tasks(TaskQuery()).items), key=len)
+    assert [len(each) for each in marks] == [0, 1]
+    assert len(marks[1][0].model_dump_json(by_alias=True)) < 100
 
 
 @pytest.mark.parametrize("words", ["in 10 minutes", "one hour later", "PT10M", None], ids=str)
@@ -310,16 +310,28 @@ def test_another_edit_of_a_state_that_has_gone_is_refused(sim: Simulation, call:
 
 
 def test_a_task_remembers_a_few_edits(call: Call) -> None:
-    """Its latest ten, so that what it stores is bounded; an earlier one is refused as before."""
+    """Its latest, so that what it stores is bounded; an earlier one is refused as before."""
     seen = [call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 30 minutes"}).headers["ETag"]]
-    for number in range(12):
+    for number in range(MAX_REQUESTS + 1):
         edit = call("PATCH", "/v1/tasks/t", {"title": f"{number}"}, headers={"If-Match": seen[-1]})
         seen.append(edit.headers["ETag"])
     statuses = [
         call("PATCH", "/v1/tasks/t", {"title": f"{number}"}, headers={"If-Match": seen[number]}).status_code
-        for number in range(12)
+        for number in range(MAX_REQUESTS + 1)
     ]
-    assert statuses == [412] * 2 + [200] * 10
+    assert statuses == [412] * 2 + [200] * (MAX_REQUESTS - 1)
+
+
+def test_other_requests_make_a_task_forget_no_creation(sim: Simulation, call: Call) -> None:
+    """However many there are: the creation that is sent again undoes no edit."""
+    for path, body, headers in (creation({**TASK, "schedule": "in 5 hours"}) for creation in (by_id, by_key)):
+        task_id = call("POST", path, body, headers=headers).get_json()["id"]
+        call("PATCH", f"/v1/tasks/{task_id}", {"title": "Edited"})
+        for _ in range(MAX_REQUESTS + 1):
+            call("POST", f"/v1/tasks/{task_id}/trigger")
+            sim.advance(timedelta(0))
+        assert call("POST", path, body, headers=headers).get_json()["title"] == "Edited"
+        assert len(sim.app.get(task_id).recent_requests) == MAX_REQUESTS
 
 
 # ── All other changes ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -334,6 +346,13 @@ VERBS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "retry": ("/retry", {}),
     "backfill": ("/backfill", {"start": "2027-01-01T01:00:00Z", "end": "2027-01-01T03:00:00Z"}),
     "send": ("/events/x", {"payload": 1, "early": True}),
+}
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "retry": {"fromStep": 1},
+    "backfill": {"end": "2027-01-01T02:00:00Z"},
+    "snooze": {"duration": "20 minutes"},
 }
 
 
@@ -379,7 +398,7 @@ def test_a_verb_that_is_sent_again_is_done_once(sim: Simulation, call: Call, ver
 
 @pytest.mark.parametrize("verb", ["retry", "backfill", "snooze", "send"])
 def test_another_key_is_another_request_of_a_verb(sim: Simulation, call: Call, verb: str) -> None:
-    """It is done once more; so is one with the same key and another content."""
+    """It is done once more; the same key with another content is refused, and changes nothing."""
     prepare(call, sim, verb, "at 01:00" if verb == "retry" else "every day at 01:00")
     path, body = f"/v1/tasks/t{VERBS[verb][0]}", VERBS[verb][1]
     before = count_attempts(sim).total()
@@ -387,6 +406,8 @@ def test_another_key_is_another_request_of_a_verb(sim: Simulation, call: Call, v
         said = {**(body or {}), "payload": key} if verb == "send" else body  # the same payload would be the same answer
         assert call("POST", path, said, headers={"Idempotency-Key": key}).status_code == 200
         sim.advance(HOUR)
+    reused = {"payload": "c"} if verb == "send" else {**(body or {}), **OTHERS[verb]}
+    assert call("POST", path, reused, headers={"Idempotency-Key": "a"}).status_code == 422
     if verb == "send":
         assert len(sim.app.get("t").events) == 2
     else:

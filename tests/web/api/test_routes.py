@@ -43,7 +43,7 @@ def test_the_scheduler_s_own_fields_are_not_shown(call: Call, greeting: dict[str
     """Fields that only the scheduler uses (leases above all) are not visible to any caller."""
     made = call("POST", "/v1/tasks", {**greeting, "id": "t"}).get_json()
     shown = made.keys() | call("POST", "/v1/tasks/t/trigger").get_json().keys()
-    assert not shown & {"runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastManualRequest"}
+    assert not shown & {"runs", "wakeAt", "deferred", "deletedAt", "backfill", "recentRequests"}
 
 
 def test_a_second_creation_with_the_same_id_edits(call: Call, greeting: dict[str, Any]) -> None:

@@ -81,24 +81,15 @@ class Source(WireModel):
     """The settings of the language model in that conversation."""
 
 
-class ManualRequest(WireModel):
-    """The latest trigger or backfill request."""
-
-    at: Instant
-    """Unique among the task's requests: the ids of their runs are derived from it."""
-    token: str
-    """Identifies the request, so that repeating it after a lost response changes nothing."""
-
-
-class KeyedTrigger(WireModel):
-    """A trigger that its caller may repeat, by an idempotency key."""
+class RecentRequest(WireModel):
+    """A request that a task remembers, so that a repetition of it changes nothing."""
 
     key: str
-    """A hash of the key and of who used it."""
-    fingerprint: str
-    """A hash of what was asked for: another request with this key is refused."""
-    execution_id: str
-    """The run that it asked for."""
+    """A hash of what names the request and of who sent it, or which creation it is: see `transitions.request_marks`."""
+    content: str = ""
+    """A hash of what was asked for."""
+    at: Instant
+    """When; unique among the task's requests, since the ids of the runs that they ask for are derived from it."""
 
 
 class BudgetPause(WireModel):
@@ -366,7 +357,7 @@ class Event(WireModel):
     payload: Any = None
     at: Instant
     token: str = ""
-    """Identifies the event, so that sending it again after a lost response changes nothing."""
+    """Tells it from another one that is equal."""
     execution_id: str | None = None
     """The only execution that may take it, with which it is removed; None if the first that waits for it may."""
     sender: EventSender
@@ -486,9 +477,9 @@ class Task(PublicTask):
     """The latest change of its owner's zone, if its schedule follows that and something was due by then."""
     left_out_from: Instant | None = None
     """From when on occurrences that its calendars leave out have no record yet; None without calendars."""
-    last_manual_request: ManualRequest | None = None
-    keyed_triggers: tuple[KeyedTrigger, ...] = ()
-    """The latest triggers with an idempotency key, the earliest first; `transitions.trigger` bounds them."""
+    recent_requests: tuple[RecentRequest, ...] = ()
+    """The latest requests that must be known when they come again, the earliest first; `transitions.request_marks`
+    bounds them."""
     defined_by: Requesters | None = None
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
     paused_by: Requesters | None = None
@@ -504,8 +495,6 @@ class Task(PublicTask):
     """Whether any of its executions has made calls: only then can it have child tasks."""
     events: tuple[Event, ...] = ()
     """The events that its durable handler has not taken yet, the earliest first."""
-    recent_event_tokens: tuple[str, ...] = ()
-    """The tokens of the latest events, including those already taken, to recognise repeated ones."""
     recent_answers: tuple[str, ...] = ()
     """What the latest events said, each with the execution that it was for, to recognise a second click."""
     refused_events: tuple[RefusedEvent, ...] = ()
@@ -516,12 +505,6 @@ class Task(PublicTask):
     """How many earlier entries have fallen off."""
     deferred: bool = False
     """Follow-up work of the last commit (a dispatch, say) could not be done; the sweep does it."""
-    request_fingerprint: str | None = None
-    """A hash of the request that created it, if that had an idempotency key."""
-    creation_fingerprint: str | None = None
-    """A hash of the latest creation with its caller's own id, as it was sent, by which a repetition is known."""
-    recent_requests: tuple[str, ...] = ()
-    """The same of the latest requests that a key, a token or an ETag names; `transitions.request_marks` bounds them."""
     deleted_at: Instant | None = None
     """Set while the task is being deleted; callers no longer see it."""
     delivery: Delivery | None = None

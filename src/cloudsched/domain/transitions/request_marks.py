@@ -1,11 +1,18 @@
-"""Recognise a request that its caller sends again because the answer was lost.
+"""Recognise a request that comes again because its answer was lost.
 
 A request is known by what was sent, before its words were read and defaults were applied: "in 2 seconds" means another
-instant when it is read again. Such a repetition changes nothing, and gets the task as it is now.
+instant when it is read again. A task keeps the marks of its latest requests in one ring. A repetition changes nothing,
+and gets the task as it is now.
 
-* A request that names itself, by an idempotency key, a draft's token or an ETag, is known among the task's latest.
+* A request that is named, by an idempotency key, a draft's token or an ETag, is known by its name. With other content
+  the same name is refused.
 * A creation with an id of its caller's own is known by its content, until another creation has edited the task: the
   content that was first sent is then an edit back to it.
+* A creation with a key makes its task's id from that. It never edits a task.
+* A request without a name that must be done once, such as a trigger, is named by whoever decides it, since a commit
+  whose answer was lost is decided again.
+
+The ring keeps the marks of creations as long as the task exists, and otherwise the latest.
 """
 
 from __future__ import annotations
@@ -15,9 +22,12 @@ import hashlib
 import json
 import operator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.task import RecentRequest
 from cloudsched.domain.transitions.lifecycle import Transition
+from cloudsched.errors import KeyReused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,20 +35,23 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
 
-MAX_REQUESTS: Final = 10
-"""How many of the latest requests that name themselves a task remembers: about 150 bytes."""
+MAX_REQUESTS: Final = 50
+"""How many of its latest requests a task remembers: about 5 KB."""
+_BY_ID: Final = "id"
+_BY_KEY: Final = "key"
+_OF_CREATIONS: Final = {_BY_ID, _BY_KEY}
+"""The keys of creations; no hash is so short."""
 _WRITE_MODEL: Final = operator.methodcaller("model_dump", mode="json", by_alias=True, exclude_defaults=True)
 _BYTES: Final = 9
-"""The length of a fingerprint, which is 12 characters as text."""
+"""The length of a hash, which is 12 characters as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestMark:
     """What identifies a request."""
 
-    fingerprint: str
-    names_itself: bool
-    """Whether it says by a key, a token or an ETag which request it is; otherwise its content alone does."""
+    key: str
+    content: str = ""
     depends_on_time: bool = False
     """Whether it may do more when it is sent later, as words do, or a key that names no state. It is then remembered
     even if it has changed nothing."""
@@ -46,25 +59,64 @@ class RequestMark:
     @classmethod
     def of_content(cls, content: object, *, depends_on_time: bool = False) -> RequestMark:
         """Return the mark of a creation that nothing but its content, with its id, identifies: JSON, or models."""
-        return cls(_hash(content), names_itself=False, depends_on_time=depends_on_time)
+        return cls(_BY_ID, _hash(content), depends_on_time=depends_on_time)
 
     @classmethod
-    def of_name(cls, name: str, content: object, *, depends_on_time: bool = True) -> RequestMark:
-        """Return the mark of a request that a key, a token or an ETag names; with other content it is another one."""
-        return cls(_hash([name, content]), names_itself=True, depends_on_time=depends_on_time)
+    def of_new_task(cls, content: object) -> RequestMark:
+        """Return the mark of a creation whose key its task's id is made from: an existing task is not edited."""
+        return cls(_BY_KEY, _hash(content))
+
+    @classmethod
+    def of_declaration(cls, name: str) -> RequestMark:
+        """Return the mark of a task that code declares. No hash has a colon, so no caller can forge it."""
+        return cls(_BY_KEY, f"declared:{name}")
+
+    @classmethod
+    def of_name(cls, name: object, content: object = None, *, depends_on_time: bool = True) -> RequestMark:
+        """Return the mark of a request that a name identifies, such as a key with who sends it."""
+        return cls(_hash(name), "" if content is None else _hash(content), depends_on_time=depends_on_time)
+
+    @property
+    def only_creates(self) -> bool:
+        """Return whether an existing task is either its own or refused."""
+        return self.key == _BY_KEY
+
+    def find(self, task: Task) -> RecentRequest | None:
+        """Return this very request, if the task remembers it.
+
+        Raises:
+            KeyReused: Its name was used for another request.
+        """
+        found = next((each for each in task.recent_requests if each.key == self.key), None)
+        if found is None or found.content == self.content:
+            return found
+        if self.key == _BY_ID:
+            return None
+        raise key_reused()
 
     def is_known_to(self, task: Task) -> bool:
-        """Return whether the task was created or edited by this very request."""
-        if self.names_itself:
-            return self.fingerprint in task.recent_requests
-        return self.fingerprint == task.creation_fingerprint
+        """Return whether the task remembers this very request."""
+        return any(each.key == self.key and each.content == self.content for each in task.recent_requests)
 
-    def fields(self, before: Task | None) -> dict[str, Any]:
-        """Return what a task remembers once this request has created or edited it."""
-        if not self.names_itself:
-            return {"creation_fingerprint": self.fingerprint}
-        known = () if before is None else before.recent_requests
-        return {"recent_requests": (*known, self.fingerprint)[-MAX_REQUESTS:]}
+    def fields(self, task: Task | None, now: datetime) -> dict[str, Any]:
+        """Return what a task remembers once this request has created or changed it."""
+        kept = [] if task is None else [each for each in task.recent_requests if each.key != self.key]
+        if len(kept) >= MAX_REQUESTS:
+            kept.remove(next(each for each in kept if each.key not in _OF_CREATIONS))
+        request = RecentRequest(key=self.key, content=self.content, at=choose_instant(task, now))
+        return {"recent_requests": (*kept, request)}
+
+
+def choose_instant(task: Task | None, now: datetime) -> datetime:
+    """Return the instant of a task's next request: now, or right after the latest if the clock shows no later one."""
+    known = () if task is None else task.recent_requests
+    return max(now, known[-1].at + timedelta(microseconds=1)) if known else now
+
+
+def key_reused() -> KeyReused:
+    """Return the refusal of a key that was used for another request."""
+    hint = "A key identifies one request; use a new key for a different request."
+    return KeyReused("Idempotency-Key", "was already used for a different request", hint)
 
 
 def once(
@@ -75,12 +127,12 @@ def once(
         return decide
 
     def decide_once(task: Task, now: datetime) -> Transition:
-        if mark.is_known_to(task):
+        if mark.find(task) is not None:
             return Transition(task)
         decided = decide(task, now)
         if decided.task is task and not mark.depends_on_time:
             return decided
-        return replace(decided, task=decided.task.model_copy(update=mark.fields(task)))
+        return replace(decided, task=decided.task.model_copy(update=mark.fields(task, now)))
 
     return decide_once
 

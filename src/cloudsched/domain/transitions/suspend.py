@@ -166,7 +166,7 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) ->
     """Store an event for the execution that waits for it, and make that due.
 
     It belongs to that execution, and ends with it. What the execution has been sent already changes nothing, as a
-    second click; nor does an event whose `token` was seen before.
+    second click.
 
     Args:
         task: The task.
@@ -179,8 +179,6 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) ->
         NotAwaited: No execution waits for it, or several do and it names none.
         NotAllowed: Too many or too large events wait for the task.
     """
-    if event.token in task.recent_event_tokens:
-        return Transition(task)
     require_storable("payload", event.payload, MAX_EVENT_BYTES)
     run = find_addressee(task, event, now, early=early)
     if isinstance(run, Repeated):
@@ -192,9 +190,7 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) ->
     if run is not None and is_wanted and run.lease is None:
         runs = task.runs_with(run.model_copy(update={"due_at": min(run.due_at, now)}))
     answers = (*task.recent_answers, *([event.mark(run.execution_id)] if run is not None else []))[-MAX_EVENTS:]
-    tokens = (*task.recent_event_tokens, event.token)[-MAX_EVENTS:]
-    changed = {"events": (*task.events, bound), "recent_event_tokens": tokens, "recent_answers": answers}
-    return Transition(with_changes(task, now, runs=runs, **changed))
+    return Transition(with_changes(task, now, runs=runs, events=(*task.events, bound), recent_answers=answers))
 
 
 class Repeated:

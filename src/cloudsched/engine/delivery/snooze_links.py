@@ -107,7 +107,7 @@ class SnoozeLinks:
             is_valid=lambda: self._is_valid(link),
             authorize=check,
         )
-        mark = RequestMark.of_name("link", link.execution_id)
+        mark = RequestMark.of_name(["link", link.execution_id])
         until = self._clock.now() + duration
         return scheduler().manual_runs.snooze(link.task_id, until, by, mark, latest=link.execution_id)
 

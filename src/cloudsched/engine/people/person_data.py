@@ -38,6 +38,7 @@ from cloudsched.domain.documents.task import PublicTask
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.outcome import Done, Snooze
+from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
@@ -127,7 +128,7 @@ class PersonJobs:
             retry=RetryPolicy(max_retries=20),
             retention=_TASK_RETENTION,
         )
-        return self._scheduler.create(draft, kind, by=OWN_CODE, lead=NO_LEAD)[0]
+        return self._scheduler.create(draft, mark=RequestMark.of_new_task(kind), by=OWN_CODE, lead=NO_LEAD)[0]
 
     def _has_ended(self, job: PersonJob) -> bool:
         stored = self._store.load(job.task_id)

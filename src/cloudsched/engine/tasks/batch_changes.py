@@ -140,7 +140,7 @@ class _Page:
     @property
     def _mark(self) -> RequestMark:
         """The mark by which each task remembers this change, so that it is not made again if somebody takes it back."""
-        return RequestMark.of_name("batch", [self.own_task.id, self.execution_id], depends_on_time=False)
+        return RequestMark.of_name(["batch", self.own_task.id, self.execution_id], depends_on_time=False)
 
     @property
     def _authority(self) -> Authority:
@@ -260,7 +260,7 @@ class BatchChanges:
             retention=_RETENTION,
         )
         by = replace(OWN_CODE, sender=caller)
-        return self._scheduler().create(draft, _hash(payload), lead=NO_LEAD, by=by)[0]
+        return self._scheduler().create(draft, mark=RequestMark.of_new_task(payload), lead=NO_LEAD, by=by)[0]
 
     def _count_named(self, change: BatchChange, ids: Sequence[str]) -> MatchingTasks:
         """Count those of some tasks that a change concerns, the first ones that are not too large together."""

@@ -129,7 +129,7 @@ class _Page:
         if execution.finished_at is None or execution.finished_at > self.own_task.created_at:
             raise Skip
         mark = RequestMark.of_name(
-            "batch", [self.own_task.id, self.own_execution_id, execution.id], depends_on_time=False
+            ["batch", self.own_task.id, self.own_execution_id, execution.id], depends_on_time=False
         )
         task = self.store.load(execution.task_id)
         if task is None or mark.is_known_to(task.task) or task.task.find_run(execution.id) is not None:

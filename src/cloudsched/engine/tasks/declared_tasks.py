@@ -1,7 +1,7 @@
 """Bring the stored tasks in line with the schedules that the code declares.
 
-A task that a declaration made carries a mark where callers of the API have the hash of their request: it contains a
-colon, which no such hash does, so nobody can forge it. A task without it is never changed, whatever its id.
+A task that a declaration made carries its mark (`RequestMark.of_declaration`), which nobody else can make. A task
+without it is never changed, whatever its id.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.claim import fits_quick
 from cloudsched.domain.transitions.drafts import to_wire_fields
+from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, InvalidSchedule, KeyReused, NotAllowed, NotFound
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.declaration import Declaration
     from cloudsched.engine.tasks.scheduler import Scheduler
 
-MARK = "declared:"
-"""What the mark of a declared task begins with; the name of the set of declarations follows."""
 _PAGE = 500
 _OF_HANDLERS = ("overlap", "pull", "expected_duration")
 """The fields that may come from a handler, and that another handler may not be able to have."""
@@ -84,7 +83,7 @@ class DeclaredTasks:
         self._engine = engine
         self._scheduler = scheduler
         self._read_draft = read_draft
-        self._mark = f"{MARK}{name}"
+        self._mark = RequestMark.of_declaration(name)
 
     def compare(
         self,
@@ -135,7 +134,7 @@ class DeclaredTasks:
             now = self._engine.clock.now()
             draft = self._read_draft(change.fields, now)
             try:
-                scheduler.create(draft, self._mark, by=OWN_CODE, as_of=now)
+                scheduler.create(draft, by=OWN_CODE, mark=self._mark, as_of=now)
             except KeyReused:
                 self._require_marked(scheduler.get(change.task_id, OWN_CODE))  # somebody has created it since
                 raise
@@ -186,7 +185,7 @@ class DeclaredTasks:
         return at is not None and at <= self._engine.clock.now()
 
     def _require_marked(self, task: Task) -> None:
-        if task.request_fingerprint == self._mark:
+        if self._mark.is_known_to(task):
             return
         hint = f"It belongs to {task.owner!r}, and is left as it is. Give the declaration another id: id=…."
         raise InvalidInput(
@@ -202,7 +201,7 @@ class DeclaredTasks:
         token: str | None = None
         while True:
             page = self._engine.store.list_tasks(TaskQuery(owner=owner), limit=_PAGE, page_token=token)
-            yield from (each for each in page.items if each.request_fingerprint == self._mark)
+            yield from (each for each in page.items if self._mark.is_known_to(each))
             token = page.next_page_token
             if token is None:
                 return

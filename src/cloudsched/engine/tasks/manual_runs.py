@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,7 @@ from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Action
 from cloudsched.domain.transitions import lifecycle, manual_runs
 from cloudsched.domain.transitions.drafts import edit_draft
+from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
 from cloudsched.domain.transitions.retry_execution import keep_before, require_step
 from cloudsched.engine.handlers.user_access import require_user_start
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.domain.transitions.lifecycle import Transition
-    from cloudsched.domain.transitions.manual_runs import TriggerMark
-    from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
@@ -48,27 +47,26 @@ class TriggerRequest:
 
     payload: dict[str, Any] | None
     """What this run gets in place of the task's payload."""
-    mark: TriggerMark | None
-    """The caller's idempotency key, if there is one."""
     validate: Callable[[TaskDraft], object]
     """Checks that the caller could give the task this payload."""
     author: Requesters | None
     """Whose payload it is; None for a server's."""
-    token: str = field(default_factory=lambda: secrets.token_hex(8))
-    """The same however often the request is decided."""
 
     def decide(self, task: Task, now: datetime) -> Transition:
-        """Decide to run a task now; nothing changes if the task remembers that it was asked for.
+        """Decide to run a task now.
 
         Raises:
             InvalidInput: The payload does not fit the handler, is not the caller's to set, or finds no room.
-            KeyReused: The key was used for another request.
             NotAllowed: The task is not active, or has too many open runs.
         """
-        is_repeated = self.mark is not None and self.mark.find(task) is not None
-        if self.payload is not None and not is_repeated:
+        if self.payload is not None:
             self.validate(edit_draft(task, {}).model_copy(update={"payload": self.payload}))
-        return manual_runs.trigger(task, now, self.token, self.payload, self.mark, author=self.author)
+        return manual_runs.trigger(task, now, self.payload, author=self.author)
+
+
+def make_mark() -> RequestMark:
+    """Return the mark of a request without a name: it knows its own commit again after a lost answer."""
+    return RequestMark.of_name(secrets.token_hex(8), depends_on_time=False)
 
 
 def to_payload(value: object) -> dict[str, Any]:
@@ -163,7 +161,7 @@ class ManualRuns:
         self,
         task_id: str,
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
-        mark: TriggerMark | None = None,
+        mark: RequestMark | None = None,
         *,
         by: Authority,
     ) -> Task:
@@ -174,9 +172,9 @@ class ManualRuns:
             KeyReused: The mark's key was used for another request.
         """
         given = None if payload is None else to_payload(payload)
-        request = TriggerRequest(given, mark, lambda draft: self._validate(draft, by, ("payload",)), by.author)
+        request = TriggerRequest(given, lambda draft: self._validate(draft, by, ("payload",)), by.author)
         reason = None if given is None else OWN_PAYLOAD
-        return self.start(task_id, Action.TRIGGERED, request.decide, by, reason)
+        return self.start(task_id, Action.TRIGGERED, request.decide, by, reason, mark or make_mark())
 
     def snooze(
         self,
@@ -191,12 +189,11 @@ class ManualRuns:
 
         With `latest`, only if that is what has run last.
         """
-        request = secrets.token_hex(8)
 
         def decide(task: Task, now: datetime) -> Transition:
-            return manual_runs.snooze(task, now, until, request, latest)
+            return manual_runs.snooze(task, now, until, latest)
 
-        return self.start(task_id, Action.SNOOZED, decide, by, mark=mark)
+        return self.start(task_id, Action.SNOOZED, decide, by, mark=mark or make_mark())
 
     def retry(
         self,
@@ -216,12 +213,11 @@ class ManualRuns:
         self, task_id: str, start: datetime, end: datetime, by: Authority, mark: RequestMark | None = None
     ) -> Task:
         """Run the task's occurrences of a past range, one after another; once for each mark."""
-        request = secrets.token_hex(8)
 
         def decide(task: Task, now: datetime) -> Transition:
-            return manual_runs.backfill(task, start, end, now, request)
+            return manual_runs.backfill(task, start, end, now)
 
-        return self.start(task_id, Action.BACKFILLED, decide, by, mark=mark)
+        return self.start(task_id, Action.BACKFILLED, decide, by, mark=mark or make_mark())
 
     def start(
         self,

@@ -25,7 +25,7 @@ from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.invalid_input import Faults, find_all_faults
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan import replan_calendars
-from cloudsched.domain.transitions.request_marks import once
+from cloudsched.domain.transitions.request_marks import key_reused, once
 from cloudsched.domain.transitions.suspend import note_refused_event, on_event, parse_event_name
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.zone_replans import replan_stored
@@ -35,11 +35,10 @@ from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
-from cloudsched.engine.tasks.manual_runs import ManualRuns
+from cloudsched.engine.tasks.manual_runs import ManualRuns, make_mark
 from cloudsched.errors import (
     CloudschedError,
     InvalidInput,
-    KeyReused,
     NotAwaited,
     NotFound,
     QueueUnavailable,
@@ -83,7 +82,6 @@ class Scheduler:
     def create(
         self,
         draft: TaskDraft,
-        request_fingerprint: str | None = None,
         *,
         by: Authority,
         mark: RequestMark | None = None,
@@ -98,7 +96,6 @@ class Scheduler:
 
         Args:
             draft: The task.
-            request_fingerprint: A hash of the request, if it must be safe to repeat: an existing task is not changed.
             by: Whose request it is; for users, the handler, priority and queue are checked, and quotas hold.
             mark: What identifies the request: a repetition of it does not edit the task.
             refusal: If given, the user's quota is known to be full: only an existing task is edited or returned.
@@ -116,18 +113,17 @@ class Scheduler:
         started = self._engine.clock.now() if depends else None
         draft = self._resolve_new(draft, refusal, by, lead) if depends else draft
         is_limited = by.has_quotas and refusal is None
-        origin = {"request_fingerprint": request_fingerprint, "defined_by": by.author}
-        origin |= {} if mark is None else mark.fields(None)
 
         def repeat(task_id: str) -> Task | None:
-            return self._repeat_creation(task_id, draft, request_fingerprint, mark, by)
+            return self._repeat_creation(task_id, draft, mark, by)
 
         def make() -> tuple[Task, QuotaCheck | None] | Task:
             try:
                 least = self._engine.settings.minimum_lead if lead is None else lead
                 now = as_of or self._engine.clock.now()
                 history = (HistoryEntry.build(at=now, action=Action.CREATED, by=by.actor),)
-                task = new_task(draft, now, least, history=history, **origin)
+                known = {} if mark is None else mark.fields(None, now)
+                task = new_task(draft, now, least, history=history, defined_by=by.author, **known)
                 self._limit_rate(None, task, now, by)
                 quota = self._engine.quotas.check(draft.owner) if is_limited else None
                 if full := refusal if quota is None else quota.refusal:
@@ -180,15 +176,12 @@ class Scheduler:
                 raise
         return self._resolve(draft, None)
 
-    def find_repeated(
-        self, task_id: str, request_fingerprint: str | None, mark: RequestMark | None, by: Authority
-    ) -> Task | None:
+    def find_repeated(self, task_id: str, mark: RequestMark, by: Authority) -> Task | None:
         """Return the task that this very creation has made or edited before, as it is now; None if it has not."""
         existing = self._engine.store.load(task_id)
         if existing is None or existing.task.deleted_at is not None:
             return None
-        known = existing.task.request_fingerprint
-        if not (mark.is_known_to(existing.task) if mark else known is not None and known == request_fingerprint):
+        if not mark.is_known_to(existing.task):
             return None
         by.authorize(existing.task)
         return self._dispatch_or_defer(existing)
@@ -197,20 +190,15 @@ class Scheduler:
         """Return the id that a draft's task would have; None if the scheduler would choose it."""
         return draft.id or self._validate(draft, by).id
 
-    def _repeat_creation(
-        self,
-        task_id: str,
-        draft: TaskDraft,
-        request_fingerprint: str | None,
-        mark: RequestMark | None,
-        by: Authority,
-    ) -> Task | None:
+    def _repeat_creation(self, task_id: str, draft: TaskDraft, mark: RequestMark | None, by: Authority) -> Task | None:
         """Return the existing task of a draft's id, edited if this is no repetition; None if there is none."""
         existing = self._engine.store.load(task_id)
         if existing is None or existing.task.deleted_at is not None:
             return None
-        if request_fingerprint is not None:
-            return self._idempotent_replay(existing, request_fingerprint)
+        if mark is not None and mark.only_creates:
+            if not mark.is_known_to(existing.task):
+                raise key_reused()
+            return self._dispatch_or_defer(existing)
         try:
             return self._replace(existing, draft, mark, by)
         except NotFound:
@@ -224,12 +212,6 @@ class Scheduler:
         stored = self._engine.store.load(task_id)
         if stored is not None and stored.task.deleted_at is not None and not self._child_tasks.remove(stored.task):
             self._engine.store.purge(task_id)
-
-    def _idempotent_replay(self, existing: VersionedTask, request_fingerprint: str) -> Task:
-        if existing.task.request_fingerprint != request_fingerprint:
-            hint = "A key identifies one request; use a new key for a different request."
-            raise KeyReused("Idempotency-Key", "was already used for a different request", hint)
-        return self._dispatch_or_defer(existing)
 
     def _replace(self, existing: VersionedTask, draft: TaskDraft, mark: RequestMark | None, by: Authority) -> Task:
         if existing.task.owner != draft.owner:
@@ -367,7 +349,7 @@ class Scheduler:
             return changed
 
         try:
-            return self.change(task_id, once(mark, decide), by)
+            return self.change(task_id, once(mark or make_mark(), decide), by)
         except NotAwaited as refused:
             why = refused.hint
             with suppress(CloudschedError):

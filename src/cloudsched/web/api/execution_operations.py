@@ -16,6 +16,7 @@ from cloudsched.engine.tasks import failure_groups
 from cloudsched.engine.tasks.execution_counts import count_days
 from cloudsched.engine.tasks.execution_search import find_executions_with_tasks, load_execution, load_sealed_log
 from cloudsched.engine.tasks.execution_search import list_executions as list_task_executions
+from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
@@ -30,7 +31,7 @@ from cloudsched.web.api.responses import (
     page_response,
     task_response,
 )
-from cloudsched.web.api.task_creation import mark_change, mark_trigger, read_idempotency_key, validate_only
+from cloudsched.web.api.task_creation import mark_change, read_idempotency_key, validate_only
 from cloudsched.web.api.task_operations import CHANGE, REVIVAL
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right
@@ -69,10 +70,10 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     The schedule does not change, and the run does not count towards `maxRuns`. With a `payload`, this run has it in
     place of the task's, in its retries, too; callers who may not edit the task's payload may not give one. With an
     `Idempotency-Key`, a repeated request starts nothing and names the same execution; a task remembers its latest 50
-    keys. `triggered` in the answer says what was started.
+    requests. `triggered` in the answer says what was started.
     """
     body = validate(bodies.TriggerRequest, read_json_object(call.request, is_optional=True))
-    mark = mark_trigger(call, body.payload)
+    mark = mark_change(call, "trigger", body.payload) or make_mark()
 
     def act(app: App) -> Task:
         return app.trigger(call.task_id, body.payload, mark=mark)

@@ -28,7 +28,6 @@ from cloudsched.app import App, create_confirmed
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.drafts import has_schedule_text
-from cloudsched.domain.transitions.manual_runs import TriggerMark
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.drafts.tokens import FIELD, Requester
@@ -146,10 +145,10 @@ def create_or_edit(
         if caller.visible_owner is not None:  # users take no keys of servers that make tasks for them
             scope = ["user", *scope]
         if _derives_id(app, content):  # such an id is a better key, and the key says which request it is
-            mark = RequestMark.of_name(_hash(scope), content)
+            mark = RequestMark.of_name(scope, content)
             return app.put_content(content, mark=mark, refusal=refusal)
         keyed = {**content, "id": f"k{_hash(scope)[:32]}"}
-        return app.put_content(keyed, fingerprint=_hash(content), refusal=refusal)
+        return app.put_content(keyed, mark=RequestMark.of_new_task(content), refusal=refusal)
     if caller.visible_owner is not None and isinstance(requested_id, str):
         prefix = owner_id_prefix(caller.visible_owner)
         content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
@@ -183,24 +182,9 @@ def mark_change(call: ApiCall, verb: str, content: object = None, *, has_words: 
     named = _find_name(call)
     if named is None:
         return None
-    depends_on_time = has_words or named[0] == _KEY_KIND
-    mark = RequestMark.of_name(json.dumps([verb, *_sender(call), *named]), content, depends_on_time=depends_on_time)
-    call.visibility.allow_repetition(mark.is_known_to)
-    return mark
-
-
-def mark_trigger(call: ApiCall, payload: dict[str, Any] | None) -> TriggerMark | None:
-    """Return what identifies a trigger, of which more are remembered, each with its execution; None if nothing does.
-
-    Raises:
-        InvalidInput: The key is not valid.
-    """
-    named = _find_name(call)
-    if named is None:
-        return None
-    kind, name = named
-    key = name if kind == _KEY_KIND else json.dumps([kind, name, payload], sort_keys=True)
-    mark = TriggerMark.of(key, " ".join(_sender(call)), payload)
+    is_key = named[0] == _KEY_KIND
+    name = [verb, *_sender(call), *named, *([] if is_key else [content])]  # several changes may name one state
+    mark = RequestMark.of_name(name, content, depends_on_time=has_words or is_key)
     call.visibility.allow_repetition(lambda task: mark.find(task) is not None)
     return mark
 

@@ -139,7 +139,7 @@ CONTROLS = (
     Control(
         "a claim does not count as started",
         "recurring",
-        {"next occurrence": '"next_execution_time": task.next_execution_time,'},
+        {"next occurrence": "following, lost = task.next_execution_time, None"},
     ),
     Control(
         "a result is stored by whoever lost the lease",
@@ -156,7 +156,7 @@ CONTROLS = (
     Control(
         "what came due while a run was open is passed over without a record",
         "overlapping",
-        {"overlap record": "past = task"},
+        {"overlap record": "past, records = task, ()"},
     ),
     Control("a process does not see that its own claim was committed", "faults", {"own claim": "known = None"}),
     Control("a handler begins although its lease has ended", "recurring", {"late start": "if False:"}),
@@ -223,10 +223,7 @@ CONTROLS = (
         {
             "other occurrence": "if False:",
             "early occurrence": "if False:",
-            "due now": (
-                "due, following, lost = due_occurrences(task, task.next_execution_time or now, "
-                "MAX_RECORDS_PER_COMMIT + 1)"
-            ),
+            "due now": ("decision = _decide_due(noted, noted.next_execution_time or now)"),
         },
     ),
     Control(

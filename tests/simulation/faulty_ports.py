@@ -322,14 +322,12 @@ class FaultyStore:
 def _describe_commit(task: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]) -> str:
     """Return the line of a commit in a history that failed."""
     runs = [(run.execution_id, run.attempt, bool(run.lease), run.waiting_for, str(run.due_at)) for run in task.runs]
-    pending = [(str(each.next_at), str(each.until), each.status.value) for each in task.pending_records]
     return (
         f"commits {task.id} r{task.revision} {task.status} next={task.next_execution_time} runs={runs} "
         f"offer={task.offer and (task.offer.queue_key, task.offer.order)} "
         f"journal={[f'{each.number} {each.kind} {each.status}' for each in entries]} "
-        f"records={[(each.id, each.status.value) for each in executions]} "
-        f"backlog={[(str(each.next_at), str(each.until)) for each in task.backlog]} from={task.plan_from} "
-        f"pending={pending}"
+        f"records={[(each.id, each.status.value, each.covers) for each in executions]} "
+        f"backlog={[(str(each.next_at), str(each.until)) for each in task.backlog]} from={task.plan_from}"
     )
 
 

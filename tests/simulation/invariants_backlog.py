@@ -1,8 +1,8 @@
-"""The invariants of occurrences that came due and were not started: each waits, runs, or has one record.
+"""The invariants of occurrences that came due and were not started: each waits, runs, or is covered by one record.
 
-B1  When a task is changed, each due occurrence is claimed, recorded, decided, or still part of the plan.
+B1  When a task is changed, each due occurrence is claimed, recorded, or still part of the plan.
 B2  The same holds for each occurrence that was saved for later when its task was paused.
-B3  Each decided occurrence gets the decided record, once; in the end the sweep has written all of these records.
+B3  No occurrence is covered by two records, and a record says how many it covers.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import InvariantViolated
-from tests.simulation.schedules import is_same_plan
+from tests.simulation.schedules import covers, is_same_plan
 
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import due_occurrences, occurrence_after
-from cloudsched.domain.transitions.zone_plans import name_occurrence, occurrence_id
+from cloudsched.domain.transitions.zone_plans import occurrence_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
     from cloudsched import Execution, Task
-    from cloudsched.domain.documents.task import DueRange, PendingRecords
 
 _TICK = timedelta(microseconds=1)
 
@@ -33,9 +32,12 @@ class BacklogInvariants:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._decided: dict[tuple[str, datetime], dict[str, str]] = {}
+        self._covered: dict[tuple[str, datetime], dict[str, str]] = {}
+        """The record of each occurrence that one covers beside its own."""
+        self._own: dict[tuple[str, datetime], set[str]] = {}
+        """The records that there are."""
         self.count = 0
-        """How many occurrences were decided and not recorded at once."""
+        """How many occurrences were covered beside a record's own."""
 
     def _fail(self, rule: str) -> NoReturn:
         raise InvariantViolated(rule)
@@ -43,61 +45,64 @@ class BacklogInvariants:
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
         """Check one commit of a task."""
         if after.deleted_at is not None:
-            self._decided.pop((after.id, after.created_at), None)
+            self._covered.pop((after.id, after.created_at), None)
+            self._own.pop((after.id, after.created_at), None)
             return
-        pending = {
-            name_occurrence(each.schedule or after.schedule, at): each.status.value
-            for each in after.pending_records
-            for at in _occurrences(after, each)
-        }
-        self._check_decisions(after, pending, executions)
         if before is None or before.created_at != after.created_at:
             return
         if self._world.fault_profile.has_two_releases and not before.schedule.has_elapsed_rules:
             return  # which instants are due depends on the data: see `invariants_journeys`
-        handled = {one.id for one in executions} | {run.execution_id for run in after.runs} | pending.keys()
+        self._check_covered(before, executions)
+        handled = {one.id for one in executions} | {run.execution_id for run in after.runs}
         for occurrence in _due_occurrences(before, after.updated_at):
-            if occurrence_id(before, occurrence) not in handled and not _must_run(before, after, occurrence):
+            is_recorded = any(covers(each, occurrence) for each in executions)
+            if not is_recorded and occurrence_id(before, occurrence) not in handled:
+                if _must_run(before, after, occurrence):
+                    continue
                 rule = "B2" if before.status is TaskStatus.PAUSED else "B1"
                 self._fail(f"{rule}: {after.id}'s occurrence {occurrence} was due, and is neither run nor recorded")
 
-    def _check_decisions(self, task: Task, pending: dict[str, str], executions: Sequence[Execution]) -> None:
-        decided = self._decided.setdefault((task.id, task.created_at), {})
+    def _check_covered(self, task: Task, executions: Sequence[Execution]) -> None:
+        key = task.id, task.created_at
+        covered, own = self._covered.setdefault(key, {}), self._own.setdefault(key, set())
         for record in executions:
-            status = decided.pop(record.id, None)
-            if status is not None and record.status != status:
-                self._fail(f"B3: {task.id}'s {record.id} was decided as {status}, and recorded as {record.status}")
-        for identity, status in decided.items():
-            if pending.get(identity) != status:
-                self._fail(f"B3: {task.id}'s {identity} was decided as {status}, and is forgotten")
-        self.count += len(pending.keys() - decided.keys())
-        decided.update(pending)
+            if record.id in covered:
+                self._fail(f"B3: {task.id}'s {record.id} is recorded, and covered by {covered[record.id]}")
+            own.add(record.id)
+            if record.covers is None:
+                continue
+            others = [*_list_others(task, record)]
+            if len(others) + 1 != record.covers.count:
+                self._fail(f"B3: {task.id}'s {record.id} covers {len(others) + 1}, and says {record.covers.count}")
+            for name in others:
+                if name in covered or name in own:
+                    self._fail(f"B3: {task.id}'s {name} is covered by {record.id}, and by another record")
+                covered[name] = record.id
+            self.count += len(others)
 
     def on_purge(self, task: Task | None) -> None:
         """Forget a task that is removed."""
         if task is not None:
-            self._decided.pop((task.id, task.created_at), None)
-
-    def check_end_state(self) -> None:
-        """Check that everything that was decided is recorded when everything has settled."""
-        for (task_id, _), decided in self._decided.items():
-            if decided:
-                self._fail(f"B3: nobody recorded {task_id}'s {sorted(decided)}")
+            self._covered.pop((task.id, task.created_at), None)
+            self._own.pop((task.id, task.created_at), None)
 
 
-def _occurrences(task: Task, part: DueRange | PendingRecords) -> Iterator[datetime]:
-    schedule = getattr(part, "schedule", None) or task.schedule
-    occurrence: datetime | None = part.next_at
-    while occurrence is not None and occurrence <= part.until:
-        yield occurrence
-        left_out = getattr(part, "is_left_out", False)
-        occurrence = schedule.skipped_after(occurrence, part.until) if left_out else schedule.next_after(occurrence)
+def _list_others(task: Task, record: Execution) -> Iterator[str]:
+    """Yield the names of the occurrences that a record covers beside its own."""
+    assert record.covers is not None
+    schedule, last = task.schedule, record.covers.until
+    at: datetime | None = record.scheduled_for
+    while at is not None:
+        at = schedule.skipped_after(at, last) if record.is_left_out else schedule.next_after(at)
+        if at is None or at > last:
+            return
+        yield occurrence_id(task, at)
 
 
 def _due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
     if task.status is TaskStatus.PAUSED:
         for each in task.backlog:
-            yield from _occurrences(task, each)
+            yield from task.schedule.between(each.next_at, each.until + _TICK)
     elif task.status is TaskStatus.ACTIVE:
         yield from (each.at for each in due_occurrences(task, now)[0])
 

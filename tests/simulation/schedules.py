@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cloudsched import Schedule
+    from datetime import datetime
+
+    from cloudsched import Execution, Schedule
+
+
+def covers(record: Execution, occurrence: datetime) -> bool:
+    """Return whether an occurrence is among several that a record is of."""
+    return record.covers is not None and record.scheduled_for <= occurrence <= record.covers.until
 
 
 def without_calendars(schedule: Schedule) -> Schedule:

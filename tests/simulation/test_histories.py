@@ -33,7 +33,6 @@ from tests.simulation.faults import (
 )
 from tests.simulation.world import SECRET, World
 
-from cloudsched.domain.transitions import backlog
 from cloudsched.engine.tasks import shard_sweeps
 
 if TYPE_CHECKING:
@@ -50,8 +49,7 @@ ALL_PROFILES = (
 
 
 def limit_records(patch: pytest.MonkeyPatch) -> None:
-    """Let the sweep have something to record, without histories of hundreds of occurrences."""
-    patch.setattr(backlog, "MAX_RECORDS_PER_COMMIT", 2)
+    """Let the sweep of a shard have several parts."""
     patch.setattr(shard_sweeps, "PART_SIZE", 1)
 
 

@@ -278,20 +278,15 @@ class World:
                     self._step(settled)  # they may still create a task
                 cancel_all(self)  # so that nothing new is delivered while the rest is
                 settled += timedelta(days=3)
-            last = settled + timedelta(minutes=5)
-            while self.now < settled or self.processes or (self.now < last and self._has_unwritten_records()):
+            while self.now < settled or self.processes:
                 self._step(settled)
             for rules in (self.releases, self.rules, self.trees, self.journals, self.pulls):
                 rules.check_end_state()
-            for others in (self.backlogs, self.calendars, self.journeys, self.channels, self.shards, self.requests):
+            for others in (self.calendars, self.journeys, self.channels, self.shards, self.requests):
                 others.check_end_state()
         finally:
             self._kill_remaining()
             self.real_store.close()
-
-    def _has_unwritten_records(self) -> bool:
-        """Whether a run that began last has left records to a sweep, which comes within a minute."""
-        return any(task.pending_records and task.deleted_at is None for task in self.tasks())
 
     def _step(self, end: datetime) -> None:
         self._steps += 1

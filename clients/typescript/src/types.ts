@@ -612,6 +612,8 @@ export interface Execution {
   /** The execution that called its task; None if none did, and in records from before records had this. */
   calledBy?: CalledBy;
   scheduledFor: string;
+  /** What else it is the record of: the occurrences from its own on that never ran, for one reason. */
+  covers?: OccurrenceRange;
   /** When the first attempt started; None if nothing was run. */
   startedAt?: string;
   finishedAt?: string;
@@ -1374,6 +1376,16 @@ export interface OccurrencePage {
   completeUntil?: string;
 }
 
+/** Several occurrences in a row that never ran: one record is that of them all. */
+export interface OccurrenceRange {
+  /** The last of them, or up to when there may be more; the first is the record's own. */
+  until: string;
+  /** How many they are. */
+  count: number;
+  /** Whether they may be more: they were not counted to the end. */
+  isAtLeast: boolean;
+}
+
 /** What a failed child means for the children after it, and for the task. */
 export type OnChildFailure = "fail" | "skip" | "continue";
 
@@ -1654,7 +1666,6 @@ export type Reason =
   | "OVERLAP"
   | "BACKLOG"
   | "DEFERRED"
-  | "RECORDS_PENDING"
   | "SWEEP_IS_LATE"
   | "LAST_OUTCOME"
   | "OUTCOME"

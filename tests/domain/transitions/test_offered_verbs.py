@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cloudsched.domain.documents.authority import TRUSTED_CODE
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, PendingRecords, TaskStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.transitions import lifecycle, manual_runs
 from cloudsched.domain.transitions.allowed_verbs import Verb, find_execution_verbs, find_task_verbs
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 _SIZES = st.sampled_from([None, 0, 10, 120_000, 250_000]) | st.integers(0, MAX_SPEC_BYTES)
-_LEFT = PendingRecords(next_at=NOW, until=NOW, status=ExecutionStatus.SKIPPED, message="missed")
 _STATES = st.fixed_dictionaries(
     {
         "status": st.sampled_from(TaskStatus),
         "payload": st.sampled_from([0, 120_000]).map(lambda size: {"text": "x" * size}),
         "runs": st.lists(_SIZES, max_size=3) | st.just([None] * MAX_OPEN_RUNS),
-        "pending_records": st.sampled_from([(), (_LEFT,) * 31]),
     }
 )
 
@@ -53,9 +51,9 @@ def changes(task: Task, change: Callable[[Task], Transition]) -> bool:
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-@given(state=_STATES, status=st.sampled_from(ExecutionStatus), own=_SIZES)
+@given(state=_STATES, status=st.sampled_from(ExecutionStatus), own=_SIZES, count=st.sampled_from([1, 1, 1, 9]))
 def test_a_retry_is_offered_exactly_if_it_is_accepted(
-    make_task: MakeTask, state: dict[str, Any], status: ExecutionStatus, own: int | None
+    make_task: MakeTask, state: dict[str, Any], status: ExecutionStatus, own: int | None, count: int
 ) -> None:
     """With payloads of any size, of the execution and of the open runs beside it."""
     runs = tuple(
@@ -64,7 +62,13 @@ def test_a_retry_is_offered_exactly_if_it_is_accepted(
     )
     task = make_task(**{**state, "runs": runs})
     execution = Execution(
-        id="e", task_id=task.id, owner=task.owner, scheduled_for=NOW, status=status, payload=make_payload(own)
+        id="e",
+        task_id=task.id,
+        owner=task.owner,
+        scheduled_for=NOW,
+        status=status,
+        payload=make_payload(own),
+        covers=None if count == 1 else OccurrenceRange(until=NOW, count=count),
     )
     offered = find_execution_verbs(task, execution, lambda: NOW, TRUSTED_CODE)
     assert (Verb.RETRY in offered) == changes(task, lambda each: lifecycle.retry(each, execution, NOW))

@@ -216,12 +216,6 @@ def open_many_runs(scene: Scene) -> None:
     scene.sim.advance(HOUR)
 
 
-def leave_records(scene: Scene) -> None:
-    scene.create(schedule=Schedule.every(MINUTE, start=START))
-    scene.sim.clock.advance(10 * HOUR)
-    scene.app.cancel("t")
-
-
 def forget_zone(scene: Scene) -> None:
     stored = scene.app.container.store.load(scene.create().id)
     assert stored is not None
@@ -301,7 +295,6 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.OVERLAP: fail_once,
     Reason.BACKLOG: leave_backlog,
     Reason.DEFERRED: lose_queue,
-    Reason.RECORDS_PENDING: leave_records,
     Reason.SWEEP_IS_LATE: lose_lease,
     Reason.LAST_OUTCOME: end,
     Reason.OUTCOME: ask_of_a_run,
@@ -333,7 +326,6 @@ WORDS = {
     Reason.UNKNOWN_ZONE: "have no zone 'Europe/Atlantis'",
     Reason.TOO_MANY_RUNS: "20 of its runs",
     Reason.OVERLAP: "is skipped",
-    Reason.RECORDS_PENDING: "are SKIPPED",
     Reason.LAST_OUTCOME: "SUCCEEDED",
     Reason.OUTCOME: "is SUCCEEDED.",
     Reason.NOT_CREATED: "was created only on",

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.instants import spread
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.blobs import FileBlobs
@@ -42,7 +43,7 @@ def test_the_sweep_delivers_due_runs_while_the_queue_is_down(
     assert len(ran) == (5 if fallback else 0)
     sim.queue.is_down = False
     sim.advance(timedelta(hours=1))
-    records = [execution.scheduled_for.hour for execution in sim.executions(task.id)]
+    records = [each.scheduled_for.hour for each in spread(sim.executions(task.id), HOURLY)]
     assert records == [1, 2, 3, 4, 5, 6]
 
 

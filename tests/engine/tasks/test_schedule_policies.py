@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.instants import spread
 
 from cloudsched import App, Context, Execution, Fail, RetryPolicy, Schedule, Settings, Snooze, Task, TaskDraft
 from cloudsched.engine.tasks.explanations import explain_task
@@ -127,7 +128,7 @@ def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], 
     answer[:] = [keep_busy(2.5 * HOUR)]
     make(overlap=overlap)
     sim.advance(5.2 * HOUR)
-    found = sim.executions("t")
+    found = spread(sim.executions("t"), app.get("t").schedule)
     ended = [((one.scheduled_for - START) / HOUR, one) for one in found if one.status == "SUCCEEDED"]
     assert sorted((at, (one.finished_at - START) / HOUR) for at, one in ended if one.finished_at) == sorted(ran)
     assert hours(found, "SKIPPED") == skipped
@@ -169,10 +170,10 @@ def test_what_comes_due_during_a_run_is_seen_before_that_ends(sim: Simulation, o
 @pytest.mark.parametrize("mode", ["latest", "all", "none"])
 @pytest.mark.parametrize("open_for", [1, 99, 100, 101, 102, 180, 500])
 @pytest.mark.parametrize("overlap", ["skip", "buffer"])
-def test_overlap_skips_the_occurrences_of_a_long_run_in_batches(
+def test_overlap_skips_the_occurrences_of_a_long_run(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, overlap: str, open_for: int, mode: str
 ) -> None:
-    """However many came due during a run, catchUp does not apply to them, and the size of each commit is bounded."""
+    """However many came due during a run, catchUp does not apply to them, and one record covers them."""
     writes = _count_writes(monkeypatch)
     answer[:] = [keep_busy((open_for + 0.5) * MINUTE)]
     make(schedule=MINUTELY, overlap=overlap, catch_up={"mode": mode, "window": HOUR.total_seconds()})
@@ -180,48 +181,12 @@ def test_overlap_skips_the_occurrences_of_a_long_run_in_batches(
     found = sim.executions("t")
     ran = [1, *([1 + open_for] if overlap == "buffer" else []), 2 + open_for, 3 + open_for]
     assert sorted(minutes(found, "SUCCEEDED")) == ran
-    assert sorted(minutes(found, "SKIPPED")) == [at for at in range(1, open_for + 4) if at not in ran]
-    run = "20270101T000100Z"
-    assert all(run in (one.message or "") for one in found if one.status == "SKIPPED")
-    assert max(writes) <= 101
-    assert app.get("t").pending_records == ()
-
-
-@pytest.mark.parametrize("change", ["trigger", "pause", "overlap", "schedule", "cancel"])
-def test_the_sweep_records_what_was_decided_whatever_happens_to_the_task(sim: Simulation, change: str) -> None:
-    """A decision too large for one commit stands: no verb and no edit takes it back, and it delays nothing."""
-    busy = keep_busy(400.5 * MINUTE)
-
-    def work(ctx: Context) -> object:
-        result = busy(ctx)
-        sim.queue.is_down = result == "done"  # so that the remaining skips wait for the sweep
-        return result
-
-    answer[:] = [work]
-    make(schedule=MINUTELY)
-    sim.advance(401.6 * MINUTE)
-    assert app.get("t").pending_records
-    assert len(minutes(sim.executions("t"), "SKIPPED")) == 100
-    answer[:] = [lambda _: "done"]
-    sim.queue.is_down = False
-    match change:
-        case "trigger":
-            app.trigger("t")
-        case "pause":
-            app.pause("t")
-            app.resume("t")
-        case "overlap":
-            app.update("t", overlap="allow")
-        case "schedule":
-            app.update("t", schedule=Schedule(rrule="FREQ=MINUTELY;INTERVAL=2", dtstart="2027-01-01T00:02:00"))
-        case "cancel":
-            app.cancel("t")
-    sim.advance(3.2 * MINUTE)
-    assert sorted(minutes(sim.executions("t"), "SKIPPED")) == [*range(2, 402)]
-    ran = sorted(at for at in minutes(sim.executions("t"), "SUCCEEDED") if at.is_integer())
-    later = {"schedule": [402, 404], "cancel": []}
-    assert ran == [1, *later.get(change, [402, 403, 404])]
-    assert app.get("t").pending_records == ()
+    skipped = [one for one in found if one.status == "SKIPPED"]
+    assert len(skipped) <= 1
+    covered = [1 if one.covers is None else one.covers.count for one in skipped]
+    assert sum(covered) == len([at for at in range(1, open_for + 4) if at not in ran])
+    assert all("20270101T000100Z" in (one.message or "") for one in skipped)
+    assert max(writes) <= 2
 
 
 def _count_writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -254,31 +219,45 @@ def test_catch_up(sim: Simulation, catch_up: dict[str, Any], ran: list[float], s
     make(catch_up={key: value.total_seconds() if key == "window" else value for key, value in catch_up.items()})
     outage(sim, 4.5 * HOUR)
     sim.advance(HOUR)
-    found = sim.executions("t")
+    found = spread(sim.executions("t"), app.get("t").schedule)
     assert hours(found, "SUCCEEDED") == ran
     assert hours(found, "SKIPPED") == skipped
-    assert all("late" in (one.message or "") for one in found if one.status == "SKIPPED")
+    assert all("catchUp" in (one.message or "") for one in found if one.status == "SKIPPED")
 
 
-def test_catch_up_records_a_long_outage_in_batches(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand missed occurrences are each recorded, in commits of bounded size."""
-    make(schedule=MINUTELY)
-    sim.clock.advance(timedelta(minutes=1000.5))
-    writes = _count_writes(monkeypatch)
+@pytest.mark.parametrize(
+    ("schedule", "span", "missed"),
+    [
+        (MINUTELY, timedelta(minutes=1000.5), 999),
+        (MINUTELY, timedelta(days=7), 7 * 24 * 60 - 1),
+        (Schedule(rrule="FREQ=SECONDLY", dtstart="2027-01-01T00:00:00"), timedelta(days=12), 12 * 86_400),
+    ],
+    ids=["a night", "a week", "a million"],
+)
+def test_an_outage_costs_five_documents_at_most(
+    sim: Simulation, schedule: Schedule, span: timedelta, missed: int
+) -> None:
+    """However many occurrences have come due meanwhile: one record covers those that do not run, and says how many."""
+    make(schedule=schedule)
+    before = sim.counts.copy()
+    sim.clock.advance(span)
     sim.advance(timedelta(0))
-    found = sim.executions("t")
-    assert (len(found), len(hours(found, "SKIPPED")), len(hours(found, "SUCCEEDED"))) == (1000, 999, 1)
-    assert max(writes) <= 100
+    skipped, *ran = sorted(sim.executions("t"), key=lambda one: one.scheduled_for)
+    assert (skipped.status, ran[0].status) == ("SKIPPED", "SUCCEEDED")
+    assert skipped.covers is not None
+    assert skipped.covers.count == pytest.approx(missed, abs=5)
+    assert sim.counts.since(before).writes <= 5 + 2 * len(ran)
+    assert f"{skipped.covers.count - 1:,} more" in (skipped.message or "")
 
 
 def test_expiration(sim: Simulation) -> None:
     """An occurrence that could not start in time is EXPIRED and does not run, even if catchUp would run it."""
     make(catch_up="all", expiration=1.75 * HOUR)
     outage(sim, 4.5 * HOUR)
-    found = sim.executions("t")
+    found = spread(sim.executions("t"), app.get("t").schedule)
     assert hours(found, "EXPIRED") == [1, 2]
     assert hours(found, "SUCCEEDED") == [3, 4]
-    assert all("allows" in (one.message or "") for one in found if one.status == "EXPIRED")
+    assert all("within" in (one.message or "") for one in found if one.status == "EXPIRED")
 
 
 def test_a_one_time_task_that_cannot_start_in_time_is_expired(sim: Simulation) -> None:

@@ -64,13 +64,13 @@ def advance(sim: Simulation, span: timedelta) -> None:
 
 
 def statuses(sim: Simulation, task_id: str) -> dict[str, int]:
-    """Return how many executions of a task have each status."""
+    """Return how many of a task's occurrences have each status."""
     counts: dict[str, int] = {}
     token: str | None = None
     while True:
         page = sim.app.executions(task_id, limit=500, page_token=token)
         for each in page.items:
-            counts[each.status] = counts.get(each.status, 0) + 1
+            counts[each.status] = counts.get(each.status, 0) + (1 if each.covers is None else each.covers.count)
         token = page.next_page_token
         if token is None:
             return counts

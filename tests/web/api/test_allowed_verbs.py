@@ -21,7 +21,7 @@ from cloudsched.domain.documents.children import Child
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
 from cloudsched.domain.documents.policy import LockScope, Priority
-from cloudsched.domain.documents.task import Backfill, Event, Parent, PendingRecords, Task, TaskStatus
+from cloudsched.domain.documents.task import Backfill, Event, Parent, Task, TaskStatus
 from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
@@ -94,21 +94,16 @@ def waits_for(name: str) -> Run:
 FULL = tuple(Event(name="other", at=START, sender=TRUSTED_CODE, token=str(n)) for n in range(20))
 OVER = {"next_execution_time": None}
 PAUSED = {"status": TaskStatus.PAUSED, **OVER}
-LEFT = tuple(
-    PendingRecords(next_at=PAST, until=PAST, status=ExecutionStatus.SKIPPED, message="missed") for _ in range(31)
-)
 STATES: dict[str, dict[str, Any]] = {
     "active": {},
     "running": {"runs": (make_run(lease=LEASE),)},
     "busy": {"runs": tuple(make_run(n, lease=LEASE) for n in range(20))},
     "backfilling": {"backfill": Backfill(requested_at=START, next_at=PAST, until=START), "runs": (make_run(),)},
-    "behind with its records": {"pending_records": LEFT},
     "full of events": {"events": FULL, "runs": (make_run(lease=LEASE),)},
     "full of events, and waits for one": {"events": FULL, "runs": (waits_for("approved"),)},
     "paused": PAUSED,
     "paused by its user": {**PAUSED, "paused_by": Requesters.USERS},
     "paused as gone": {**PAUSED, "is_paused_as_gone": True},
-    "paused, behind with its records": {**PAUSED, "pending_records": LEFT},
     "completed": {"status": TaskStatus.COMPLETED, **OVER},
     "failed": {"status": TaskStatus.FAILED, **OVER},
     "expired": {"status": TaskStatus.EXPIRED, **OVER},

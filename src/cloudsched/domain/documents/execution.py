@@ -17,7 +17,7 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, SenderRole
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import Child, OnChildFailure
-from cloudsched.domain.documents.document import Document, Instant, Packed, StoredEnum, WireModel
+from cloudsched.domain.documents.document import Document, Instant, Integer, Packed, StoredEnum, WireModel
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.script import Script
@@ -331,6 +331,17 @@ class Run(WireModel):
         return self.started_at is not None or self.payload is not None
 
 
+class OccurrenceRange(WireModel):
+    """Several occurrences in a row that never ran: one record is that of them all."""
+
+    until: Instant
+    """The last of them, or up to when there may be more; the first is the record's own."""
+    count: Integer = Field(ge=2)
+    """How many they are."""
+    is_at_least: bool = False
+    """Whether they may be more: they were not counted to the end."""
+
+
 class CalledBy(WireModel):
     """The execution that made a call."""
 
@@ -358,6 +369,8 @@ class Execution(Document):
     called_by: CalledBy | None = None
     """The execution that called its task; None if none did, and in records from before records had this."""
     scheduled_for: Instant
+    covers: OccurrenceRange | None = None
+    """What else it is the record of: the occurrences from its own on that never ran, for one reason."""
     started_at: Instant | None = None
     """When the first attempt started; None if nothing was run."""
     finished_at: Instant | None = None

@@ -301,25 +301,6 @@ class Journey(WireModel):
         return occurrence if occurrence > self.at else min(self.at, add_duration(occurrence, self.shift))
 
 
-class PendingRecords(WireModel):
-    """Occurrences whose final status is decided, and whose records did not fit into that commit: the sweep writes them.
-
-    They are the occurrences of a schedule from one to another; nothing that happens to their task later changes them.
-    """
-
-    next_at: Instant
-    """The first that has no record yet."""
-    until: Instant
-    """The last."""
-    status: ExecutionStatus
-    message: str
-    """Why they have that status."""
-    schedule: Schedule | None = None
-    """The schedule that they are of, if their task has another one since."""
-    is_left_out: bool = False
-    """Whether they are the occurrences that the schedule's calendars leave out; each has its own message."""
-
-
 class Parent(WireModel):
     """The call that created a task."""
 
@@ -471,8 +452,6 @@ class Task(PublicTask):
     `next_execution_time` on counts."""
     plan_from: Instant | None = None
     """After its backlog, the plan continues from here: what lies in between did not come due, or has its record."""
-    pending_records: tuple[PendingRecords, ...] = ()
-    """Occurrences whose end is decided, and whose records the sweep still has to write."""
     journey: Journey | None = None
     """The latest change of its owner's zone, if its schedule follows that and something was due by then."""
     left_out_from: Instant | None = None

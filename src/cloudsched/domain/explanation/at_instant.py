@@ -46,6 +46,11 @@ class Day:
         """Return whether an instant is on it."""
         return self.start <= at < self.end
 
+    def meets(self, record: Execution) -> bool:
+        """Return whether a record is of an occurrence on it, or of several that may be."""
+        last = record.scheduled_for if record.covers is None else record.covers.until
+        return record.scheduled_for < self.end and last >= self.start
+
 
 def find_day(task: Task, at: datetime) -> Day:
     """Return the day of an instant in a task's zone; in UTC, if the time zone data have no such zone."""
@@ -85,6 +90,11 @@ class _Question:
     @property
     def task(self) -> Task:
         return self.evidence.task
+
+    def has_told(self, at: datetime) -> bool:
+        """Return whether something is said of an occurrence, by itself or among others."""
+        ranges = ((each.scheduled_for, each.covers.until) for each in self.records if each.covers is not None)
+        return at in self.told or any(first <= at <= last for first, last in ranges)
 
     def say(self, at: datetime) -> str:
         """Return an instant as it stands after a preposition of its own."""
@@ -238,13 +248,8 @@ def _tell_end(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_pending(question: _Question) -> Iterator[Finding]:
-    """Yield what is decided of the day and has no record yet, and what is still to run of it."""
+    """Yield what is still to run of the day."""
     task, day = question.task, question.day
-    for pending in task.pending_records:
-        if pending.next_at < day.end and pending.until >= day.start:
-            sentence = f"Occurrences from {question.say(pending.next_at)} to {question.say(pending.until)} are "
-            sentence += f"{pending.status}; the sweep is writing their records."
-            yield Finding(reason=Reason.RECORDS_PENDING, sentence=sentence, at=pending.next_at)
     for due in task.backlog:
         if due.next_at < day.end and due.until >= day.start:
             sentence = f"What came due from {question.say(due.next_at)} to {question.say(due.until)}, before a pause, "
@@ -300,7 +305,7 @@ def _tell_schedule(question: _Question) -> Iterator[Finding]:
             return
         nearest = _next_from(schedule, max(begins, question.at))
         chosen = nearest if nearest is not None and question.day.has(nearest) else first
-        if chosen not in question.told:
+        if not question.has_told(chosen):
             yield from _tell_occurrence(question, chosen)
     except InvalidSchedule as error:
         sentence = f"The search for its occurrences was given up: {error.problem}."
@@ -319,7 +324,7 @@ def _tell_calendars(question: _Question, schedule: Schedule) -> Iterator[Finding
         if skipped is None:
             break
         after = skipped
-        if skipped not in question.told:
+        if not question.has_told(skipped):
             question.told.add(skipped)
             sentence = f"What would be due {say_instant(question.task, skipped)} does not run. "
             sentence += schedule.calendar_note(skipped) or "A calendar leaves it out."

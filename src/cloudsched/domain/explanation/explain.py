@@ -378,12 +378,6 @@ def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
     if task.deferred:
         sentence = "The queue could not be reached after the last change. The sweep sends what is missing."
         yield Finding(reason=Reason.DEFERRED, sentence=sentence)
-    for pending in task.pending_records:
-        since = say_instant(task, pending.next_at).removeprefix("on ")
-        sentence = f"Occurrences from {since} on are {pending.status}; the sweep is writing their records"
-        yield Finding(
-            reason=Reason.RECORDS_PENDING, sentence=_with_message(sentence, pending.message), at=pending.next_at
-        )
     if task.wake_at is not None and task.wake_at + SWEEP_TOLERANCE < now:
         since = say_instant(task, task.wake_at)
         sentence = f"The sweep should have looked after it {since}: it seems not to run, or not to keep up."

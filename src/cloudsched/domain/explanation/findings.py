@@ -65,8 +65,6 @@ class Reason(StrEnum):
     """Occurrences from before a pause, or of a backfill, are still to run."""
     DEFERRED = "DEFERRED"
     """The queue could not be reached; the sweep sends what is missing."""
-    RECORDS_PENDING = "RECORDS_PENDING"
-    """What became of some occurrences is decided; the sweep still has to write their records."""
     SWEEP_IS_LATE = "SWEEP_IS_LATE"
     LAST_OUTCOME = "LAST_OUTCOME"
     OUTCOME = "OUTCOME"

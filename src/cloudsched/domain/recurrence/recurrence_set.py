@@ -46,6 +46,12 @@ class Recurrence:
         """
         return self.first_from(_DISTANT_PAST)
 
+    @property
+    def interval(self) -> int | None:
+        """The seconds between any two instants that follow each other; None if they are not always the same."""
+        only = self.streams[0] if len(self.streams) == 1 and not (self.excluded or self.excluded_days) else None
+        return None if only is None else only.interval
+
     def first_from(self, instant: int) -> int | None:
         """Return the first instant that is not before ``instant``; None if there is none.
 

@@ -47,6 +47,8 @@ class Stream(Protocol):
 
     is_local: bool = False
     """Whether they are wall-clock times, rather than instants of their own or steps in elapsed time."""
+    interval: int | None = None
+    """The seconds between any two that follow each other; None if they are not always the same."""
 
     def first_from(self, instant: int) -> int | None:
         """Return the first instant that is not before ``instant``; None if there is none."""
@@ -73,6 +75,7 @@ class RuleStream(Stream):
                 ends = clock.instants(rule.until.seconds) or (rule.until.seconds - clock.zone.smallest,)
                 self._last = max(ends)
         self._unbounded = _build_stream(rule, start, clock, sub_daily, self._last, begin)
+        self.interval = self._unbounded.interval
         if self._count is not None and self._count > MAX_RULE_COUNT and not isinstance(self._unbounded, FixedInterval):
             raise InvalidSchedule("rrule", f"COUNT is {self._count}", f"at most {MAX_RULE_COUNT}; use UNTIL instead")
 
@@ -119,6 +122,7 @@ class FixedInterval(Stream):
 
     def __init__(self, start: int, step: int) -> None:
         self._start, self._step = start, step
+        self.interval = step
 
     def at(self, number: int) -> int:
         """Return the instant of a zero-based number."""

@@ -575,6 +575,12 @@ class Schedule(BaseModel):
         seconds = recurrence.first_from(utc_seconds(instant) + 1)
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
+    @property
+    def interval(self) -> timedelta | None:
+        """The time between any two occurrences that follow each other; None if it is not always the same."""
+        seconds = None if self.at is not None or self.calendars else self._base.interval
+        return None if seconds is None else timedelta(seconds=seconds)
+
     def occurs(self, instant: datetime) -> bool:
         """Return whether ``instant`` is an occurrence."""
         return self.next_after(instant - timedelta(microseconds=1)) == instant

@@ -1,15 +1,16 @@
 """What becomes of the occurrences that came due and have not started, when their task stops or is given another plan.
 
-A pause, a cancel and an edit of the plan decide that in their own commit, so that every one of them ends with exactly
-one record:
+A claim, a pause, a cancel and an edit of the plan decide that in their own commit, so that each of them is covered by
+exactly one record:
 
 * What the policies rule out is decided at once: SKIPPED by ``overlap`` or ``catchUp``, EXPIRED by ``expiration``.
 * What they would run waits for the end of a pause (`Task.backlog`); the policies judge it again when its turn comes.
   A cancel records it as CANCELLED, a new plan that does not have it as SKIPPED.
+* What a calendar has left out up to then is SKIPPED, too, with the holiday's name.
 
-Any number of occurrences may have come due, so a decision is stored as a range of the schedule. Its commit writes the
-first `MAX_RECORDS_PER_COMMIT` records; the sweep writes the rest (`Task.pending_records`), also of a task that has
-ended. Finding the ends of a range takes a search, not a walk over its occurrences.
+Any number of occurrences may have come due, so those in a row that end for one reason have one record, which says how
+many they are. Finding the ends of such a range takes a search, not a walk over its occurrences, and a steady rule is
+counted by a division. Of any other, no more than `MAX_COUNTED` are counted.
 """
 
 from __future__ import annotations
@@ -17,51 +18,55 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
-from cloudsched.domain.documents.task import DueRange, PendingRecords, TaskStatus
+from cloudsched.domain.documents.task import DueRange, TaskStatus
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, start_time
 from cloudsched.domain.transitions.records import execution_record, keep_recent
-from cloudsched.domain.transitions.zone_plans import (
-    DistantSchedule,
-    name_occurrence,
-    occurrence_id,
-    plan_distance,
-    planned_schedule,
-)
-from cloudsched.errors import NotAllowed, SearchLimitReached
+from cloudsched.domain.transitions.zone_plans import DistantSchedule, occurrence_id, planned_schedule
+from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
 
-MAX_RECORDS_PER_COMMIT = 100
-"""The most occurrences that one commit records without running them."""
 MAX_BACKLOG_RANGES = 10
 """How many pauses may follow each other before what came due ahead of the first of them has run."""
-MAX_PENDING_RANGES = 30
-MAX_PENDING_SCHEDULES = 5
-"""How many decided ranges a task may hold, and how many of them with a schedule of their own: it is one document."""
+MAX_COUNTED: Final = 1000
+"""How many occurrences of a range are counted one by one; of more, the record says that they are at least so many."""
 
-_MAX_IN_CLAIM = 20
-"""How many that calendars left out are recorded in the commit of a claim; the sweep records the rest."""
+_MAX_LOOKED_AT = 20
+_MAX_NAMED = 3
+"""Of how many occurrences that calendars have left out the reasons are looked up, and how many their record names."""
 _TICK = timedelta(microseconds=1)
 _DISTANT_PAST = datetime(1, 1, 1, tzinfo=UTC)
 _S = ExecutionStatus
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """Occurrences in a row that end without having run, for one reason."""
+
+    next_at: datetime
+    """The first of them."""
+    until: datetime
+    """The last."""
+    status: ExecutionStatus
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class BacklogDecision:
     """What becomes of the due occurrences: the earlier ones get a final status, the later ones run."""
 
-    decided: tuple[PendingRecords, ...] = ()
+    decided: tuple[Missed, ...] = ()
     kept: tuple[DueRange, ...] = ()
 
-    def end(self, status: ExecutionStatus, message: str) -> tuple[PendingRecords, ...]:
+    def end(self, status: ExecutionStatus, message: str) -> tuple[Missed, ...]:
         """Return all of them decided, with this status for those that would have run."""
         return (*self.decided, *_decide(self.kept, status, message))
 
@@ -93,7 +98,7 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     overlapping = _find_overlapping_run(task, now)
     if overlapping is not None:
         return decide_overlap(task, overlapping, ranges)
-    decided = list[PendingRecords]()
+    decided = list[Missed]()
     if task.expiration is not None:
         late, ranges = _split(task, ranges, now - task.expiration)
         decided += _decide(late, _S.EXPIRED, f"It had not started within {task.expiration}.")
@@ -121,43 +126,103 @@ def decide_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> Backlo
     return BacklogDecision(_decide(others, _S.SKIPPED, why), newest)
 
 
-def apply_decision(task: Task, decided: Iterable[PendingRecords]) -> Task:
-    """Return the task past the occurrences that are decided, their records still to be written."""
+def pass_over(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the task past the occurrences that are decided, and their records."""
     decided = tuple(decided)
     if not decided:
-        return task
+        return task, ()
     last = decided[-1]
     planned_to = last.until if task.planned_to is None else max(last.until, task.planned_to)
-    outcome = (
-        {"outcome": last.status, "outcome_execution_id": occurrence_id(task, last.until)} if task.is_one_time else {}
+    passed, records = record_missed(task, decided, now)
+    outcome = {"outcome": last.status, "outcome_execution_id": records[-1].id} if task.is_one_time else {}
+    return passed.model_copy(update={"planned_to": planned_to, **outcome}), records
+
+
+def record_missed(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the records of occurrences of a task's plan that never ran, and the task with their outcomes."""
+    planned = planned_schedule(task)
+    records = tuple(
+        _make_record(task, each.next_at, each.status, now, each.message, _count(planned, each.next_at, each.until))
+        for each in decided
     )
-    # The new records are written first, so of several decisions only large ones leave records for the sweep.
-    pending = (*decided, *task.pending_records)
-    return task.model_copy(update={"planned_to": planned_to, "pending_records": pending, **outcome})
+    return _note_outcomes(task, records), records
 
 
-def stop_plan(task: Task, now: datetime) -> Task:
-    """Return an ACTIVE task with its due occurrences decided, and those that must still run saved in its backlog."""
+def _note_outcomes(task: Task, records: tuple[Execution, ...]) -> Task:
+    recent = keep_recent(task.recent_outcomes, *(each.status for each in records))
+    return task.model_copy(update={"recent_outcomes": recent})
+
+
+def _make_record(
+    task: Task,
+    first: datetime,
+    status: ExecutionStatus,
+    now: datetime,
+    message: str,
+    covers: OccurrenceRange | None,
+) -> Execution:
+    run = Run(execution_id=occurrence_id(task, first), scheduled_for=first, due_at=first)
+    if covers is not None:
+        least, were = "at least " * covers.is_at_least, "were" if covers.count > 2 else "was"  # noqa: PLR2004 - itself and one more
+        message += f" So {were} {least}{covers.count - 1:,} more, up to {covers.until.isoformat()}."
+    return execution_record(task, run, status, now, message=message, covers=covers)
+
+
+def _count(schedule: Schedule | DistantSchedule, first: datetime, last: datetime) -> OccurrenceRange | None:
+    """Return how many occurrences a schedule has from one to another; None if they are the same."""
+    if first == last:
+        return None
+    interval = schedule.interval
+    if interval is not None:
+        return OccurrenceRange(until=last, count=(last - first) // interval + 1)
+    found, is_at_least = _list_after(schedule.next_after, first, last)
+    return OccurrenceRange(until=last, count=max(2, 1 + len(found)), is_at_least=is_at_least)
+
+
+def _list_after(
+    search: Callable[[datetime], datetime | None], first: datetime, last: datetime
+) -> tuple[list[datetime], bool]:
+    """Return what a search finds after `first`, up to `last`, and whether there may be more than it has found."""
+    found, at = list[datetime](), first
+    try:
+        while len(found) < MAX_COUNTED:
+            following = search(at)
+            if following is None or following > last:
+                return found, False
+            found.append(at := following)
+    except InvalidSchedule:  # it gave up
+        pass
+    return found, True
+
+
+def stop_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return an ACTIVE task with its due occurrences decided, and the records of those that do not run.
+
+    Those that must still run are in its backlog.
+    """
     decision = decide_backlog(task, now)
-    stopped = {"next_execution_time": None, "backlog": decision.kept}
-    return apply_decision(note_left_out(task, now), decision.decided).model_copy(update=stopped)
+    noted, left_out = note_left_out(task, now)
+    passed, records = pass_over(noted, decision.decided, now)
+    stopped = passed.model_copy(update={"next_execution_time": None, "backlog": decision.kept})
+    return stopped, (*left_out, *records)
 
 
 def resume_plan(task: Task, now: datetime) -> Task:
     """Return a PAUSED task with the plan that it resumes: first its backlog, then the occurrences from now on."""
     plan_from = now if task.plan_from is None else max(now, task.plan_from)
-    left_out_from = now if task.schedule.calendars else None
+    left_out_from = max(now, task.left_out_from or now) if task.schedule.calendars else None  # what a pause recorded
     first_at = task.first_at or find_past_start(task.schedule, now)
     resumed = task.model_copy(update={"plan_from": plan_from, "left_out_from": left_out_from, "first_at": first_at})
     first = task.backlog[0].next_at if task.backlog else plan_from
     return resumed.model_copy(update={"next_execution_time": occurrence_after(resumed, first - _TICK)})
 
 
-def end_plan(task: Task, now: datetime, status: ExecutionStatus, message: str) -> Task:
-    """Return the task without its plan: what was still to run gets this status."""
-    ended = apply_decision(note_left_out(task, now), decide_backlog(task, now).end(status, message))
+def end_plan(task: Task, now: datetime, status: ExecutionStatus, message: str) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the task without its plan, and the records of what was still to run, with this status."""
+    noted, left_out = note_left_out(task, now)
+    ended, records = pass_over(noted, decide_backlog(task, now).end(status, message), now)
     past = {"planned_to": _last_recorded(ended), "plan_from": None}
-    return ended.model_copy(update={"next_execution_time": None, "backlog": (), **past})
+    return ended.model_copy(update={"next_execution_time": None, "backlog": (), **past}), (*left_out, *records)
 
 
 def _last_recorded(task: Task) -> datetime | None:
@@ -168,11 +233,11 @@ def _last_recorded(task: Task) -> datetime | None:
     return recorded if task.planned_to is None else max(recorded, task.planned_to)
 
 
-def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> Task:
-    """Return `shorter`, the task with an earlier end, with what came due beyond that end recorded as SKIPPED."""
+def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> tuple[Task, tuple[Execution, ...]]:
+    """Return `shorter`, the task with an earlier end, and the records of what came due beyond that end, SKIPPED."""
     ranges = due_ranges(task, now)
     if not ranges:
-        return shorter
+        return shorter, ()
     is_full = shorter.max_runs is not None and shorter.run_count >= shorter.max_runs
     end = None if is_full else shorter.until
     kept, dropped = list[DueRange](), list[DueRange]()
@@ -187,14 +252,15 @@ def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> T
             following = planned_schedule(task).next_after(last)
             dropped.append(DueRange(next_at=following or each.until, until=each.until))
     if not dropped:
-        return shorter
+        return shorter, ()
     decided = _decide(dropped, _S.SKIPPED, message)
     if not kept:
-        return apply_decision(shorter, decided).model_copy(update={"backlog": ()})
+        passed, records = pass_over(shorter, decided, now)
+        return passed.model_copy(update={"backlog": ()}), records
     past = decided[-1].until + _TICK  # the plan continues from here, once those before it have run
     plan_from = past if shorter.plan_from is None else max(past, shorter.plan_from)
-    pending = (*decided, *shorter.pending_records)
-    return shorter.model_copy(update={"pending_records": pending, "backlog": tuple(kept), "plan_from": plan_from})
+    noted, records = record_missed(shorter, decided, now)
+    return noted.model_copy(update={"backlog": tuple(kept), "plan_from": plan_from}), records
 
 
 def forget_backlog(task: Task) -> dict[str, Any]:
@@ -208,87 +274,36 @@ def forget_backlog(task: Task) -> dict[str, Any]:
     return {"backlog": (), "plan_from": None, "planned_to": _last_recorded(task)}
 
 
-def keep_schedule(task: Task, schedule: Schedule) -> Task:
-    """Return the task with its schedule noted in what is still to be recorded of it."""
-    pending = tuple(
-        each if each.schedule else each.model_copy(update={"schedule": schedule}) for each in task.pending_records
-    )
-    return task.model_copy(update={"pending_records": pending})
+def note_left_out(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the record of what its calendars have left out up to now, if anything, and the task behind that.
 
-
-def take_records(task: Task, now: datetime, taken: int = 0) -> tuple[Task, tuple[Execution, ...]]:
-    """Return a batch of the records that are still to be written, and the task without them.
-
-    With as many records `taken` by others in the same commit, the batch is that much smaller. It ends early where the
-    searches of its occurrences use up what they may.
-    """
-    if not task.pending_records:
-        return task, ()
-    records, rest = list[Execution](), list[PendingRecords]()
-    for pending in task.pending_records:
-        schedule = pending.schedule or task.schedule
-        distance = timedelta(0) if task.zone_plan is None or pending.schedule else plan_distance(task)
-        planned = DistantSchedule(schedule, distance) if distance else schedule
-        occurrence: datetime | None = pending.next_at
-        while occurrence is not None and occurrence <= pending.until and taken + len(records) < MAX_RECORDS_PER_COMMIT:
-            run = Run(
-                execution_id=name_occurrence(schedule, occurrence, distance),
-                scheduled_for=occurrence,
-                due_at=occurrence,
-            )
-            left_out = pending.is_left_out
-            try:
-                message = schedule.calendar_note(occurrence) if left_out else pending.message
-                search = partial(schedule.skipped_after, until=pending.until) if left_out else planned.next_after
-                following = search(occurrence)
-            except SearchLimitReached:
-                if not records:
-                    raise
-                break  # the next batch begins with this occurrence
-            records.append(execution_record(task, run, pending.status, now, message=message))
-            occurrence = following
-        if occurrence is not None and occurrence <= pending.until:
-            rest.append(pending.model_copy(update={"next_at": occurrence}))
-    recent = keep_recent(task.recent_outcomes, *(each.status for each in records))
-    return task.model_copy(update={"pending_records": tuple(rest), "recent_outcomes": recent}), tuple(records)
-
-
-def note_left_out(task: Task, now: datetime) -> Task:
-    """Return the task with what its calendars have left out up to now among the records that are to be written.
-
-    So its history shows these occurrences, with the holiday's name. They are recorded once they have passed, in the
+    So its history shows these occurrences, with the holidays' names. They are recorded once they have passed, in the
     commit that claims the task's next run, pauses it, ends it or gives it another plan.
     Nothing comes due of a task that is paused or has ended, so nothing of that time is left out either.
     """
     if task.left_out_from is None or not task.schedule.calendars:
-        return task
+        return task, ()
     until = now if task.is_active else min(now, task.status_changed_at)
-    first = task.schedule.skipped_after(task.left_out_from - _TICK, until)
+    search = partial(task.schedule.skipped_after, until=until)
+    first = search(task.left_out_from - _TICK)
     noted = task.model_copy(update={"left_out_from": max(now + _TICK, task.left_out_from)})
     if first is None:
-        return noted
-    pending = PendingRecords(next_at=first, until=until, status=ExecutionStatus.SKIPPED, message="", is_left_out=True)
-    return noted.model_copy(update={"pending_records": (*task.pending_records, pending)})
-
-
-def take_left_out(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task, and the first records of what its calendars have left out up to now."""
-    noted = note_left_out(task, now)
-    if len(noted.pending_records) == len(task.pending_records):
         return noted, ()
-    return take_records(noted, now, MAX_RECORDS_PER_COMMIT - _MAX_IN_CLAIM)
+    others, is_at_least = _list_after(search, first, until)
+    covers = None
+    if others:
+        last = until if is_at_least else others[-1]
+        covers = OccurrenceRange(until=last, count=1 + len(others), is_at_least=is_at_least)
+    record = _make_record(task, first, _S.SKIPPED, now, _name_reasons(task, [first, *others]), covers)
+    return _note_outcomes(noted, (record,)), (record,)
 
 
-def require_room(task: Task, action: str) -> None:
-    """Check that a task can hold another decision.
-
-    Raises:
-        NotAllowed: The sweep has yet to write what earlier ones left.
-    """
-    schedules = sum(each.schedule is not None for each in task.pending_records)
-    if len(task.pending_records) > MAX_PENDING_RANGES or schedules > MAX_PENDING_SCHEDULES:
-        hint = "The sweep is recording what came due before earlier changes; try again in a minute."
-        raise NotAllowed(action, "changed too often", hint)
+def _name_reasons(task: Task, left_out: Sequence[datetime]) -> str:
+    """Return why calendars have left occurrences out, such as ``Left out: Christmas Day (holidays), weekends.``."""
+    notes = dict.fromkeys(task.schedule.calendar_note(each) or "" for each in left_out[:_MAX_LOOKED_AT])
+    reasons = [each.removeprefix("Left out: ").removesuffix(".") for each in notes]
+    more = " and more" if len(reasons) > _MAX_NAMED or len(left_out) > _MAX_LOOKED_AT else ""
+    return f"Left out: {', '.join(reasons[:_MAX_NAMED])}{more}."
 
 
 def _find_overlapping_run(task: Task, now: datetime) -> Run | None:
@@ -300,10 +315,8 @@ def _find_overlapping_run(task: Task, now: datetime) -> Run | None:
     return next((run for run in scheduled if start_time(task, first) > (run.started_at or now)), None)
 
 
-def _decide(ranges: Iterable[DueRange], status: ExecutionStatus, message: str) -> tuple[PendingRecords, ...]:
-    return tuple(
-        PendingRecords(next_at=each.next_at, until=each.until, status=status, message=message) for each in ranges
-    )
+def _decide(ranges: Iterable[DueRange], status: ExecutionStatus, message: str) -> tuple[Missed, ...]:
+    return tuple(Missed(each.next_at, each.until, status, message) for each in ranges)
 
 
 def _split(
@@ -350,7 +363,7 @@ def _last_where(
     The condition holds for `first`. If it is not monotonic, this is one of the places where it stops holding.
     """
     low, high = first, end
-    while (following := schedule.next_after(low)) is not None and following <= high and holds(following):
+    while (following := _find_next(schedule, low)) is not None and following <= high and holds(following):
         middle = low + (high - low) / 2
         jump = schedule.next_after(middle)
         if jump is not None and jump <= high and holds(jump):
@@ -358,3 +371,13 @@ def _last_where(
         else:
             low, high = following, max(middle, following)
     return low
+
+
+def _find_next(schedule: Schedule | DistantSchedule, at: datetime) -> datetime | None:
+    """Return the occurrence after one; None also if a rule that was accepted has become too sparse to search."""
+    try:
+        return schedule.next_after(at)
+    except SearchLimitReached:
+        raise
+    except InvalidSchedule:
+        return None

@@ -7,8 +7,8 @@ if it claims a run.
 Policies that are decided here, each visible in the executions:
 
 * An occurrence later than the task's ``expiration`` is recorded as EXPIRED and not run.
-* Several occurrences due at once are a backlog: ``catchUp`` says which run; the others are recorded as SKIPPED. A
-  backlog is processed in batches of `MAX_RECORDS_PER_COMMIT` records, so that no commit grows without bound.
+* Several occurrences due at once are a backlog: ``catchUp`` says which run; the others are recorded as SKIPPED, by one
+  record however many they are.
 * An attempt whose lease ended without a result is recorded as TIMED_OUT and counts: the next one begins at once, as
   long as the retry policy has attempts left.
 * An attempt whose process has ended, as the next process with the store for itself knows, ends likewise, at once.
@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
-from cloudsched.domain.documents.policy import CatchUpMode, Overlap
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
-from cloudsched.domain.transitions.backlog import MAX_RECORDS_PER_COMMIT, take_left_out
+from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
+from cloudsched.domain.documents.policy import Overlap
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, DueRange, TaskStatus
+from cloudsched.domain.transitions.backlog import BacklogDecision, decide_backlog, note_left_out, record_missed
 from cloudsched.domain.transitions.finish import PROCESS_ENDED, RESULT_LOST, on_lease_expired, on_lost_attempt
 from cloudsched.domain.transitions.lifecycle import (
     Transition,
@@ -36,17 +36,17 @@ from cloudsched.domain.transitions.lifecycle import (
 )
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import offer_expiry, offered_runs
-from cloudsched.domain.transitions.planning import due_occurrences, start_time
+from cloudsched.domain.transitions.planning import occurrence_after, start_time
 from cloudsched.domain.transitions.records import execution_record, last_run_fields
 from cloudsched.domain.transitions.zone_plans import occurrence_id, stamp
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
     from cloudsched.domain.documents.task import PublicTask, Task
-    from cloudsched.domain.transitions.planning import Dispatch, DueOccurrence
-    from cloudsched.errors import InvalidSchedule
+    from cloudsched.domain.transitions.planning import Dispatch
 
 
 MAX_QUICK_DURATION = timedelta(seconds=20)
@@ -250,41 +250,53 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
 
 
 def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after_lock: bool) -> Claim:
-    task, left_out = (task, ()) if task.left_out_from is None else take_left_out(task, now)
-    due, following, lost = due_occurrences(task, now, MAX_RECORDS_PER_COMMIT + 1)  # guard: due now
-    plan = [*(each.at for each in due), following]
-    chosen, passed = _choose(task, due[:MAX_RECORDS_PER_COMMIT], now, more=len(due) > MAX_RECORDS_PER_COMMIT)
-    records = tuple([_skipped_record(task, each, now, chosen) for each in passed])
+    noted, records = (task, ()) if task.left_out_from is None else note_left_out(task, now)
+    decision = _decide_due(noted, now)  # guard: due now
+    noted, missed = record_missed(noted, decision.decided, now) if decision.decided else (noted, ())
+    records = (*records, *missed)
+    chosen = decision.kept[0].next_at if decision.kept else None
+    last = decision.decided[-1].until if chosen is None else chosen
+    run_count = task.run_count + (chosen is not None)
+    counted = noted.model_copy(update={"run_count": run_count, "planned_to": last})
+    following, lost = _find_following(counted, last)  # guard: next occurrence
+    changes: dict[str, Any] = {"run_count": run_count, "planned_to": last, "next_execution_time": following}
+    changes |= {} if lost is None else _pause_lost(lost)
     if chosen is None:
-        last = {"outcome": records[-1].status, "outcome_execution_id": records[-1].id}
-        past = {"next_execution_time": plan[len(passed)], "planned_to": passed[-1].at}
-        planned = task.model_copy(update={**past, **last})
-        if lost and len(passed) == len(due):
-            paused = with_changes(planned, now, **_pause_lost(lost))
-            return Claim(Transition(paused, (*left_out, *records)), None, f"{len(records)} passed over, and paused")
-        ended = complete_if_idle(start_next_backfill(planned, now), now)
-        return Claim(Transition(ended, (*left_out, *records)), None, f"{len(records)} passed over")
-    records, run_count = (*left_out, *records), task.run_count + 1
-    is_last, number = task.max_runs is not None and run_count >= task.max_runs, len(passed) + 1
-    changes = {
-        "run_count": run_count,
-        "planned_to": chosen.at,
-        "next_execution_time": None if is_last else plan[number],  # guard: next occurrence
-        **(_pause_lost(lost) if lost and not is_last and number == len(due) else {}),
-    }
+        changes |= {"outcome": missed[-1].status, "outcome_execution_id": missed[-1].id}
+        passed = with_changes(noted, now, **changes)
+        if lost is None:
+            passed = complete_if_idle(start_next_backfill(passed, now), now)
+        return Claim(Transition(passed, records), None, "passed over" if lost is None else "passed over, and paused")
     waiting = Run.build(
-        execution_id=occurrence_id(task, chosen.at),
-        scheduled_for=chosen.at,
-        due_at=chosen.start,
+        execution_id=occurrence_id(task, chosen),
+        scheduled_for=chosen,
+        due_at=start_time(task, chosen),
         is_counted=True,
-        note=task.schedule.calendar_note(chosen.at) if task.schedule.calendars else None,
+        note=task.schedule.calendar_note(chosen) if task.schedule.calendars else None,
     )
     if task.pull is not None:
-        offered = with_changes(task, now, runs=(*task.runs, waiting), **changes)
+        offered = with_changes(noted, now, runs=(*task.runs, waiting), **changes)
         return Claim(Transition(offered, records), None, f"attempt 1 is offered in {task.pull.queue_key!r}")
     run = _with_lease(task, waiting, now, claimant, is_after_lock=is_after_lock)
-    claimed = with_changes(task, now, runs=(*task.runs, run), **changes)
+    claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
     return Claim(Transition(claimed, records), run, "attempt 1")
+
+
+def _decide_due(task: Task, now: datetime) -> BacklogDecision:
+    """Decide which of the due occurrences run; the next one alone if the search for others gives up."""
+    try:
+        return decide_backlog(task, now)
+    except InvalidSchedule:
+        at = task.next_execution_time
+        return BacklogDecision(kept=() if at is None else (DueRange(next_at=at, until=at),))
+
+
+def _find_following(task: Task, last: datetime) -> tuple[datetime | None, InvalidSchedule | None]:
+    """Return the occurrence after one; if it is not found although there may be one, the error says why."""
+    try:
+        return occurrence_after(task, last), None
+    except InvalidSchedule as error:
+        return None, error
 
 
 def _pause_lost(lost: InvalidSchedule) -> dict[str, Any]:
@@ -295,32 +307,6 @@ def _pause_lost(lost: InvalidSchedule) -> dict[str, Any]:
     """
     why = f"Paused, since its next occurrence was not found: {lost.problem}. Give it another schedule."
     return {"status": TaskStatus.PAUSED, "message": why}
-
-
-def _choose(
-    task: Task, due: list[DueOccurrence], now: datetime, *, more: bool
-) -> tuple[DueOccurrence | None, list[DueOccurrence]]:
-    """Split the due occurrences into the one to run, if any, and those before it that are not run."""
-    tolerance = task.catch_up.tolerance()
-    latest = tolerance if task.expiration is None else min(tolerance, task.expiration)
-    timely = [each for each in due if now - each.start <= latest]
-    if not timely or (more and task.catch_up.mode is not CatchUpMode.ALL):
-        return None, due
-    chosen = timely[0] if task.catch_up.mode is CatchUpMode.ALL else timely[-1]
-    return chosen, due[: due.index(chosen)]
-
-
-def _skipped_record(task: Task, passed: DueOccurrence, now: datetime, chosen: DueOccurrence | None) -> Execution:
-    run = Run(execution_id=occurrence_id(task, passed.at), scheduled_for=passed.at, due_at=passed.at)
-    late = f"It was {now - passed.start} late"
-    if task.expiration is not None and now - passed.start > task.expiration:
-        return execution_record(
-            task, run, ExecutionStatus.EXPIRED, now, message=f"{late}; its task allows {task.expiration}."
-        )
-    instead = f"; {occurrence_id(task, chosen.at)} runs in its place" if chosen else ""
-    return execution_record(
-        task, run, ExecutionStatus.SKIPPED, now, message=f"{late}{instead} (catchUp is {task.catch_up.mode})."
-    )
 
 
 def on_worker_claim(

@@ -16,14 +16,7 @@ from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
 from cloudsched.domain.documents.usage import add_usage
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.backlog import (
-    end_plan,
-    keep_schedule,
-    note_left_out,
-    require_room,
-    shorten_backlog,
-    take_records,
-)
+from cloudsched.domain.transitions.backlog import end_plan, shorten_backlog
 from cloudsched.domain.transitions.definitions import bind_open_runs
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.lifecycle import (
@@ -54,7 +47,7 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
     why = "Its task was rescheduled before it started."
     rest, records = _skip_runs(changed, unstarted_runs(changed), now, why)
     started = tuple(run.model_copy(update={"is_counted": False}) for run in rest.runs)
-    ended = keep_schedule(end_plan(task, now, ExecutionStatus.SKIPPED, why), task.schedule)
+    ended, missed = end_plan(task, now, ExecutionStatus.SKIPPED, why)
     ends = [at for at in (ended.planned_to, task.earlier_planned_to) if at is not None]
     # An occurrence that is in both schedules is the same one, and is not run again.
     planned_to = max((at for at in ends if changed.schedule.occurs(at)), default=None)
@@ -66,19 +59,20 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
         "backfill": None,
         "backlog": (),
         "plan_from": None,
-        "pending_records": ended.pending_records,
+        "recent_outcomes": ended.recent_outcomes,
         "outcome": None if planned_to is None else task.outcome,
         "planned_to": planned_to,
         "earlier_planned_to": max(ends, default=None),
     }
-    return rest.model_copy(update=reset), records
+    return rest.model_copy(update=reset), (*records, *missed)
 
 
 def shorten_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Return the edited task without what lies beyond its `until` or `max_runs`, and the records of its runs there."""
     why = "Its task was given an earlier end before it started."
     rest, records = _drop_runs_past_end(changed, now, why)
-    return shorten_backlog(task, rest, now, why), records
+    shorter, missed = shorten_backlog(task, rest, now, why)
+    return shorter, (*records, *missed)
 
 
 def _drop_runs_past_end(task: Task, now: datetime, why: str) -> tuple[Task, tuple[Execution, ...]]:
@@ -180,7 +174,6 @@ def apply_edit(
         _require_room_after(changed, changed.next_execution_time)
     if not replanned:
         return Transition(with_changes(changed, now))
-    require_room(task, "edit")
     if schedule != task.schedule or not task.is_active:
         changed = changed.model_copy(update={"left_out_from": now if schedule.calendars else None})
     if schedule != task.schedule:
@@ -188,11 +181,9 @@ def apply_edit(
         if changed.budget_pause is not None:
             held = changed.budget_pause.model_copy(update={"at": max(now, changed.budget_pause.at)})
             changed = changed.model_copy(update={"budget_pause": held if find_budget_pause(task) else None})
-        changed, records = reset_plan(note_left_out(task, now), changed, now)
+        changed, records = reset_plan(task, changed, now)
     else:
         changed, records = shorten_plan(task, changed, now)
-    changed, passed = take_records(changed, now, len(records))
-    records = (*records, *passed)
     if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
         due = task.next_execution_time  # may be past: it waits for its jitter, an open run or its dispatch
         following = occurrence_from(changed, now if due is None else min(due, now))

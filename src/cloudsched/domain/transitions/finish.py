@@ -4,8 +4,8 @@ Policies that are decided here, each visible in the executions:
 
 * A failed attempt is repeated as the retry policy says (RETRYING), until no attempt is left (FAILED) or the task ends.
 * An outcome that the handler chooses overrides the policy: `Retry`, `Snooze`, `Fail`, `Cancel`.
-* ``overlap`` decides whether occurrences that came due while the run was open are skipped or one is kept. Of more than
-  `MAX_RECORDS_PER_COMMIT`, the sweep writes the rest of the records.
+* ``overlap`` decides whether occurrences that came due while the run was open are skipped or one is kept. Those skipped
+  have one record.
 * A task that failed ``pauseAfterFailures`` times in a row pauses itself.
 
 Only the holder of the lease may finish an attempt: for anyone else `on_outcome` returns None, and the result is
@@ -33,13 +33,7 @@ from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Action, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage, add_usage
 from cloudsched.domain.recurrence.iso8601 import add_duration
-from cloudsched.domain.transitions.backlog import (
-    apply_decision,
-    decide_overlap,
-    due_ranges,
-    stop_plan,
-    take_records,
-)
+from cloudsched.domain.transitions.backlog import decide_overlap, due_ranges, pass_over, stop_plan
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import (
     Transition,
@@ -59,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
     from random import Random
 
-    from cloudsched.domain.documents.execution import ProgressNote
+    from cloudsched.domain.documents.execution import Execution, ProgressNote
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.domain.documents.task import Task
 
@@ -364,36 +358,35 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
             **last_run_fields(task, run, status, now),
         }
     )
-    rest = _decide_overlaps(rest, run, now)
+    rest, passed = _decide_overlaps(rest, run, now)
     failures, limit = rest.consecutive_failures, task.pause_after_failures
     is_failing = limit and failures >= limit and says_how_task_is(task, run, status)
     if is_failing and task.is_active and not rest.is_one_time:
         why = f"Paused itself after {failures} failures in a row."
+        stopped, missed = stop_plan(rest, now)
+        passed = (*passed, *missed)
         ended = with_changes(
-            stop_plan(rest, now), now, status=TaskStatus.PAUSED, message=why, paused_by=None, revision=task.revision + 1
+            stopped, now, status=TaskStatus.PAUSED, message=why, paused_by=None, revision=task.revision + 1
         )
         ended = with_entry(task, ended, Action.PAUSED, None, now, reason=why)
     else:
         ended = complete_if_idle(rest if rest.backfill is None else start_next_backfill(rest, now), now)
-    rest, passed = take_records(ended, now) if ended.pending_records else (ended, ())
-    if rest is not ended:
-        rest = with_changes(rest, now)
-    return Transition(rest, (execution_record(task, run, status, now, **record), *passed))
+    return Transition(ended, (execution_record(task, run, status, now, **record), *passed))
 
 
-def _decide_overlaps(task: Task, run: Run, now: datetime) -> Task:
-    """Return the task past the occurrences that came due while the run was open and that its policy skips."""
+def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the task past what came due while the run was open and its policy skips, and the records of that."""
     if run.trigger is not Trigger.SCHEDULE or task.overlap is Overlap.ALLOW or (task.runs and task.holds_back_schedule):
-        return task
+        return task, ()
     started_at = run.started_at or now
     if task.next_execution_time is None or not started_at < task.next_execution_time <= now:
-        return task  # nothing came due meanwhile; or a backlog from before the run: catchUp decides
+        return task, ()  # nothing came due meanwhile; or a backlog from before the run: catchUp decides
     ranges = due_ranges(task, now)
     decided = decide_overlap(task, run, ranges).decided if ranges else ()
     if not decided:
-        return task
-    past = apply_decision(task, decided)  # guard: overlap record
-    return past.model_copy(update={"next_execution_time": occurrence_after(past, decided[-1].until)})
+        return task, ()
+    past, records = pass_over(task, decided, now)  # guard: overlap record
+    return past.model_copy(update={"next_execution_time": occurrence_after(past, decided[-1].until)}), records
 
 
 def _build_messages(task: Task, run: Run, report: AttemptReport, now: datetime) -> tuple[Message, ...]:

@@ -18,7 +18,7 @@ from cloudsched.domain.documents.task import Action, DueRange, Journey, TaskStat
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, utc_seconds
 from cloudsched.domain.recurrence.time_zones import load_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
-from cloudsched.domain.transitions.backlog import keep_schedule, note_left_out, require_room, take_records
+from cloudsched.domain.transitions.backlog import note_left_out
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_from
@@ -47,10 +47,8 @@ def follow_owner(task: Task, zone: str, now: datetime) -> Transition:
         replanned = replan(task, moved, now, _WHY)
         return replace(replanned, task=_with_move(task, replanned.task, now))
     has_ended = task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}
-    if not has_ended:
-        require_room(task, "plan again")
-    kept = keep_schedule(note_left_out(task, now), schedule)
-    changed, records = take_records(kept.model_copy(update=_move_marks(kept, moved, now)), now)
+    noted, records = note_left_out(task, now)
+    changed = noted.model_copy(update=_move_marks(noted, moved, now))
     if has_ended:
         return Transition(with_changes(changed, now), records)
     changed = _with_move(task, changed.model_copy(update={"revision": task.revision + 1}), now)

@@ -14,13 +14,7 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.transitions.backlog import (
-    end_plan,
-    forget_backlog,
-    resume_plan,
-    stop_plan,
-    take_records,
-)
+from cloudsched.domain.transitions.backlog import end_plan, forget_backlog, resume_plan, stop_plan
 from cloudsched.domain.transitions.definitions import drop_unused, restore_definition
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.offers import refresh_offers
@@ -173,7 +167,7 @@ def pause(
             return Transition(task)
         return Transition(with_changes(task, now, message=message, paused_by=paused_by, is_paused_as_gone=False))
     require_pausable(task)
-    stopped, records = take_records(stop_plan(task, now), now)  # guard: stopped plan
+    stopped, records = stop_plan(task, now)  # guard: stopped plan
     paused = with_changes(
         stopped,
         now,
@@ -231,8 +225,7 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
     waiting = tuple(run for run in task.runs if run.lease is None)
     newest = max(waiting, key=lambda run: run.scheduled_for, default=None)
     cancelled = tuple(execution_record(task, run, ExecutionStatus.CANCELLED, now, message=message) for run in waiting)
-    stopped = end_plan(task, now, ExecutionStatus.CANCELLED, message)
-    stopped, records = take_records(stopped, now, len(cancelled))
+    stopped, records = end_plan(task, now, ExecutionStatus.CANCELLED, message)
     ended = with_changes(
         drop_unstarted(stopped, *unstarted_runs(task)),
         now,

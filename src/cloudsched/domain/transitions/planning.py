@@ -219,7 +219,7 @@ def wake_instant(task: Task) -> datetime | None:
     if task.deleted_at is not None or task.deferred:  # guard: unfinished work
         return task.updated_at
     is_active = task.is_active
-    if not is_active and task.has_ended and not task.pending_records:
+    if not is_active and task.has_ended:
         earliest = None if task.retention is None else add_duration(task.status_changed_at, task.retention)
     else:
         due = [run.lease.until for run in task.runs if run.lease is not None]  # guard: lease wakes
@@ -228,7 +228,6 @@ def wake_instant(task: Task) -> datetime | None:
             waiting = (_next_start(task), *[_waits_until(task, run) for run in task.runs if run.lease is None])
             due += [at for at in waiting if at is not None]
         due += [wake.due_at for wake in lock_turn_expiries(task)] if task.pull is not None else []
-        due += [task.updated_at] if task.pending_records else []
         due += [task.updated_at] if task.zone_plan is not None and task.zone_plan.is_stale and is_active else []
         earliest = min(due, default=None)
     return None if earliest is None else max(earliest, task.updated_at)

@@ -30,14 +30,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import Action, DueRange, TaskStatus
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, utc_seconds
-from cloudsched.domain.transitions.backlog import (
-    due_ranges,
-    end_plan,
-    keep_schedule,
-    note_left_out,
-    require_room,
-    take_records,
-)
+from cloudsched.domain.transitions.backlog import due_ranges, end_plan, note_left_out
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
@@ -46,7 +39,7 @@ from cloudsched.domain.transitions.zone_plans import can_replan
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cloudsched.domain.documents.task import PendingRecords, Task, ZonePlan
+    from cloudsched.domain.documents.task import Task, ZonePlan
     from cloudsched.domain.schedules.schedule import Schedule
 
 
@@ -160,11 +153,6 @@ def _move(task: Task, plan: ZonePlan) -> Task:
     def move_range(each: DueRange) -> DueRange:
         return each.model_copy(update={"next_at": move(each.next_at), "until": move(each.until)})
 
-    def move_records(each: PendingRecords) -> PendingRecords:
-        if each.schedule is not None or each.is_left_out:
-            return each
-        return each.model_copy(update={"next_at": move(each.next_at), "until": move(each.until)})
-
     backfill, plan_from = task.backfill, task.plan_from
     return task.model_copy(
         update={
@@ -172,7 +160,6 @@ def _move(task: Task, plan: ZonePlan) -> Task:
             "planned_to": None if task.planned_to is None else move(task.planned_to),
             "earlier_planned_to": None if task.earlier_planned_to is None else move(task.earlier_planned_to),
             "backlog": tuple(map(move_range, task.backlog)),
-            "pending_records": tuple(map(move_records, task.pending_records)),
             "backfill": backfill and backfill.model_copy(update={"next_at": move(backfill.next_at)}),
             "plan_from": plan_from and move(plan_from - _TICK) + _TICK,
             "zone_plan": None,
@@ -221,16 +208,12 @@ def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Transitio
     """
     new_schedule = {"schedule": schedule, "timezone": schedule.timezone}
     if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
-        ended = keep_schedule(note_left_out(task, now), task.schedule).model_copy(update=new_schedule)
-        ended, records = take_records(ended, now)
-        return Transition(with_changes(ended, now), records)
-    require_room(task, "plan again")
+        noted, left_out = note_left_out(task, now)
+        return Transition(with_changes(noted.model_copy(update=new_schedule), now), left_out)
     due = due_ranges(task, now)
     is_kept = all(_is_same(task.schedule, schedule, each) for each in due)
-    noted = note_left_out(task, now)
-    left = noted if is_kept else end_plan(noted, now, ExecutionStatus.SKIPPED, why)
-    changed = keep_schedule(left, task.schedule).model_copy(update={**new_schedule, "revision": task.revision + 1})
-    changed, records = take_records(changed, now)
+    left, records = note_left_out(task, now) if is_kept else end_plan(task, now, ExecutionStatus.SKIPPED, why)
+    changed = left.model_copy(update={**new_schedule, "revision": task.revision + 1})
     if task.status is TaskStatus.PAUSED:
         return Transition(with_changes(changed, now), records)
     first_due = due[0].next_at if due and is_kept else now

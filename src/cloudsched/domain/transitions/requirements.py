@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
-from cloudsched.domain.transitions.backlog import require_room
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.errors import NotAllowed
@@ -46,7 +45,6 @@ def require_budget(task: Task) -> None:
 def require_pausable(task: Task) -> None:
     """Check that an ACTIVE task may be paused."""
     require_status(task, "pause", _S.ACTIVE)
-    require_room(task, "pause")
 
 
 def require_future(task: Task, following: datetime | None) -> None:
@@ -59,7 +57,6 @@ def require_future(task: Task, following: datetime | None) -> None:
 def require_cancellable(task: Task) -> None:
     """Check that a task may be cancelled."""
     require_status(task, "cancel", _S.ACTIVE, _S.PAUSED)
-    require_room(task, "cancel")
 
 
 def require_triggerable(task: Task) -> None:
@@ -83,6 +80,9 @@ def require_retryable(task: Task, execution: Execution) -> None:
     """Check that an execution that is not open may have one more attempt, with the payload that it had."""
     if execution.status is ExecutionStatus.SUCCEEDED:  # guard: succeeded run
         raise NotAllowed(RETRY_ACTION, "done with it", "It has succeeded; trigger the task to run it anew.")
+    if execution.covers is not None:
+        hint = f"Backfill from {execution.scheduled_for.isoformat()} to {execution.covers.until.isoformat()} instead."
+        raise NotAllowed(RETRY_ACTION, "past several occurrences with that one record", hint)
     require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
     _require_free_run(task, "retry")
     require_payload_room(task, added=execution.payload)

@@ -129,6 +129,11 @@ class DistantSchedule:
         self._schedule = schedule
         self._distance = distance
 
+    @property
+    def interval(self) -> timedelta | None:
+        """The time between any two occurrences that follow each other; None if it is not always the same."""
+        return self._schedule.interval
+
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first occurrence strictly later than an instant."""
         if not self._schedule.is_mixed:
@@ -212,9 +217,6 @@ def _plan_instants(task: Task) -> set[datetime]:
     named = {task.next_execution_time, task.planned_to, task.earlier_planned_to}
     for due in task.backlog:
         named |= {due.next_at, due.until}
-    for pending in task.pending_records:
-        if pending.schedule is None and not pending.is_left_out:
-            named |= {pending.next_at, pending.until}
     if task.backfill is not None:
         named |= {task.backfill.next_at}
     if task.plan_from is not None and task.plan_from.microsecond == 1:  # right behind an occurrence

@@ -73,8 +73,8 @@ def explain_task(
 
 
 def _list_records(store: Store, task: Task, at: datetime) -> tuple[list[Execution], bool]:
-    """Return the latest records of the day of an instant, and whether it has more."""
+    """Return the latest records of what was scheduled for the day of an instant, and whether it has more."""
     day = find_day(task, at)
     page = store.list_executions(task.id, limit=MAX_RECORDS, before=day.end)
-    found = [each for each in page.items if day.has(each.scheduled_for)]
+    found = [each for each in page.items if day.meets(each)]
     return found, len(found) == len(page.items) and page.next_page_token is not None

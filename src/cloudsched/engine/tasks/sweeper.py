@@ -13,14 +13,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
-from cloudsched.domain.transitions.backlog import take_records
-from cloudsched.domain.transitions.lifecycle import delete, was_recreated, with_changes
+from cloudsched.domain.transitions.lifecycle import delete, was_recreated
 from cloudsched.domain.transitions.planning import (
     executor_wakeups,
     lease_expiries,
@@ -31,8 +29,8 @@ from cloudsched.domain.transitions.planning import (
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.errors import BlobsUnavailable, QueueUnavailable, SearchLimitReached, StoreUnavailable, VersionConflict
+from cloudsched.engine.ports.store import Commit
+from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -80,8 +78,6 @@ PAGE_SIZE = 200
 """How many tasks are read at a time."""
 MAX_EXAMINED = 40_000
 """How many tasks one sweep examines; the next sweep of the same process continues after them."""
-MAX_RECORD_BATCHES = 10
-"""How many batches of decided records a sweep writes for one task; the next sweep continues."""
 COMMIT_MARGIN = timedelta(minutes=5)
 """How long ago a change may have been decided that is committed now. A sweep begins this much before the earliest task
 that the one before it found: there is nothing further back, except what Firestore has to skip as just deleted."""
@@ -106,8 +102,6 @@ class Sweep:
     """Tasks whose deferred work is now done, such as a dispatch that could not be created when they were stored."""
     unsent: int = 0
     """Tasks whose dispatches the queue did not accept; the next sweep tries again."""
-    recorded: int = 0
-    """Records written of occurrences whose end was decided before, in a commit that could not hold them all."""
     replanned: int = 0
     """Tasks that were planned with older time zone data than this process has."""
     failed: int = 0
@@ -280,8 +274,6 @@ class Sweeper:
         return page
 
     def _repair(self, task: Task, now: datetime, result: Sweep) -> None:
-        if task.pending_records and task.deleted_at is None:
-            result.recorded += self._write_records(task.id)
         # guard: unfinished sweep
         if task.deleted_at is not None or (task.deferred and task.status is TaskStatus.CANCELLED):
             self._finish_cancel_or_delete(task, result)
@@ -317,29 +309,6 @@ class Sweeper:
         elif stored.task.deferred:
             result.undeferred += self._child_tasks.complete_cancel(stored.task) is not None
 
-    def _write_records(self, task_id: str) -> int:
-        """Write some of the records that are decided and still missing, and return how many."""
-        written = 0
-        for _ in range(MAX_RECORD_BATCHES):
-            load = partial(self._engine.store.load, task_id)
-            try:
-                committed = self._engine.committer.apply(f"task {task_id}", load, self._decide_records)
-            except SearchLimitReached:
-                if not written:
-                    raise
-                break
-            if committed is None:
-                break
-            written += len(committed.commit.executions)
-        return written
-
-    def _decide_records(self, stored: VersionedTask | None) -> Commit | None:
-        if stored is None or stored.task.deleted_at is not None or not stored.task.pending_records:
-            return None
-        now = self._engine.clock.now()
-        rest, records = take_records(stored.task, now)
-        return Commit(with_changes(rest, now), stored, records)
-
     def _replan(self, task_id: str) -> bool:
         """Plan a task again with this process's time zone data, which are newer; return whether it was."""
         stored = self._engine.store.load(task_id)
@@ -356,7 +325,7 @@ class Sweeper:
         now = self._engine.clock.now()
         if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
             return False
-        if stored.task.deferred or stored.task.pending_records:  # its `wake_at` is not set by its retention
+        if stored.task.deferred:  # its `wake_at` is not set by its retention
             return False
         if self._keep_for_parent(stored.task):
             return False

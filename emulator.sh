@@ -128,19 +128,19 @@ build_docs() {
         "$python" .ci/site/names.py "$root/site"
 }
 
-# install_tools NAME: install what requirements/NAME.lock names into an environment of its own, build/NAME.
+# install_tools: install what requirements/release.lock names into an environment of its own, build/release.
 install_tools() {
-    tools=$root/build/$1
+    tools=$root/build/release
     local expected
-    expected=$(cksum <"$root/requirements/$1.lock")
+    expected=$(cksum <"$root/requirements/release.lock")
     [[ ! -f $tools/.installed || $(<"$tools/.installed") != "$expected" ]] || return 0
     "$python" -m venv --clear "$tools"
-    install_locked "$tools/bin/python" "$tools" "$root/requirements/$1.lock"
+    install_locked "$tools/bin/python" "$tools" "$root/requirements/release.lock"
     printf '%s\n' "$expected" >"$tools/.installed"
 }
 
 audit() {
-    install_tools release
+    install_tools
     local report=$root/build/audit.json
     rm -f "$report"
     "$tools/bin/pip-audit" --path "$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
@@ -159,7 +159,6 @@ pytest)
     shift
     cd "$root"
     unset PYTHONDONTWRITEBYTECODE # or each of the many processes that the tests start compiles all of cloudsched again
-    [[ " $* " != *" --all "* ]] || install_tools terraform
     exec "$python" -m pytest -n 2 --dist each "$@" # each of two processes has files of its own: tests/run/shards.py
     ;;
 check)
@@ -173,11 +172,11 @@ look)
     exec "$python" .ci/site/browse.py "$root/site" "${@:2}"
     ;;
 wheel)
-    install_tools release
+    install_tools
     exec "$root/.ci/wheel" "$tools" "${@:2}"
     ;;
 release)
-    install_tools release
+    install_tools
     [[ ${2:-} == v* ]] && exec "$root/.ci/release" "$tools" "$2"
     exec "$root/.ci/release" "$tools" --rehearse "${2:?a version, such as 1.2.3}"
     ;;
@@ -185,7 +184,7 @@ audit)
     audit
     ;;
 update)
-    install_tools release
+    install_tools
     [[ -z ${PIP_CERT:-} ]] || export SSL_CERT_FILE=${SSL_CERT_FILE:-$PIP_CERT} # uv trusts what pip is told to trust
     "$python" "$root/.ci/lock.py" "$tools/bin/uv"
     ! command -v npm >/dev/null ||

@@ -3,7 +3,7 @@
     .ci/lock.py UV      resolve everything anew, with the newest versions
 
 What a user needs, what `pytest` and `check` need, and what `pytest --all` needs are one resolution: each file names
-what it adds to those before it, so the versions are the same whichever command came first. Each other environment is a
+what it adds to those before it, so the versions are the same whichever command came first. What a release needs is a
 resolution of its own. pip and uv install from them, on every system and Python that the project supports.
 """
 
@@ -21,8 +21,6 @@ LAYERS = {
     "dev": ["--all-extras", "--group", "dev"],
     "all": ["--all-extras", "--group", "dev", "--group", "all"],
 }
-APART = {"terraform": "terraform", "release": "release"}
-"""Environments of their own, each with its group."""
 HEADER = "# Made by `./emulator.sh update`. {}\n"
 
 
@@ -60,8 +58,7 @@ def main() -> None:
             says = f"It adds to {' and '.join(f'{each}.lock' for each in before_names(name))}." if before else ""
             write(name, "".join(f"{block}\n" for block in own.values()), says or "It is what a user needs.")
             before |= names
-    for name, group in APART.items():
-        write(name, resolve(uv, "--group", group, "--generate-hashes"), "It is for an environment of its own.")
+    write("release", resolve(uv, "--group", "release", "--generate-hashes"), "It is for an environment of its own.")
 
 
 def before_names(name: str) -> list[str]:

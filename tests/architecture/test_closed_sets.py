@@ -145,7 +145,7 @@ def test_a_table_without_a_member_is_refused() -> None:
 
 
 def test_every_priority_and_channel_has_a_queue() -> None:
-    """The scripts and Terraform make queues from one file, which has them all; each has a line in the example."""
+    """The scripts make queues from one file, which has them all; each has a line in the example."""
     table = json.loads((ROOT / "infra" / "resources.json").read_text("utf-8"))
     priorities, channels = ([each.lower() for each in members] for members in (Priority, SENT_CHANNELS))
     assert table["priorities"] == priorities

@@ -252,7 +252,7 @@ def _snapshot() -> Path:
         source, target = ROOT / part, snapshot / part
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("config.sh", "terraform", "__pycache__"))
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("config.sh", "__pycache__"))
         else:
             shutil.copy2(source, target)
     return snapshot

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.deployables.alerting import Point, Series, Unsupported, find_alerts, match_log, match_point
 from tests.deployables.cloud_world import HANDLERS, World
-from tests.deployables.fake_project import ROOT
 from tests.deployables.outages import BEFORE, OUTAGES, PAGE, Outage, notice, put, read_policies, render
 
 from cloudsched.testing import START
@@ -106,19 +103,3 @@ def test_conditions_group_and_divide_by_their_labels() -> None:
     assert look(("part", "a", 2), ("whole", "a", 3), ("whole", "b", 9)) == {"one"}
     assert look(("part", "a", 1), ("whole", "a", 3), ("part", "b", 1), ("whole", "b", 3)) == set()
     assert look(("part", "a", 2), ("whole", "b", 1)) == set()
-
-
-def test_terraform_hands_on_all_that_policies_and_metrics_say() -> None:
-    """Each field of the files has its place in the module's resources, so that its copies say the same."""
-    code = (ROOT / "infra/terraform/observation.tf").read_text(encoding="utf-8")
-
-    def list_keys(value: object) -> set[str]:
-        if isinstance(value, dict):
-            return set(value) | {key for each in value.values() for key in list_keys(each)}
-        return {key for each in value for key in list_keys(each)} if isinstance(value, list) else set()
-
-    files = (ROOT / "infra/monitoring/alerts").glob("*.json")
-    for key in {key for file in files for key in list_keys(json.loads(file.read_text(encoding="utf-8")))}:
-        assert re.search(rf'(\.|"){key}\b', code), key
-    for metric in json.loads((ROOT / "infra/monitoring/metrics.json").read_text(encoding="utf-8")).values():
-        assert set(metric) <= {"description", "filter", "labels"}

@@ -18,7 +18,7 @@ NOT_RUNNING = {
 
 
 def test_the_page_has_each_role_that_is_granted() -> None:
-    """With what it is on and whose it is, as infra/resources.json says, for the scripts and the module alike."""
+    """With what it is on and whose it is, as infra/resources.json says."""
     told = {(role, on.partition(",")[0], of) for role, on, of, *_ in ROW.findall(PAGE)}
     assert told == {(each["role"], each["on"], ", ".join(each["accounts"])) for each in TABLE["roles"]}
     for _, _, _, call, without in ROW.findall(PAGE):

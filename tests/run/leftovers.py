@@ -24,7 +24,7 @@ PATIENCE = 10.0
 """How many seconds a process that was told to end has for it, before it counts as left behind."""
 _STATE = pytest.StashKey["Before"]()
 _LISTENS = "0A"
-TOOLS = {".cache", ".config", ".gunicorn", ".java", ".local", ".npm", ".pki", ".rustup", ".terraform.d"}
+TOOLS = {".cache", ".config", ".gunicorn", ".java", ".local", ".npm", ".pki", ".rustup"}
 """Where gcloud, npm, Chromium, gunicorn, pip and others keep what they need again, in the home folder."""
 
 

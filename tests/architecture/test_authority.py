@@ -27,7 +27,7 @@ NAMES: Final = frozenset(
     | {"requesters", "role", "subject"}
 )
 """What says on whose authority something is done, or whose it is."""
-TYPES: Final = frozenset({"Access", "Authority", "Caller", "ClaimCaller", "EventSender", "OAuth", "Requesters"})
+TYPES: Final = frozenset({"Access", "Authority", "Caller", "ClaimCaller", "EventSender", "Requesters"})
 QUERIES: Final = frozenset({"TaskQuery", "ExecutionQuery"})
 WITH_DEFAULT: Final = {
     "drafts/request.py:DraftRequest.owner": "what a request says, which the door resolves",

@@ -30,7 +30,6 @@ ONE_THING = {
     "adapters/language_model/transport.py": "calls of a model, whose results are awaited",
     "adapters/safe_http/session.py": "a timer, which ends a connection that takes too long, and only that",
     "adapters/switch_call.py": "one call of the operator's switch, which logs what goes wrong",
-    "cli/agents/authorization.py": "one check, which is awaited",
     "cli/run.py": "watches the caller, and ends the command when that is gone",
     "cli/worker.py": "a timer, which ends the process that does not stop",
     "emulator/emulator.py": "the thread of the emulator's event loop, which goes on after what a callback raises",

@@ -96,7 +96,7 @@ def _show(url: str) -> Api:
 
 async def _ask_agent(url: str) -> None:
     async with AsyncClient(url) as client:
-        tools = AgentTools(lambda: client, lambda: None)
+        tools = AgentTools(client)
         await tools.create_task("Pay", "greet", "in 2 seconds", "UTC", {"name": "Ada"})
 
 
@@ -115,7 +115,7 @@ def test_a_creation_that_is_repeated_runs_once(
 def _edit_by_agent(url: str) -> None:
     async def ask() -> None:
         async with AsyncClient(url) as client:
-            await AgentTools(lambda: client, lambda: None).update_task("t", "UTC", schedule=LATER)
+            await AgentTools(client).update_task("t", "UTC", schedule=LATER)
 
     asyncio.run(ask())
 
@@ -287,7 +287,7 @@ def test_an_agent_s_same_call_is_one_change(sim: Simulation, url: str) -> None:
     def update(**given: Any) -> bool:
         async def ask() -> bool:
             async with AsyncClient(url) as client:
-                tools = AgentTools(lambda: client, lambda: None, lambda: clock[0])
+                tools = AgentTools(client, lambda: clock[0])
                 return (await tools.update_task("t", "UTC", **given)).changed
 
         return asyncio.run(ask())

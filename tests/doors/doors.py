@@ -307,7 +307,7 @@ class Agents(Door):
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
         client = world.async_client(self._server or who)
         client = client.acting_for(who) if self._server else client
-        tools = AgentTools(lambda: client, lambda: None)
+        tools = AgentTools(client)
         try:
             return Answer(DONE, str(asyncio.run(self._call(tools, act, target))))
         except ToolError as error:

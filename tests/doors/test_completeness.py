@@ -61,7 +61,7 @@ def test_every_operation_is_an_act() -> None:
 def test_every_tool_of_an_agent_stands_for_an_operation() -> None:
     """The MCP server has no other tools."""
     with WORLDS.enter("own", "none") as (world, _):
-        server: Any = make_server(world.async_client("admin"), None, None)
+        server: Any = make_server(world.async_client("admin"), None)
     assert {each.name for each in server._tool_manager.list_tools()} == set(MCP_TOOLS)  # noqa: SLF001 - lists them
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from cloudsched import App
-    from cloudsched.cli.agents.authorization import OAuth
     from cloudsched.testing import Simulation
 
 BEARER = "a-bearer-key-for-tests"
@@ -66,12 +65,12 @@ class Agent:
 
 
 @contextmanager
-def serve_http(url: str, bearer: str | None, owner: str | None = None, oauth: OAuth | None = None) -> Iterator[str]:
+def serve_http(url: str, bearer: str, owner: str | None = None) -> Iterator[str]:
     """Serve the tools over streamable HTTP; give the address."""
     port = free_port()
     client = AsyncClient(url)
-    server = make_server(client, owner, oauth)
-    app = make_http_app(server, "127.0.0.1", bearer, oauth)
+    server = make_server(client, owner)
+    app = make_http_app(server, "127.0.0.1", bearer)
     running = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None))
 
     async def serve() -> None:

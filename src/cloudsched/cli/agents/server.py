@@ -19,7 +19,6 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
-from cloudsched.cli.agents.authorization import find_subject
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.errors import (
     CloudschedError,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
     from datetime import datetime
 
-    from cloudsched.cli.agents.authorization import OAuth
     from cloudsched.client import AsyncClient
     from cloudsched.client.views import TaskView
     from cloudsched.domain.documents.execution import Execution
@@ -198,26 +196,19 @@ class AgentTools:
     """The tools of one server.
 
     Args:
-        find_client: Returns the client that has exactly the rights of whoever makes the call at hand.
-        require_write: Raises ToolError if that caller's credential is for reading alone.
+        client: Calls the API, with exactly the rights that the tools have.
         now: The current time, in seconds since 1970.
     """
 
-    def __init__(
-        self,
-        find_client: Callable[[], AsyncClient],
-        require_write: Callable[[], None],
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self._find_client = find_client
-        self._require_write = require_write
+    def __init__(self, client: AsyncClient, now: Callable[[], float] = time.time) -> None:
+        self._client = client
         self._now = now
 
     @_explain
     async def preview_schedule(self, schedule: Words, timezone: Zone) -> ScheduleAnswer:
         """Show what a schedule means and when it would run next. Nothing is stored: use it before create_task."""
         zone = _find_zone(timezone)
-        preview = await self._find_client().describe_schedule(schedule, timezone=timezone, count=SHOWN)
+        preview = await self._client.describe_schedule(schedule, timezone=timezone, count=SHOWN)
         return ScheduleAnswer(
             timezone=timezone,
             description=preview.description,
@@ -238,9 +229,8 @@ class AgentTools:
         ] = None,
     ) -> CreatedAnswer:
         """Create a scheduled task. Show the user preview_schedule's answer first. A time in the past is refused."""
-        self._require_write()
         zone, key = _find_zone(timezone), idempotency_key or str(uuid.uuid4())
-        client = self._find_client()
+        client = self._client
         task = await client.create(
             idempotency_key=key,
             title=title,
@@ -259,7 +249,7 @@ class AgentTools:
         limit: Annotated[int, Field(ge=1, le=20)] = 10,
     ) -> TaskListAnswer:
         """List scheduled tasks, the newest first, each with its next runs."""
-        zone, client, found = _find_zone(timezone), self._find_client(), list["TaskView"]()
+        zone, client, found = _find_zone(timezone), self._client, list["TaskView"]()
         async for task in client.tasks(status=status):
             found.append(task)
             if len(found) > limit:
@@ -273,7 +263,7 @@ class AgentTools:
         self, task_id: Id, timezone: Zone, history: Annotated[int, Field(ge=0, le=20)] = 5
     ) -> TaskHistoryAnswer:
         """Show a task: when it runs next, and what came of its latest runs."""
-        zone, client, runs = _find_zone(timezone), self._find_client(), list[Any]()
+        zone, client, runs = _find_zone(timezone), self._client, list[Any]()
         task = await client.get(task_id)
         if history:
             async for run in client.executions(task_id):
@@ -299,8 +289,7 @@ class AgentTools:
         The same call again within five minutes changes nothing, since it may be a repetition; `changed` is then false.
         If the user wants the same change once more ("an hour later" twice), give an `idempotency_key` that is new.
         """
-        self._require_write()
-        zone, client = _find_zone(timezone), self._find_client()
+        zone, client = _find_zone(timezone), self._client
         before = await client.get(task_id)
         changes = {"title": title, "payload": payload, "schedule": schedule}
         given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
@@ -318,8 +307,7 @@ class AgentTools:
     @_explain
     async def cancel_task(self, task_id: Id, timezone: Zone) -> TaskAnswer:
         """Cancel a task for good: it never runs again; its history stays. Ask the user first."""
-        self._require_write()
-        zone, client = _find_zone(timezone), self._find_client()
+        zone, client = _find_zone(timezone), self._client
         return TaskAnswer(**await _describe(client, await client.cancel(task_id), zone))
 
     @_explain
@@ -330,8 +318,7 @@ class AgentTools:
         duration: Annotated[str, Field(description='How long: "10 minutes", "2 hours", "tomorrow at 9:00".')] = "PT10M",
     ) -> TaskAnswer:
         """Run again later what a task has run last, such as a reminder; its schedule stays as it is."""
-        self._require_write()
-        zone, client = _find_zone(timezone), self._find_client()
+        zone, client = _find_zone(timezone), self._client
         return TaskAnswer(**await _describe(client, await client.snooze(task_id, duration), zone))
 
     @_explain
@@ -347,8 +334,7 @@ class AgentTools:
         ] = None,
     ) -> TaskAnswer:
         """Send an event to a task that waits for it, such as an approval."""
-        self._require_write()
-        zone, client = _find_zone(timezone), self._find_client()
+        zone, client = _find_zone(timezone), self._client
         task = await client.send_event(
             task_id, event, payload, execution_id=execution_id, idempotency_key=idempotency_key
         )
@@ -389,22 +375,16 @@ _CHANGE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempoten
 _SEND = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
 
 
-def make_server(client: AsyncClient, owner: str | None, oauth: OAuth | None) -> MCPServer[Any]:
+def make_server(client: AsyncClient, owner: str | None) -> MCPServer[Any]:
     """Return the server.
 
     Args:
         client: Calls the API, with a key of its own.
         owner: The user for whom the tools act; they have the rights of the key itself if None.
-        oauth: Takes tokens of an authorization server; the tools then act for the user that each token names.
     """
-    own = client if owner is None else client.acting_for(owner)
-    tools = AgentTools(
-        find_client=(lambda: own) if oauth is None else lambda: client.acting_for(find_subject()),
-        require_write=(lambda: None) if oauth is None else oauth.require_write,
-    )
-    auth: dict[str, Any] = {} if oauth is None else {"auth": oauth.settings, "token_verifier": oauth}
+    tools = AgentTools(client if owner is None else client.acting_for(owner))
     server: MCPServer[Any] = MCPServer(
-        "cloudsched", instructions=_INSTRUCTIONS, version=version("cloudsched"), log_level="WARNING", **auth
+        "cloudsched", instructions=_INSTRUCTIONS, version=version("cloudsched"), log_level="WARNING"
     )
     for tool, hints in (
         (tools.preview_schedule, _READ),

@@ -12,7 +12,7 @@ import pytest
 from tests.installs import ROOT, SOURCE, declared, declared_alone, hide_all_but, packages, providers
 
 MODULES = sorted(path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*.py"))
-LOCAL_TOOLS = {"aiohttp", "cheroot", "pygments", "pyyaml", "quickjs-ng", "rich", "yarl"}
+LOCAL_TOOLS = {"aiohttp", "cheroot", "pygments", "quickjs-ng", "rich", "yarl"}
 """What no deployed function imports."""
 PYTEST_PLUGINS = {"emulator/pytest_plugin", "testing/pytest_plugin"}
 """Only pytest imports them."""

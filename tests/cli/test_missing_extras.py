@@ -25,7 +25,6 @@ def run(folder: Path, package: str, code: str, *arguments: str) -> subprocess.Co
     """Run code where a package cannot be imported."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
     (folder / "handlers.py").write_text(HANDLERS, encoding="utf-8")
-    (folder / "queues.yaml").write_text("queue: []\n", encoding="utf-8")
     return subprocess.run(  # noqa: S603 - our own code
         [sys.executable, "-c", RUN.format(package=package, code=code), *arguments],
         capture_output=True,
@@ -50,7 +49,6 @@ def run(folder: Path, package: str, code: str, *arguments: str) -> subprocess.Co
         ("rich", "demo", "dev"),
         ("rich", "tasks list", "dev"),
         ("h2", "emulator --port 0", "dev"),
-        ("yaml", "emulator --port 0 --queues queues.yaml", "dev"),
     ],
 )
 def test_a_command_names_what_to_install(tmp_path: Path, package: str, command: str, extra: str) -> None:

@@ -12,7 +12,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from dockerfile_parse import DockerfileParser
 from tests.doc_blocks import Block, read_blocks
 from tests.docs.terminal import find_fault
@@ -21,7 +20,6 @@ from tests.harness import ROOT
 
 from cloudsched import Schedule, TaskDraft
 from cloudsched.domain.documents.delivery import MailEvents
-from cloudsched.emulator.storage.queue_yaml import read_queues_file
 from cloudsched.engine.people import verification
 
 if TYPE_CHECKING:
@@ -30,9 +28,7 @@ if TYPE_CHECKING:
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES += sorted(ROOT.glob("infra/**/*.md"))
-BLOCKS = [
-    block for page in PAGES for block in read_blocks(page) if block.language in {"json", "yaml", "ini", "dockerfile"}
-]
+BLOCKS = [block for page in PAGES for block in read_blocks(page) if block.language in {"json", "ini", "dockerfile"}]
 
 
 def check_mcp_servers(content: dict[str, Any]) -> None:
@@ -69,14 +65,6 @@ def test_json_is_of_its_model(block: Block) -> None:
     first = next(iter(content))
     assert first in MODELS, f"{block}: nothing reads this; add its model to MODELS"
     MODELS[first](content)
-
-
-@pytest.mark.parametrize("block", [each for each in BLOCKS if each.language == "yaml"], ids=str)
-def test_yaml_is_a_file_of_queues(block: Block, tmp_path: Path) -> None:
-    """The emulator takes it, each queue of it."""
-    file = tmp_path / "queues.yaml"
-    file.write_text(block.text, "utf-8")
-    assert len(read_queues_file(file)) == len(yaml.safe_load(block.text)["queues"])
 
 
 @pytest.mark.parametrize("block", [each for each in BLOCKS if each.language == "ini"], ids=str)

@@ -25,7 +25,7 @@ READERS = {
     "mermaid": "architecture/test_site.py",  # each diagram has the picture that Mermaid has drawn of it
     "js": "docs/test_scripts.py",
     "ts": "clients/test_typescript.py",
-    **dict.fromkeys(("json", "yaml", "ini", "dockerfile"), "docs/test_data_blocks.py"),
+    **dict.fromkeys(("json", "ini", "dockerfile"), "docs/test_data_blocks.py"),
     **dict.fromkeys(("sh", "bash", "console"), "docs/test_shell_blocks.py"),
 }
 """The test that reads the blocks of a language, all of them, on all pages."""

@@ -1,4 +1,4 @@
-"""Starting the emulator: the program, queues.yaml, the pytest fixture; what it imports."""
+"""Starting the emulator: the program, the pytest fixture; what it imports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tests.harness import WAIT_SECONDS
 
 from cloudsched.emulator import BadQueue, CloudTasksEmulator
 from cloudsched.emulator.cli import emulator as command
-from cloudsched.emulator.storage.queue_yaml import read_queues_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,76 +28,14 @@ pytest_plugins = ["pytester"]
 LOCATION = "projects/demo/locations/us-central1"
 PACKAGE = Path(__file__).parents[2] / "src" / "cloudsched" / "emulator"
 
-QUEUES = """
-project: demo
-location: us-central1
-queues:
-  - name: flags
-    max-dispatches-per-second: 10
-    max-concurrent-dispatches: 2
-    max-attempts: unlimited
-    max-retry-duration: 90s
-    min-backoff: 2s
-    max-backoff: 2.5s
-    max-doublings: 3
-    routing-override: service:worker,version:v1
-    log-sampling-ratio: 0.5
-  - name: projects/demo/locations/us-central1/queues/described
-    rateLimits: {maxBurstSize: 100, maxConcurrentDispatches: 1, maxDispatchesPerSecond: 0.5}
-    retryConfig: {maxAttempts: 5, minBackoff: 0.100s}
-    state: PAUSED
----
-name: projects/demo/locations/europe-west1/queues/listed
-state: RUNNING
-"""
 
-
-def test_queues_yaml_accepts_the_names_of_gcloud(tmp_path: Path, connect: Connect) -> None:
-    path = tmp_path / "queues.yaml"
-    path.write_text(QUEUES, "utf-8")
-    with CloudTasksEmulator(queues=path) as emulator:
-        client = connect(emulator.address)
-        flags = client.get_queue(name=f"{LOCATION}/queues/flags")
-        assert flags.rate_limits.max_dispatches_per_second == 10
-        assert flags.retry_config.max_attempts == -1
-        assert flags.retry_config.max_retry_duration.total_seconds() == 90
-        assert flags.retry_config.max_backoff.total_seconds() == 2.5
-        assert flags.app_engine_routing_override.service == "worker"
-        described = client.get_queue(name=f"{LOCATION}/queues/described")
-        assert described.state == 2
-        assert described.rate_limits.max_dispatches_per_second == 0.5
-        assert [queue.name[-6:] for queue in client.list_queues(parent="projects/demo/locations/europe-west1")] == [
-            "listed"
-        ]
-
-
-@try_each(
-    "text, problem",
-    [
-        ("queues: [", "not YAML"),
-        ("just text", "mapping"),
-        ("queue: []", "needs a list"),
-        ("queues: [{max-attempts: 1}]", "needs a `name`"),
-        ("queues: [{name: short}]", "needs `project` and `location`"),
-        ("queues: [{name: projects/d/locations/l/queues/under_score}]", "must be formatted"),
-        ("queues: [{name: projects/d/locations/l/queues/q, max-attempt: 5}]", "max-attempt"),
-        ("queues: [{name: projects/d/locations/l/queues/q, max-attempts: many}]", "many"),
-        ("queues: [{name: projects/d/locations/l/queues/q, max-dispatches-per-second: -1}]", "cannot be negative"),
-        ("queues: [{name: projects/d/locations/l/queues/q, min-backoff: 2s, max-backoff: 1s}]", "minBackoff"),
-        ("queues: [{name: projects/d/locations/l/queues/q, rateLimits: 5}]", "queues/q"),
-    ],
-)
-def test_an_invalid_queues_yaml_is_reported(tmp_path: Path, text: str, problem: str) -> None:
-    path = tmp_path / "queues.yaml"
-    path.write_text(text, "utf-8")
-    with pytest.raises(BadQueue, match=problem):
-        read_queues_file(path)
-
-
-def test_queues_can_be_declared_in_python() -> None:
-    settings = {f"{LOCATION}/queues/q": {"max-attempts": 3, "rateLimits": {"maxConcurrentDispatches": 4}}}
-    with CloudTasksEmulator(queues=settings), pytest.raises(BadQueue):
-        CloudTasksEmulator(queues=["short"]).start()
+def test_queues_can_be_declared_in_python(connect: Connect) -> None:
+    """Each is there from the start; what is no queue's name is refused by it."""
+    with CloudTasksEmulator(queues=[f"{LOCATION}/queues/q"]) as emulator:
+        assert [each.name[-1:] for each in connect(emulator.address).list_queues(parent=LOCATION)] == ["q"]
+    for name in ("short", f"{LOCATION}/queues/under_score"):
+        with pytest.raises(BadQueue, match=name):
+            CloudTasksEmulator(queues=[name]).start()
 
 
 @pytest.fixture
@@ -140,7 +77,7 @@ def test_the_program_prints_when_it_is_ready_and_stops_cleanly(signum: signal.Si
         ["--freeze", "yesterday"],
         ["--freeze", "2030-01-01T00:00:00"],
         ["--queue", "short"],
-        ["--queues", "/no/such/file.yaml"],
+        ["--data", "/no/such/folder/file"],
         ["--fault", "explode=1"],
         ["--fault", "duplicate"],
         ["--fault", "duplicate=often"],
@@ -181,13 +118,6 @@ def test_a_data_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert f"{data} cannot be written: File too large." in result.output
     assert [path.name for path in tmp_path.iterdir()] == ["queues.data.lock"]
-
-
-@pytest.mark.usefixtures("_same_signals")
-def test_a_missing_file_is_named() -> None:
-    result = CliRunner().invoke(command, ["--queues", "nope.yaml"])
-    assert result.exit_code == 2
-    assert "nope.yaml cannot be opened: No such file or directory." in result.output
 
 
 def test_the_fixture_gives_each_test_an_emulator_of_its_own(pytester: pytest.Pytester) -> None:

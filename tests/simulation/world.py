@@ -119,7 +119,7 @@ class World:
         self.faults_enabled = True
         self.real_store = SqliteStore()
         names = random.Random(f"names {seed}").choice(_NAMES_STAY_TAKEN)  # noqa: S311 - the same
-        self._queue_config = QueueConfig(tombstone_ttl=names)
+        self._queue_config = QueueConfig(name_retention=names)
         self.model = self._make_queue()
         self.rules = RunInvariants(self)
         self.journals = JournalInvariants(self)

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from cloudsched.emulator.emulator import CloudTasksEmulator
     from cloudsched.emulator.model.faults import Faults
+    from cloudsched.emulator.model.queues import BadQueue
     from cloudsched.emulator.runtime.clock import MovableClock
     from cloudsched.emulator.runtime.dispatcher import ClockBusy, NotIdle
     from cloudsched.emulator.runtime.history import Attempt, Explanation
     from cloudsched.emulator.runtime.operations import StillWaiting, UnknownTask
-    from cloudsched.emulator.storage.queue_yaml import BadQueue
     from cloudsched.emulator.storage.write_ahead_log import UnreadableData
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
 
 _HOMES: Final = {
     "Attempt": "runtime.history",
-    "BadQueue": "storage.queue_yaml",
+    "BadQueue": "model.queues",
     "ClockBusy": "runtime.dispatcher",
     "CloudTasksEmulator": "emulator",
     "Explanation": "runtime.explain",

@@ -70,7 +70,6 @@ def _startup_error(error: OSError, host: str, port: int) -> str:
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8123, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free port.")
 @click.option("--data", type=_FILE, metavar="FILE", help="Persist the queues in this file; it survives a crash.")
-@click.option("--queues", type=_FILE, metavar="FILE", help="A queues.yaml with queues to create, in gcloud's names.")
 @click.option("--queue", "names", multiple=True, metavar="NAME", help="The full name of a queue to create. Repeatable.")
 @click.option("--auto-create-queues", is_flag=True, help="Create a missing queue when a task is created in it.")
 @freeze_option
@@ -98,7 +97,6 @@ def _startup_error(error: OSError, host: str, port: int) -> str:
 def emulator(
     *,
     names: tuple[str, ...],
-    queues: Path | None,
     freeze: datetime | None,
     functions_url: str | None,
     **settings: Any,
@@ -106,8 +104,8 @@ def emulator(
     """Run a local Cloud Tasks; gRPC, REST and the control API share one port."""
     from cloudsched.emulator import CloudTasksEmulator  # noqa: PLC0415 - --help needs none of it
     from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL  # noqa: PLC0415
+    from cloudsched.emulator.model.queues import BadQueue  # noqa: PLC0415
     from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415
-    from cloudsched.emulator.storage.queue_yaml import BadQueue  # noqa: PLC0415
     from cloudsched.emulator.storage.write_ahead_log import UnreadableData  # noqa: PLC0415
 
     stopped = threading.Event()
@@ -116,7 +114,7 @@ def emulator(
     try:
         server = CloudTasksEmulator(
             clock=MovableClock(freeze, frozen=freeze is not None),
-            queues=[*([queues] if queues is not None else []), *names],
+            queues=names,
             functions_url=functions_url or DEFAULT_FUNCTIONS_URL,
             **settings,
         )

@@ -24,11 +24,10 @@ from cloudsched.emulator.runtime.history import Attempt, History
 from cloudsched.emulator.runtime.http_sender import HttpSender
 from cloudsched.emulator.runtime.operations import CompletionWaiters, ControlOperations, EmulatorParts
 from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
-from cloudsched.emulator.storage.queue_yaml import QueueDeclarations, create_declared_queues, read_queues
 from cloudsched.emulator.storage.write_ahead_log import WriteAheadLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
     from datetime import datetime, timedelta
     from pathlib import Path
 
@@ -47,8 +46,7 @@ class CloudTasksEmulator:
         port: The port to listen on; 0 for a free one.
         clock: The clock that it uses; by default a running one of its own.
         data: A file that persists the queues, so that nothing acknowledged is lost; by default they live in memory.
-        queues: Queues to create at startup: `queues.yaml` files, full names, or settings in
-            gcloud's names by full name.
+        queues: The full names of queues to create at startup, with Google's defaults.
         auto_create_queues: Whether creating a task in a missing queue creates the queue instead of being refused.
         app_engine: The base URL of App Engine targets, for example `http://127.0.0.1:8080`; {service}, {version} and
             {instance} in it are filled in.
@@ -66,7 +64,7 @@ class CloudTasksEmulator:
         port: int = 0,
         clock: MovableClock | None = None,
         data: Path | None = None,
-        queues: QueueDeclarations = None,
+        queues: Iterable[str] = (),
         *,
         auto_create_queues: bool = False,
         app_engine: str = "",
@@ -81,7 +79,7 @@ class CloudTasksEmulator:
         self._host = host
         self._port = port
         self._data = data
-        self._queues = queues
+        self._queues = tuple(queues)
         self._app_engine = app_engine.rstrip("/")
         self._functions_url = functions_url
         self._patience = patience
@@ -114,7 +112,7 @@ class CloudTasksEmulator:
         Raises:
             OSError: if the address is not available, or a file cannot be read or written.
             UnreadableData: if the data file is not one of the emulator's, or is in use.
-            BadQueue: if a queue declaration is invalid.
+            BadQueue: if one of the queues to create has no valid name.
             RuntimeError: if it is already running.
         """
         if self._thread is not None:
@@ -155,7 +153,7 @@ class CloudTasksEmulator:
     async def _serve(self, ready: Future[None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        waiters, declared = CompletionWaiters(), read_queues(self._queues)
+        waiters = CompletionWaiters()
         queues = Queues(self._auto_create_queues, waiters, self._faults)
         async with AsyncExitStack() as stack:
             wal: WriteAheadLog | None = None
@@ -163,7 +161,7 @@ class CloudTasksEmulator:
                 wal = WriteAheadLog(self._data, queues, self.clock.now())
                 stack.push_async_callback(wal.close)
                 queues.set_observer(CompositeObserver(waiters, wal))
-            create_declared_queues(queues, declared, self.clock.now())
+            queues.create_missing(self._queues, self.clock.now())
             sender = HttpSender(self._app_engine, self._tokens.make_authorization, self.clock.now)
             stack.push_async_callback(sender.close)
             dispatcher = Dispatcher(queues, self.clock, sender, self._history, self._patience)
@@ -178,7 +176,7 @@ class CloudTasksEmulator:
                 history=self._history,
                 waiters=waiters,
                 administration=administration,
-                declared=declared,
+                declared=self._queues,
                 wal=wal,
             )
             operations = ControlOperations(parts)

@@ -1,4 +1,4 @@
-"""REST as other clients use it: curl, gcloud's beta and alpha tracks, firebase-admin; and invalid requests."""
+"""REST as other clients use it: curl, gcloud, firebase-admin; and invalid requests."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_error_is_a_google_rpc_status(http: Http) -> None:
         ("PUT", f"/v2/{QUEUE}", {}, 404),
         ("GET", "/", None, 404),
         ("GET", f"/v2/{QUEUE}/tasks/%00", None, 400),
-        ("POST", "/v2beta2/projects/demo/locations/us-central1/queues", {"name": QUEUE, "pullTarget": {}}, 400),
+        ("GET", f"/v2beta3/{QUEUE}", None, 404),
     ],
 )
 def test_invalid_input_is_refused_and_changes_nothing(
@@ -113,28 +113,6 @@ def test_a_body_over_the_limit_is_refused(http: Http) -> None:
     assert http("GET", "/healthz")[0] == 200
 
 
-def test_the_beta_versions_have_their_own_json(http: Http) -> None:
-    beta3, beta2 = (f"/{version}/{LOCATION}/queues" for version in ("v2beta3", "v2beta2"))
-    routing = {"appEngineRoutingOverride": {"service": "abc"}}
-    queue = http("POST", beta3, {"name": f"{LOCATION}/queues/b3", "appEngineHttpQueue": routing, "type": "PUSH"})[1]
-    assert (queue["type"], queue["appEngineHttpQueue"]) == ("PUSH", routing)
-    routing_path = ["appEngineHttpTarget.appEngineRoutingOverride"]
-    limits = {"maxTasksDispatchedPerSecond": 5, "maxConcurrentTasks": 6}
-    settings = {"appEngineHttpTarget": routing, "rateLimits": limits, "retryConfig": {"unlimitedAttempts": True}}
-    queue = http("POST", beta2, {"name": f"{LOCATION}/queues/b2", **settings})[1]
-    assert queue["appEngineHttpTarget"] == routing
-    assert queue["rateLimits"] == {**limits, "maxBurstSize": 10}
-    assert queue["retryConfig"]["unlimitedAttempts"] is True
-    paths = ("rateLimits.maxConcurrentTasks", "retryConfig.unlimitedAttempts", *routing_path)
-    changed = http("PATCH", f"{beta2}/b2?updateMask={','.join(paths)}", {"rateLimits": {"maxConcurrentTasks": 9}})[1]
-    assert (changed["rateLimits"]["maxConcurrentTasks"], changed["retryConfig"]["maxAttempts"]) == (9, 100)
-    assert "appEngineHttpTarget" not in changed
-    request = {"relativeUrl": "/x", "payload": "aGk="}
-    body = {"task": {"appEngineHttpRequest": request, "scheduleTime": "2027-01-02T00:00:00Z"}, "responseView": "FULL"}
-    task = http("POST", f"{beta2}/b2/tasks", body)[1]
-    assert request.items() <= task["appEngineHttpRequest"].items()
-
-
 def test_clearing_the_doublings_returns_to_the_default(http: Http) -> None:
     """Gcloud's --clear-max-doublings puts the field into the mask and omits it; --max-doublings=0 sends zero."""
     path = f"/v2/{QUEUE}?updateMask=retryConfig.maxDoublings"
@@ -147,9 +125,9 @@ def test_clearing_the_doublings_returns_to_the_default(http: Http) -> None:
 def test_a_buffered_task_requires_only_a_body(http: Http, target: Target, emulator: CloudTasksEmulator) -> None:
     host, port = target.url.removeprefix("http://").split(":")
     override = {"uriOverride": {"scheme": "HTTP", "host": host, "port": int(port), "pathOverride": {"path": "/in"}}}
-    assert http("POST", f"/v2beta3/{QUEUE}/tasks:buffer", {})[0] == 400  # the queue has no target yet
+    assert http("POST", f"/v2/{QUEUE}/tasks:buffer", {})[0] == 400  # the queue has no target yet
     http("PATCH", f"/v2/{QUEUE}?updateMask=httpTarget", {"httpTarget": override})
-    assert http("POST", f"/v2beta3/{QUEUE}/tasks:buffer", {"any": "json"})[0] == 200
+    assert http("POST", f"/v2/{QUEUE}/tasks:buffer", {"any": "json"})[0] == 200
     named = http("POST", f"/v2/{QUEUE}/tasks/my-id:buffer", {"body": {"contentType": "text/plain", "data": "aGk="}})[1]
     assert named["task"]["name"] == f"{QUEUE}/tasks/my-id"
     emulator.wait(named["task"]["name"], WAIT_SECONDS)
@@ -219,5 +197,5 @@ def test_gcloud_manages_queues_and_tasks(emulator: CloudTasksEmulator, tmp_path:
     gcloud(
         "tasks", "create-http-task", "t1", "--queue=from-gcloud", f"--url={URL}", "--schedule-time=2027-01-02T00:00:00Z"
     )
-    shown = json.loads(gcloud("beta", "tasks", "describe", "t1", "--queue=from-gcloud", "--format=json"))
+    shown = json.loads(gcloud("tasks", "describe", "t1", "--queue=from-gcloud", "--format=json"))
     assert shown["name"] == f"{LOCATION}/queues/from-gcloud/tasks/t1"

@@ -2,9 +2,8 @@
 
 The tables below repeat the names, numbers and types of google/cloud/tasks/v2/*.proto, google/iam/v1/*.proto,
 google/longrunning/operations.proto and google/cloud/location/locations.proto; a test compares them with the installed
-client's descriptors. Numbers above 1000 are ours: settings that only the beta versions show. Building them here takes a
-few milliseconds, where importing the client takes half a second; it serves clients of any version, and keeps the
-default pool free for the program that embeds the emulator.
+client's descriptors. Building them here takes a few milliseconds, where importing the client takes half a second; it
+serves clients of any version, and keeps the default pool free for the program that embeds the emulator.
 """
 
 from __future__ import annotations
@@ -42,10 +41,7 @@ enum BatchCreateTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED FAILED C
 enum BatchDeleteTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED PARTIALLY_SUCCEEDED FAILED
 Queue name:string=1 app_engine_routing_override:AppEngineRouting=2 http_target:HttpTarget=10 rate_limits:RateLimits=3 \
 retry_config:RetryConfig=4 state:Queue.State=5 purge_time:Timestamp=6 \
-stackdriver_logging_config:StackdriverLoggingConfig=9 task_ttl:Duration=1001 tombstone_ttl:Duration=1002 \
-stats:QueueStats=1003
-QueueStats tasks_count:int64=1 oldest_estimated_arrival_time:Timestamp=2 concurrent_dispatches_count:int64=4 \
-effective_execution_rate:double=5
+stackdriver_logging_config:StackdriverLoggingConfig=9
 RateLimits max_dispatches_per_second:double=1 max_burst_size:int32=2 max_concurrent_dispatches:int32=3
 RetryConfig max_attempts:int32=1 max_retry_duration:Duration=2 min_backoff:Duration=3 max_backoff:Duration=4 \
 max_doublings:int32=5
@@ -69,9 +65,9 @@ Task name:string=1 app_engine_http_request:AppEngineHttpRequest=2/message_type h
 schedule_time:Timestamp=4 create_time:Timestamp=5 dispatch_deadline:Duration=6 dispatch_count:int32=7 \
 response_count:int32=8 first_attempt:Attempt=9 last_attempt:Attempt=10 view:Task.View=11 retry_config:RetryConfig=12
 Attempt schedule_time:Timestamp=1 dispatch_time:Timestamp=2 response_time:Timestamp=3 response_status:Status=4
-ListQueuesRequest parent:string=1 filter:string=2 page_size:int32=3 page_token:string=4 with_stats:bool=1001
+ListQueuesRequest parent:string=1 filter:string=2 page_size:int32=3 page_token:string=4
 ListQueuesResponse queues:Queue=1* next_page_token:string=2
-GetQueueRequest name:string=1 with_stats:bool=1001
+GetQueueRequest name:string=1
 CreateQueueRequest parent:string=1 queue:Queue=2
 UpdateQueueRequest queue:Queue=1 update_mask:FieldMask=2
 DeleteQueueRequest name:string=1
@@ -97,71 +93,6 @@ CmekConfig name:string=1 kms_key:string=2
 GetCmekConfigRequest name:string=1
 UpdateCmekConfigRequest cmek_config:CmekConfig=1 update_mask:FieldMask=2
 """
-_BETA3: Final = """
-enum Queue.State STATE_UNSPECIFIED RUNNING PAUSED DISABLED
-enum Queue.Type TYPE_UNSPECIFIED PULL PUSH
-enum Task.View VIEW_UNSPECIFIED BASIC FULL
-enum BatchCreateTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED FAILED CANCELLED PARTIALLY_SUCCEEDED
-enum BatchDeleteTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED PARTIALLY_SUCCEEDED FAILED
-AppEngineHttpQueue app_engine_routing_override:AppEngineRouting=1
-PullMessage payload:bytes=1 tag:string=2
-QueueStats tasks_count:int64=1 oldest_estimated_arrival_time:Timestamp=2 executed_last_minute_count:int64=3 \
-concurrent_dispatches_count:int64=4 effective_execution_rate:double=5
-Queue name:string=1 app_engine_http_queue:AppEngineHttpQueue=3/queue_type http_target:HttpTarget=13 \
-rate_limits:RateLimits=4 retry_config:RetryConfig=5 state:Queue.State=6 purge_time:Timestamp=7 task_ttl:Duration=8 \
-tombstone_ttl:Duration=9 stackdriver_logging_config:StackdriverLoggingConfig=10 type:Queue.Type=11 stats:QueueStats=12
-Task name:string=1 app_engine_http_request:AppEngineHttpRequest=3/payload_type \
-http_request:HttpRequest=11/payload_type \
-pull_message:PullMessage=13/payload_type schedule_time:Timestamp=4 create_time:Timestamp=5 \
-dispatch_deadline:Duration=12 dispatch_count:int32=6 response_count:int32=7 first_attempt:Attempt=8 \
-last_attempt:Attempt=9 view:Task.View=10 retry_config:RetryConfig=14
-ListQueuesRequest parent:string=1 filter:string=2 page_size:int32=3 page_token:string=4 read_mask:FieldMask=5
-ListQueuesResponse queues:Queue=1* next_page_token:string=2
-GetQueueRequest name:string=1 read_mask:FieldMask=2
-CreateQueueRequest parent:string=1 queue:Queue=2
-UpdateQueueRequest queue:Queue=1 update_mask:FieldMask=2
-ListTasksResponse tasks:Task=1* next_page_token:string=2
-CreateTaskRequest parent:string=1 task:Task=2 response_view:Task.View=3
-BufferTaskResponse task:Task=1
-BatchCreateTasksRequest parent:string=1 requests:CreateTaskRequest=2* request_id:string=3
-BatchCreateTasksResponse tasks:Task=1*
-BatchCreateTasksMetadata start_time:Timestamp=1 end_time:Timestamp=2 state:BatchCreateTasksMetadata.State=3 \
-failed_requests:failures=4
-BatchDeleteTasksMetadata start_time:Timestamp=1 end_time:Timestamp=2 state:BatchDeleteTasksMetadata.State=3 \
-failed_requests:failures=4
-"""
-_BETA2: Final = """
-enum Queue.State STATE_UNSPECIFIED RUNNING PAUSED DISABLED
-enum Task.View VIEW_UNSPECIFIED BASIC FULL
-AppEngineHttpTarget app_engine_routing_override:AppEngineRouting=1
-AppEngineHttpRequest http_method:HttpMethod=1 app_engine_routing:AppEngineRouting=2 relative_url:string=3 \
-headers:map=4 payload:bytes=5
-PullTarget
-PullMessage payload:bytes=1 tag:string=2
-QueueStats tasks_count:int64=1 oldest_estimated_arrival_time:Timestamp=2 executed_last_minute_count:int64=3 \
-concurrent_dispatches_count:int64=4 effective_execution_rate:double=5
-RateLimits max_tasks_dispatched_per_second:double=1 max_burst_size:int32=2 max_concurrent_tasks:int32=3
-RetryConfig max_attempts:int32=1/num_attempts unlimited_attempts:bool=2/num_attempts max_retry_duration:Duration=3 \
-min_backoff:Duration=4 max_backoff:Duration=5 max_doublings:int32=6
-Queue name:string=1 app_engine_http_target:AppEngineHttpTarget=3/target_type pull_target:PullTarget=4/target_type \
-http_target:HttpTarget=17/target_type rate_limits:RateLimits=5 retry_config:RetryConfig=6 state:Queue.State=7 \
-purge_time:Timestamp=8 task_ttl:Duration=9 tombstone_ttl:Duration=10 stats:QueueStats=16
-TaskStatus attempt_dispatch_count:int32=1 attempt_response_count:int32=2 first_attempt_status:Attempt=3 \
-last_attempt_status:Attempt=4
-Task name:string=1 app_engine_http_request:AppEngineHttpRequest=3/payload_type \
-pull_message:PullMessage=4/payload_type http_request:HttpRequest=13/payload_type schedule_time:Timestamp=5 \
-create_time:Timestamp=6 status:TaskStatus=7 \
-view:Task.View=8
-ListQueuesRequest parent:string=1 filter:string=2 page_size:int32=3 page_token:string=4 read_mask:FieldMask=5
-ListQueuesResponse queues:Queue=1* next_page_token:string=2
-GetQueueRequest name:string=1 read_mask:FieldMask=2
-CreateQueueRequest parent:string=1 queue:Queue=2
-UpdateQueueRequest queue:Queue=1 update_mask:FieldMask=2
-ListTasksRequest parent:string=1 response_view:Task.View=2 page_size:int32=4 page_token:string=5
-ListTasksResponse tasks:Task=1* next_page_token:string=2
-CreateTaskRequest parent:string=1 task:Task=2 response_view:Task.View=3
-"""
-"""What the beta versions number or name differently from v2; their other messages are v2's."""
 _RPC: Final = """
 Status code:int32=1 message:string=2 details:Any=3*
 ErrorInfo reason:string=1 domain:string=2 metadata:map=3
@@ -194,7 +125,7 @@ GetOperationRequest name:string=1
 _WRITE_AHEAD_LOG: Final = """
 Record queue_put:SavedQueue=1/change queue_gone:Gone=2/change task_put:SavedTask=3/change task_gone:Gone=4/change \
 wiped:bool=5/change
-SavedQueue queue:Queue=1 burst:int32=2 no_doublings:bool=3
+SavedQueue queue:Queue=1 no_doublings:bool=2
 SavedTask queue:string=1 task:Task=2 execution_count:int32=3 previous_status:int32=4
 Gone queue:string=1 name:string=2 at:Timestamp=3
 """
@@ -207,11 +138,8 @@ _FILES: Final = {
     "google.cloud.location": _LOCATION,
     "google.longrunning": _LONGRUNNING,
     "google.cloud.tasks.v2": _TASKS,
-    "google.cloud.tasks.v2beta3": _BETA3,
-    "google.cloud.tasks.v2beta2": _BETA2,
     "cloudsched.emulator": _WRITE_AHEAD_LOG,
 }
-_BETAS: Final = frozenset({"google.cloud.tasks.v2beta3", "google.cloud.tasks.v2beta2"})
 _WELL_KNOWN: Final = (any_pb2, duration_pb2, empty_pb2, field_mask_pb2, timestamp_pb2)
 _Field: Final = descriptor_pb2.FieldDescriptorProto
 _SCALARS: Final = {
@@ -225,14 +153,12 @@ _SCALARS: Final = {
 
 
 class _Types:
-    """Resolve short names of messages and enums to full names; a beta package's own names come before v2's."""
+    """Resolve short names of messages and enums to full names."""
 
-    def __init__(self, own: str) -> None:
+    def __init__(self) -> None:
         self.messages = {name: f".google.protobuf.{name}" for name in ("Any", "Duration", "FieldMask", "Timestamp")}
         self.enums: dict[str, str] = {}
         for package, text in _FILES.items():
-            if package in _BETAS and package != own:
-                continue
             for line in text.replace("\\\n", "").strip().splitlines():
                 word, *rest = line.split()
                 if word == "enum":
@@ -282,9 +208,9 @@ def _build() -> tuple[Proto, dict[str, Proto]]:
         pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
     imports = [module.DESCRIPTOR.name for module in _WELL_KNOWN]
     full_names = {"google.protobuf.Empty"}
+    types = _Types()
+    full_names.update(name[1:] for name in types.messages.values())
     for package, text in _FILES.items():
-        types = _Types(package)
-        full_names.update(name[1:] for name in types.messages.values())
         file = descriptor_pb2.FileDescriptorProto(
             name=f"cloudsched/{package}.proto", package=package, syntax="proto3", dependency=imports
         )
@@ -312,11 +238,6 @@ def _build() -> tuple[Proto, dict[str, Proto]]:
 
 
 POOL, _CLASSES = _build()
-
-
-def has_message(full_name: str) -> bool:
-    """Return whether there is a message with that full name."""
-    return full_name in _CLASSES
 
 
 def message_class(name: str) -> Proto:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.messages import Proto
-from cloudsched.emulator.api.task_codec import read_retry, set_duration, set_timestamp, to_timedelta, write_retry
+from cloudsched.emulator.api.task_codec import read_retry, set_timestamp, write_retry
 from cloudsched.emulator.model.errors import invalid_argument
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import (
@@ -85,7 +84,7 @@ _OUTPUT_ONLY: Final = frozenset({"name", "state", "purge_time", "rate_limits.max
 _Change = Callable[[QueueConfig, Proto], QueueConfig]
 
 
-def write_queue(queue: Queue, *, with_stats: bool = False) -> Proto:
+def write_queue(queue: Queue) -> Proto:
     """Return a queue as a message."""
     config = queue.config
     message = _Queue(name=queue.name, state=PAUSED if queue.paused else RUNNING)
@@ -103,24 +102,9 @@ def write_queue(queue: Queue, *, with_stats: bool = False) -> Proto:
         message.http_target.CopyFrom(config.http_target)
     if config.logging_ratio is not None:
         message.stackdriver_logging_config.sampling_ratio = config.logging_ratio
-    defaults = QueueConfig()
-    if config.task_ttl != defaults.task_ttl:
-        set_duration(message.task_ttl, config.task_ttl)
-    if config.tombstone_ttl != defaults.tombstone_ttl:
-        set_duration(message.tombstone_ttl, config.tombstone_ttl)
-    if with_stats:
-        _write_stats(message.stats, queue)
     if queue.purged_at is not None:
         set_timestamp(message.purge_time, queue.purged_at)
     return message
-
-
-def _write_stats(stats: Proto, queue: Queue) -> None:
-    stats.tasks_count = len(queue.tasks)
-    stats.concurrent_dispatches_count = queue.running_attempts
-    stats.effective_execution_rate = queue.bucket.rate
-    if queue.tasks:
-        set_timestamp(stats.oldest_estimated_arrival_time, min(task.schedule_at for task in queue.tasks.values()))
 
 
 def read_config(message: Proto) -> QueueConfig:
@@ -166,7 +150,7 @@ def _apply_rate(config: QueueConfig, message: Proto) -> QueueConfig:
     if math.isnan(rate) or rate > MAX_RATE:
         raise invalid_argument(f"RateLimits.maxDispatchesPerSecond must be less than or equal to {MAX_RATE:g}.")
     rate = rate or RateLimits().max_dispatches_per_second
-    return replace(config, rate_limits=replace(config.rate_limits, max_dispatches_per_second=rate, burst=None))
+    return replace(config, rate_limits=replace(config.rate_limits, max_dispatches_per_second=rate))
 
 
 def _apply_concurrency(config: QueueConfig, message: Proto) -> QueueConfig:
@@ -222,22 +206,6 @@ def _apply_logging(config: QueueConfig, message: Proto) -> QueueConfig:
     return replace(config, logging_ratio=ratio)
 
 
-def _make_ttl_change(field: str, name: str, shortest: timedelta, longest: timedelta) -> _Change:
-    def change(config: QueueConfig, message: Proto) -> QueueConfig:
-        if not message.HasField(field):
-            changes: dict[str, Any] = {field: getattr(QueueConfig(), field)}
-            return replace(config, **changes)
-        ttl = to_timedelta(getattr(message, field))
-        if not shortest <= ttl <= longest:
-            raise invalid_argument(
-                f"Queue.{name} must be between {shortest.total_seconds():.0f}s and {longest.total_seconds():.0f}s."
-            )
-        changes = {field: ttl}
-        return replace(config, **changes)
-
-    return change
-
-
 def _apply_rates(config: QueueConfig, message: Proto) -> QueueConfig:
     return _apply_concurrency(_apply_rate(config, message), message)
 
@@ -256,7 +224,5 @@ _FIELDS: Final[dict[str, _Change]] = {
     "app_engine_routing_override": _apply_routing,
     "http_target": _apply_http_target,
     "stackdriver_logging_config": _apply_logging,
-    "task_ttl": _make_ttl_change("task_ttl", "taskTtl", timedelta(days=10), timedelta(days=3650)),
-    "tombstone_ttl": _make_ttl_change("tombstone_ttl", "tombstoneTtl", timedelta(hours=1), timedelta(days=9)),
 }
-_GROUPS: Final = ("rate_limits", "retry_config", "task_ttl", "tombstone_ttl", *sorted(_ATOMIC_GROUPS))
+_GROUPS: Final = ("rate_limits", "retry_config", *sorted(_ATOMIC_GROUPS))

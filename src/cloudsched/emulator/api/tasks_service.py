@@ -66,7 +66,7 @@ class CloudTasksService:
 
     def get_queue(self, request: Proto) -> Proto:
         """Return a queue."""
-        return write_queue(self.queues.get_queue(request.name), with_stats=request.with_stats)
+        return write_queue(self.queues.get_queue(request.name))
 
     def list_queues(self, request: Proto) -> Proto:
         """List queues in lexicographic order, filtered by `state` or `name`."""
@@ -76,9 +76,7 @@ class CloudTasksService:
         if request.page_token and not request.page_token.startswith(f"{request.parent}/queues/"):
             raise invalid_argument("The page token does not belong to this list.")
         page = queues[:size]
-        reply = _ListQueuesResponse(
-            queues=[write_queue(queue, with_stats=request.with_stats) for queue in page if accepts(queue)]
-        )
+        reply = _ListQueuesResponse(queues=[write_queue(queue) for queue in page if accepts(queue)])
         if len(queues) > size:
             reply.next_page_token = page[-1].name
         return reply

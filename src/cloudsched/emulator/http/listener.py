@@ -25,7 +25,6 @@ from cloudsched.domain.local_requests import (
     read_host_name,
 )
 from cloudsched.emulator.api import messages
-from cloudsched.emulator.api.beta_json import beta_methods
 from cloudsched.emulator.http.grpc import MAX_MESSAGE_BYTES, PREFACE, GrpcConnection
 from cloudsched.emulator.http.rest import Reply, RestGateway, error_reply, not_found_reply
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
@@ -115,8 +114,7 @@ class Listener:
     def __init__(
         self, methods: Iterable[RpcMethod], rest: RestGateway, control: Control, gate: Gate, after_call: AfterCall
     ) -> None:
-        methods = tuple(methods)
-        self._methods = {method.grpc: method for method in (*methods, *beta_methods(methods))}
+        self._methods = {method.grpc: method for method in methods}
         self._rest = rest
         self._control = control
         self._gate = gate

@@ -1,8 +1,7 @@
 """REST: the same RPCs as JSON over HTTP/1.1, mapped as in the v2 reference's HTTP annotations.
 
-`/v2`, `/v2beta2` and `/v2beta3` lead to the same RPCs, and so does a path without a version, which firebase-admin sends
-to an emulator. firebase-admin expects a response of its own shape and leaves the URL of its function for the emulator
-to fill in.
+A path without `/v2` leads to the same RPCs: firebase-admin sends such to an emulator. It expects a response of its own
+shape and leaves the URL of its function for the emulator to fill in.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from urllib.parse import unquote
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
 from cloudsched.emulator.api import messages
-from cloudsched.emulator.api.beta_json import apply_read_mask, from_v2, iter_resources, mask_to_v2, names_stats, to_v2
 from cloudsched.emulator.api.methods import RAW_BODY, RpcMethod
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 from cloudsched.emulator.model.task import RetryConfig
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_FUNCTIONS_URL: Final = "http://127.0.0.1:5001/{project}/{location}/{function}"
 """Where Firebase's Functions emulator serves a function."""
 
-_VERSION: Final = re.compile(r"/(?:(v2|v2beta2|v2beta3)/)?(projects/.*)", re.DOTALL)
+_VERSION: Final = re.compile(r"/(?:(v2)/)?(projects/.*)", re.DOTALL)
 _SYSTEM: Final = frozenset(
     [
         "alt",
@@ -95,12 +93,12 @@ class RestGateway:
         if method.body == RAW_BODY:
             _parse_buffered(body, content_type, request)
         elif method.body:
-            content = to_v2(version, _parse_json(body))
+            content = _parse_json(body)
             _check_bodies(content)
             if not version:
                 self._fill_in_function_url(content, filled)
             _parse(content, request if method.body == "*" else getattr(request, method.body))
-        _parse_query(query, request, version)
+        _parse_query(query, request)
         if method.grpc.endswith("/UpdateQueue") and _INTEGER_ENUMS not in (query.get("$alt"), query.get("alt")):
             _clear_max_doublings(request, content)
         for field, value in filled.items():
@@ -119,8 +117,7 @@ class RestGateway:
         if not version and method.grpc.endswith("/CreateTask"):
             shown["name"] = f"/{shown['name']}"
             return {"task": shown}
-        shown = from_v2(version, shown, integer_enums=integers)
-        return apply_read_mask(shown, query.get("readMask", "")) if hasattr(method.request(), "with_stats") else shown
+        return shown
 
     def _fill_in_function_url(self, content: dict[str, Any], filled: Mapping[str, str | None]) -> None:
         """Fill in the URL of the function that the queue is named after; firebase-admin leaves it empty."""
@@ -163,9 +160,13 @@ def _check_bodies(content: dict[str, Any]) -> None:
     Raises:
         RpcError: INVALID_ARGUMENT if a body is not base64.
     """
-    for resource in iter_resources(content):
+    requests = content.get("requests")  # of a batch
+    for resource in (content, *(requests if isinstance(requests, list) else ())):
+        task = resource.get("task") if isinstance(resource, dict) else None
+        if not isinstance(task, dict):
+            continue
         for kind in ("httpRequest", "appEngineHttpRequest", "http_request", "app_engine_http_request"):
-            request = resource.get(kind)
+            request = task.get(kind)
             body = request.get("body") if isinstance(request, dict) else None
             if isinstance(body, str) and (not _BASE64.fullmatch(body) or len(body.rstrip("=")) % 4 == 1):
                 raise invalid_argument(f"Invalid JSON payload received. {kind}.body is not base64.")
@@ -205,14 +206,11 @@ def _clear_max_doublings(request: Proto, content: dict[str, Any]) -> None:
         request.queue.retry_config.max_doublings = RetryConfig().max_doublings
 
 
-def _parse_query(query: Mapping[str, str], request: Proto, version: str) -> None:
+def _parse_query(query: Mapping[str, str], request: Proto) -> None:
     content: dict[str, Any] = {}
     for key, value in query.items():
         if key in {"updateMask", "update_mask"} and hasattr(request, "update_mask"):
-            paths = (mask_to_v2(version, path) for path in value.split(","))
-            request.update_mask.paths.extend(path for path in paths if path)
-        elif key == "readMask" and version.startswith("v2beta") and hasattr(request, "with_stats"):
-            request.with_stats = names_stats(value)
+            request.update_mask.paths.extend(path for path in value.split(",") if path)
         elif key not in _SYSTEM and not key.startswith("$"):
             outer, _, inner = key.rpartition(".")
             (content.setdefault(outer, {}) if outer else content)[inner] = value

@@ -146,10 +146,8 @@ class QueueConfig:
     http_target: Any = None
     """The queue's HTTP target override, an `HttpTarget` message; `uri_override.py` applies it."""
     logging_ratio: float | None = None
-    task_ttl: timedelta = RETENTION
-    """How long a task is kept at most, regardless of its state."""
-    tombstone_ttl: timedelta = NAME_RETENTION
-    """How long a task's name stays taken after the task is gone."""
+    name_retention: timedelta = NAME_RETENTION
+    """How long a task's name stays taken after the task is gone. Clients cannot change it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -380,7 +378,7 @@ class Queue:
     # Heap and state ----------------------------------------------------------------------------------------------
 
     def _expires_at(self, task: Task) -> datetime:
-        return task.created_at + self.config.task_ttl
+        return task.created_at + RETENTION
 
     def _enqueue(self, task: Task) -> None:
         self._tickets += 1
@@ -432,6 +430,6 @@ class Queue:
     def _delete(self, task: Task, now: datetime) -> None:
         del self.tasks[task.id]
         self._dequeue(task)
-        until = now + self.config.tombstone_ttl
+        until = now + self.config.name_retention
         self.reserve_name(task.id, until)
         self.observer.on_task_removed(self, task, until)

@@ -18,12 +18,16 @@ from cloudsched.emulator.model.queue import CompositeObserver, Dispatch, Queue, 
 from cloudsched.emulator.model.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from cloudsched.emulator.model.task import HttpResult, Task
 
 QUEUE_NAME_RETENTION: Final = timedelta(days=7)
 """How long a queue's name stays taken after the queue was deleted."""
+
+
+class BadQueue(ValueError):
+    """A queue that is to be created at startup has no valid name; the message says which one."""
 
 
 @dataclass(slots=True)
@@ -63,6 +67,21 @@ class Queues:
         self.queues[name] = queue
         self.observer.on_queue_changed(queue)
         return queue
+
+    def create_missing(self, declared: Iterable[str], now: datetime) -> None:
+        """Create the queues with these full names that do not exist yet.
+
+        Raises:
+            BadQueue: One is no queue's name.
+        """
+        for name in declared:
+            if name not in self.queues:
+                try:
+                    names.check_queue(name)
+                except RpcError as error:
+                    raise BadQueue(f"The queue {name!r}: {error.message}") from None
+                self.deleted_at.pop(name, None)
+                self.create_queue(name, QueueConfig(), now)
 
     def get_queue(self, name: str) -> Queue:
         """Return a queue.

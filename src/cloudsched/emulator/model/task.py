@@ -46,7 +46,7 @@ class RateLimits:
     max_dispatches_per_second: float = 500.0
     max_concurrent_dispatches: int = 1000
     burst: int | None = None
-    """An explicit bucket size, which `queue.yaml` may set; by default the service chooses one."""
+    """An explicit bucket size, which clients cannot give; by default the service chooses one."""
 
     @property
     def max_burst_size(self) -> int:

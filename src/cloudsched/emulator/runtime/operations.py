@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.runtime.history import Explanation, explain
-from cloudsched.emulator.storage.queue_yaml import create_declared_queues
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched.emulator.api.admin_service import Administration
-    from cloudsched.emulator.api.messages import Proto
     from cloudsched.emulator.model.queue import Queue
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.model.task import Task
@@ -100,7 +98,7 @@ class EmulatorParts:
     """Callers that wait for tasks."""
     administration: Administration
     """Policies, keys and operations."""
-    declared: Sequence[Proto]
+    declared: Sequence[str]
     """The queues to create again after a reset."""
     wal: WriteAheadLog | None
     """The write-ahead log, if the queues are persistent."""
@@ -164,6 +162,6 @@ class ControlOperations:
         self.parts.history.clear()
         self.parts.waiters.release_all()
         self.parts.dispatcher.delivered = 0
-        create_declared_queues(self.parts.queues, self.parts.declared, self.parts.clock.now())
+        self.parts.queues.create_missing(self.parts.declared, self.parts.clock.now())
         if self.parts.wal is not None and (synced := self.parts.wal.wait_for_sync()) is not None:
             await synced

@@ -38,9 +38,7 @@ def make_queue_record(queue: Queue) -> Proto:
     """Record a queue's configuration and state."""
     record = _Record()
     record.queue_put.queue.CopyFrom(write_queue(queue))
-    limits, retry = queue.config.rate_limits, queue.config.retry_config
-    record.queue_put.no_doublings = retry.max_doublings == 0
-    record.queue_put.burst = -1 if limits.burst is None else limits.burst
+    record.queue_put.no_doublings = queue.config.retry_config.max_doublings == 0
     return record
 
 
@@ -110,11 +108,8 @@ def apply_record(record: Proto, queues: Queues, now: datetime) -> None:
 def _restore_queue(record: Proto, queues: Queues, now: datetime) -> None:
     message = record.queue
     config = read_config(message)
-    config = replace(
-        config,
-        rate_limits=replace(config.rate_limits, burst=None if record.burst < 0 else record.burst),
-        retry_config=replace(config.retry_config, max_doublings=0) if record.no_doublings else config.retry_config,
-    )
+    if record.no_doublings:
+        config = replace(config, retry_config=replace(config.retry_config, max_doublings=0))
     queues.deleted_at.pop(message.name, None)
     queue = queues.queues.get(message.name)
     if queue is None:

@@ -21,7 +21,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "executions": (
         *("taskId", "id", "title", "owner", "handler", "status", "scheduledFor", "startedAt", "finishedAt"),
-        *("trigger", "error.type", "error.message", "calledBy.taskId"),
+        *("trigger", "message", "covers.until", "covers.count", "error.type", "error.message", "calledBy.taskId"),
     ),
 }
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")

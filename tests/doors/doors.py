@@ -392,7 +392,6 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "send_event": lambda a, t: ["tasks", "send", t.task_id, a.path["event"], "--payload", "1"],
     "batch_change_tasks": _type_batch,
     "get_task": lambda _, t: ["tasks", "get", t.task_id, "--json"],
-    "get_execution": lambda _, t: ["tasks", "draw", t.task_id, "--execution", t.execution_id],
     "tree": lambda _, t: ["tasks", "tree", t.task_id, "--json"],
     "get_history": lambda _, t: ["tasks", "history", t.task_id, "--json"],
     "explain_task": lambda a, t: [

@@ -60,7 +60,6 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         'tasks create --handler greet --payload \'{"name": "Ada"}\' --dry-run --json',
     ),
     "tasks delete": ("tasks delete ID --yes",),
-    "tasks draw": ("tasks draw ID -o life.svg", "tasks draw --week 2027-01-04 --tz Europe/Paris > week.svg"),
     "tasks executions": ("tasks executions --status failed --from 2027-01-01T00:00:00Z --json",),
     "tasks get": ("tasks get ID --json",),
     "tasks history": ("tasks history ID",),

@@ -25,7 +25,6 @@ from cloudsched.cli.api_group import (
     yes_option,
 )
 from cloudsched.cli.choices import TASK_STATUS
-from cloudsched.cli.draw import draw
 from cloudsched.cli.execution_log import print_execution_log, print_log_of
 from cloudsched.cli.instants import parse_instant, parse_once
 from cloudsched.errors import InvalidSchedule, NotAllowed, NotFound, QuotaExceeded, Unavailable
@@ -82,7 +81,7 @@ def tasks() -> None:
     """Show and change tasks through the API."""
 
 
-for _command in (executions, occurrences, batch, draw):
+for _command in (executions, occurrences, batch):
     tasks.add_command(_command)
 
 

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard import files, time_view
+from cloudsched.dashboard import time_view
 from cloudsched.dashboard.api import Api, task_path
 from cloudsched.dashboard.export import write_file
 from cloudsched.dashboard.files import FILES
@@ -229,10 +229,7 @@ class Dashboard:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
         request = Request(environ)
-        response = protect(self.respond(request))
-        if response.mimetype == "image/svg+xml" and "/static/" not in request.path:
-            response.headers["Content-Security-Policy"] = files.find_picture_policy()
-        return response(environ, start_response)
+        return protect(self.respond(request))(environ, start_response)
 
     def respond(self, request: Request) -> Response:  # noqa: C901, PLR0911, PLR0912 - one answer for each kind
         """Return the answer to a request."""
@@ -268,7 +265,7 @@ class Dashboard:
             if endpoint == "verb":
                 return self._act(request, **arguments)
             if endpoint in FILES:
-                return files.respond(FILES[endpoint](self._api, self._look(request), **arguments))
+                return FILES[endpoint](self._api, **arguments)
             return self._show(request, VIEWS[endpoint], arguments)
         except CloudschedError as error:
             if isinstance(error, NotFound) and endpoint == "task" and arguments == NEW_FORM:

@@ -197,8 +197,6 @@ class CalendarPage:
 
     sentence: str
     notes: list[str]
-    picture: str
-    """The address of its chart as a picture, below the mount."""
     hours: Markup
     rows: list[DayRow]
     """The days, in the view of a day or a week."""
@@ -339,7 +337,6 @@ def build(answer: Json, visit: Visit) -> CalendarPage:
     return CalendarPage(
         sentence=write_sentence(days, [facts[each.day].totals for each in days], zone_words, visit),
         notes=list(write_notes(answer, visit)),
-        picture=f"calendar.svg{visit.with_query()}",
         hours=draw_hours(part),
         rows=rows,
         month=build_month(days, {day: each.totals for day, each in facts.items()}, today, addresses)

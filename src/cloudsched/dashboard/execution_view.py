@@ -232,8 +232,6 @@ class ExecutionPage:
     hops: list[str]
     """What is said of the hops that its dispatch takes, if it goes on further ahead than the queue takes."""
     facts: list[tuple[str, str]]
-    picture: str
-    """The address of its chart as a picture, below the mount."""
     axis: Markup
     lines: list[StepLine]
     gaps: str
@@ -378,7 +376,6 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         tone=_TONES.get(record["status"], ""),
         hops=_list_hops(answer["explanation"], record),
         facts=_list_facts(record, waterfall),
-        picture=f"{path}/waterfall.svg",
         axis=draw_axis(waterfall, visit.zone),
         lines=build_lines(rows, waterfall, visit, chosen),
         gaps=waterfall.gaps_text,

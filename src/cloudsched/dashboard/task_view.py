@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from cloudsched.dashboard.api import Json, task_path
 from cloudsched.dashboard.life_chart import Lived, Noted, draw_life, find_span
@@ -288,8 +288,6 @@ class TaskPage:
     """The events whose payload its handler has declared: a form asks for its fields."""
     """Events that executions wait for: the event's name, and the execution."""
     verbs: tuple[str, ...]
-    picture: str
-    """The address of its chart as a picture, below the mount."""
     life: Life
     executions: list[ExecutionRow]
     older: str | None
@@ -404,7 +402,6 @@ def build(answer: Json, visit: Visit) -> TaskPage:
         awaited=_list_awaited(explanation),
         forms=frozenset(answer["eventSchemas"]),
         verbs=tuple(task.get("allowedVerbs", ())),
-        picture=f"tasks/{quote(task['id'], safe='')}/life.svg",
         life=build_life(executions, due, visit, list_noted(answer.get("history"), answer["explanation"], task, visit)),
         executions=[build_execution(each, visit) for each in executions],
         older=visit.with_query(page=more) if more else None,

@@ -70,20 +70,6 @@ class Visit:
         return f"?{text}" if text else "?"
 
 
-def look(caller: Json, query: Mapping[str, str], zone: zoneinfo.ZoneInfo | None) -> Visit:
-    """Return a look from elsewhere than a page, such as the command line, by what the API says of its caller."""
-    return Visit(
-        now=parse_instant(caller["now"]),
-        zone=zone or UTC_ZONE,
-        query=query,
-        may_change=False,
-        role=caller["role"],
-        owner=caller.get("owner"),
-        is_local=False,
-        has_chosen_zone=zone is not None,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class ZoneChoice:
     """The switch between zones."""

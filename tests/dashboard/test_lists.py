@@ -1,4 +1,4 @@
-"""The lists of tasks and runs: an id opens at once, views are kept by name, columns are chosen, rows become files."""
+"""The lists of tasks and runs: an id opens at once, columns are chosen, rows become files."""
 
 from __future__ import annotations
 
@@ -115,25 +115,6 @@ def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:
     runs = list(csv.DictReader(io.StringIO(pages.get("bob", "/runs.csv").text)))
     assert [each["taskId"] for each in runs] == ["two"]
     assert pages.get("bob", "/tasks.csv?owner=ada").status_code == 403
-
-
-def test_a_view_is_kept_by_its_name_and_forgotten(pages: Pages) -> None:
-    """In the browser of whoever named it, without the page that it was at."""
-    form = {"name": "My <failures>", "at": "runs?within=P1D&page=x&done=kept", "verb": "keep"}
-    answer = pages.post("viewer", "/views", form)
-    assert answer.status_code == 303
-    text = pages.get("viewer", "/runs?within=P1D").text
-    assert '<a class="chip" href="./runs?within=P1D">My &lt;failures&gt;</a>' in text
-    assert "Forget" in text
-    assert "My &lt;failures&gt;" not in pages.get("viewer", "/tasks").text
-    assert "My &lt;failures&gt;" not in pages.get("admin", "/runs").text
-    pages.post("viewer", "/views", {**form, "verb": "forget"})
-    assert "My &lt;failures&gt;" not in pages.get("viewer", "/runs").text
-
-
-@pytest.mark.parametrize("at", ["https://evil.example/", "//evil.example", "usage", "tasks/x", "", "runs?\nx"])
-def test_only_addresses_of_lists_are_kept(pages: Pages, at: str) -> None:
-    """No view leads elsewhere, and nobody is sent there."""
-    answer = pages.post("admin", "/views", {"name": "x", "at": at, "verb": "keep"})
-    assert answer.status_code in {400, 404}
-    assert "Location" not in answer.headers
+    for list_name in ("tasks", "runs"):
+        shown = pages.get("admin", f"/{list_name}?owner=ada&columns=status&done=same").text
+        assert f'href="./{list_name}.csv?owner=ada&amp;columns=status" download' in shown

@@ -80,8 +80,7 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
     ):
         page = pages.get(who, path)
         assert page.status_code == 200, path
-        text = re.sub(r'<form[^>]*/views".*?</form>', "", page.text)  # changes what the browser keeps, and nothing else
-        assert not re.search(r'method="post"|/edit"|/run"|\./new|id="bulk"|type="checkbox" form', text), path
+        assert not re.search(r'method="post"|/edit"|/run"|\./new|id="bulk"|type="checkbox" form', page.text), path
     assert "You may look, and not act." in pages.get(who, f"/tasks/{task.id}").text
 
 

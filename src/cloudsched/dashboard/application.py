@@ -25,7 +25,6 @@ from cloudsched.dashboard.files import FILES
 from cloudsched.dashboard.forms import Done, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, TABS, UNDONE_BY, VIEWS, View
-from cloudsched.dashboard.saved_views import LISTS, change_views, clean_address, read_views
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.domain.transitions.allowed_verbs import Verb
@@ -254,8 +253,6 @@ class Dashboard:
                 return self._move_clock(request)
             if request.method == "POST" and endpoint in VIEWS and VIEWS[endpoint].send is not None:
                 return self._send(request, VIEWS[endpoint], arguments)
-            if endpoint == "views":
-                return _keep_view(request)
             if request.method == "POST" and endpoint != "verb":
                 return Response("Only forms may be sent here.", status=405, mimetype="text/plain")
             if endpoint == "changes":
@@ -414,8 +411,6 @@ class Dashboard:
             title=title,
             root=_root(request),
             address=_address(request),
-            saved=read_views(request),
-            here=clean_address(f"{request.path.strip('/')}?{request.query_string.decode('latin-1')}"),
         )
         return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})
 
@@ -439,20 +434,6 @@ def _address(request: Request) -> str:
 
 def _redirect(location: str) -> Response:
     return Response(status=303, headers={"Location": location})
-
-
-def _keep_view(request: Request) -> Response:
-    """Keep a view that somebody has named, or forget one, and go back to it."""
-    path = request.form.get("at", "")
-    if path.partition("?")[0] not in LISTS:
-        raise NotFound("list", path)
-    is_forgotten = request.form.get("verb") == "forget"
-    view = path.partition("?")[0]
-    back = f"{view}?" if is_forgotten else f"{path}{'&' if '?' in path else '?'}"
-    response = Response(status=303)
-    change_views(request, response, request.form)
-    response.headers["Location"] = f"{_root(request)}{back}done={'forgotten' if is_forgotten else 'kept'}"
-    return response
 
 
 def _keep_assumed(request: Request, response: Response, path: str, assumed: tuple[str, ...]) -> None:

@@ -49,8 +49,6 @@ DONE: Final = {
     "same": "Nothing was changed.",
     "bulk": "Started. This task does it, and shows how far it is.",
     "retries": "Started. This task retries them, and shows how far it is. Cancel it to leave the rest.",
-    "kept": "The view is kept, in this browser.",
-    "forgotten": "The view is forgotten.",
     "clock": "The clock was moved.",
 }
 """What is said after a verb. The address only names the verb, so nobody can make a link that says something else."""
@@ -167,7 +165,6 @@ MAP: Final = Map(
         Rule("/tasks/<task_id>/executions/<execution_id>/payload.json", endpoint="payload"),
         Rule("/tasks/<task_id>/verbs/<verb>", endpoint="verb", methods=["POST"]),
         Rule("/<any(tasks, runs):name>.<any(csv, json):kind>", endpoint="export"),
-        Rule("/views", endpoint="views", methods=["POST"]),
         Rule("/changes", endpoint="changes"),
         Rule("/static/<name>", endpoint="static"),
     ],

@@ -107,6 +107,8 @@ class RunsPage:
     all_columns: dict[str, str]
     tokens: list[tuple[str, str]]
     """The filters that apply, and the address without each."""
+    query: str
+    """The query of this address, without the page."""
     next_page: str | None
     first_page: str | None
     may_change: bool
@@ -169,6 +171,7 @@ def build(answer: Json, visit: Visit) -> RunsPage:
             for name in FILTERS
             if name in filters
         ],
+        query=visit.with_query(page=None),
         next_page=visit.with_query(page=more) if more else None,
         first_page=visit.with_query(page=None) if visit.query.get("page") else None,
         may_change=visit.may_change,

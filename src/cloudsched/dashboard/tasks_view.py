@@ -181,6 +181,8 @@ class TasksPage:
     order: str
     instead: Token | None
     """What was meant, if nothing matches: another handler's name, and the address with it."""
+    query: str
+    """The query of this address, without the page."""
     next_page: str | None
     first_page: str | None
     zones: list[ZoneChoice]
@@ -294,6 +296,7 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         orders=_ORDERS,
         order=visit.query.get("orderBy", ""),
         instead=_find_instead(filters, answer.get("handlers", ()), visit),
+        query=visit.with_query(page=None),
         next_page=visit.with_query(page=more) if more else None,
         first_page=visit.with_query(page=None) if visit.query.get("page") else None,
         zones=zone_choices(visit),

@@ -151,7 +151,6 @@ def main() -> int:
             "execution": f"tasks/monthly-close/executions/{execution}",
             "calendar": "calendar",
             "calendar-month": "calendar?month=2027-03",
-            "time": "time?reach=day",
         }
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

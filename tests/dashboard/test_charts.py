@@ -24,7 +24,6 @@ from cloudsched.dashboard.life_chart import (
 )
 from cloudsched.dashboard.status import BAD
 from cloudsched.dashboard.tasks_view import draw_runs, write_runs
-from cloudsched.dashboard.time_view import draw_way
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 PARIS = ZoneInfo("Europe/Paris")
@@ -98,15 +97,6 @@ def test_no_label_crosses_the_now_line(lived: list[tuple[int, int]], due: int) -
     for left, x, side in re.findall(lanes, svg):
         if side == "start" and float(x) < now and float(left) > 15.1:
             assert float(x) + 9 * 0.68 <= now + 0.1
-
-
-@given(MINUTES)
-def test_all_on_the_way_is_outlined(minutes: list[int]) -> None:
-    """Each occurrence between now and the end is one open ring; nothing is filled."""
-    end = at(1440)
-    svg = draw_way([at(each) for each in minutes], NOW, end, PARIS)
-    assert svg.count("<circle") == sum(0 <= each <= 1440 for each in minutes)
-    assert "f-past" not in svg
 
 
 @pytest.mark.parametrize(

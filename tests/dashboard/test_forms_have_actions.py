@@ -24,7 +24,7 @@ PAGES = {
 }
 """Which file shows an address."""
 OTHERS = {
-    ("time.html", "time"): "browser/test_clock_in_browser.py::test_only_who_may_act_moves_the_clock",
+    ("home.html", ""): "browser/test_clock_in_browser.py::test_only_who_may_act_moves_the_clock",
     ("shell.html", "sign-out"): "browser/test_views_in_browser.py::test_the_form_for_a_key_is_fit_for_everybody",
     ("sign_in.html", "sign-in"): "browser/test_views_in_browser.py::test_the_form_for_a_key_is_fit_for_everybody",
     (

@@ -264,6 +264,7 @@ def answer(**changes: object) -> dict[str, Any]:
         "executions": {"executions": []},
         "open": [],
         "due": {"occurrences": []},
+        "next": [],
         "queues": [],
         "needs": NOTHING,
         "counts": {},
@@ -306,9 +307,10 @@ def test_nothing_wrong_says_when_that_was_asked_and_when_the_last_failure_was() 
 
 def test_nothing_due_says_until_when() -> None:
     """An empty list of what is due names the first instant after it; without any, that nothing is due."""
-    assert home_view._write_not_due([], visit()) == "Nothing is due."  # noqa: SLF001 - its words
-    said = home_view._write_not_due([task("t", nextExecutionTime="2027-04-01T09:00:00Z")], visit())  # noqa: SLF001
-    assert said.replace("\N{NO-BREAK SPACE}", " ") == "Nothing is due until Thu 01 Apr 2027 09:00 +0000."
+    assert home_view.build(answer(), visit()).not_due == "Nothing is due."
+    page = home_view.build(answer(next=[task("t", nextExecutionTime="2027-04-01T09:00:00Z")]), visit())
+    assert page.not_due.replace("\N{NO-BREAK SPACE}", " ") == "Nothing is due until Thu 01 Apr 2027 09:00 +0000."
+    assert page.next_due is not None
 
 
 def test_what_was_not_asked_of_the_future_is_hatched() -> None:

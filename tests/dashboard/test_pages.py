@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 ROOM = Path(cloudsched.dashboard.__file__).parent
 ADDRESSES = (
     "/",
-    "/time",
     "/queues",
     "/queues?queue=gpu",
     "/runs",
@@ -116,15 +115,12 @@ def test_a_failure_is_readable(stack: Stack, ui: str) -> None:
     assert "<details><summary>Traceback</summary>" in text
 
 
-def test_home_and_time_name_tasks_by_their_titles(ui: str) -> None:
+def test_home_names_tasks_by_their_titles(ui: str) -> None:
     """Ids stand in addresses; people read titles."""
-    home, moved = get(f"{ui}/").text, get(f"{ui}/time").text
-    for text in (home, moved):
-        assert ">Sync catalogue &lt;script&gt;" in text
-    assert ">Monthly close<" in home
-    assert ">Weekday report<" in moved
-    assert ">sync<" not in home
-    assert ">weekday-report<" not in moved
+    text = get(f"{ui}/").text
+    assert ">Sync catalogue &lt;script&gt;" in text
+    assert ">Monthly close<" in text
+    assert ">sync<" not in text
 
 
 def test_a_task_may_be_called_new(stack: Stack, ui: str) -> None:
@@ -202,11 +198,11 @@ def test_home_says_what_is_open(ui: str) -> None:
 def test_the_clock_moves_from_the_page() -> None:
     """An hour on, and to an instant, over the clock change at night; never backwards, and words are refused."""
     with run_stack(make_app(), store="sqlite", clock=MovableClock(NOW, frozen=True)) as stack:
-        url = f"{stack.url}/ui/time"
+        url = f"{stack.url}/ui/"
         assert post(url, {"verb": "hour"}).status_code == 200
         assert stack.clock.now() - NOW == timedelta(hours=1)
         target = datetime(2027, 3, 28, 4, tzinfo=UTC)
-        answer = post(url, {"verb": "to", "to": str(int(target.timestamp()))})
+        answer = post(url, {"verb": "to", "to": target.isoformat()})
         assert answer.status_code == 200
         assert stack.clock.now() == target
         assert "Sun 28 Mar 2027 04:00 +0000" in answer.text.replace("\N{NO-BREAK SPACE}", " ")
@@ -216,11 +212,13 @@ def test_the_clock_moves_from_the_page() -> None:
 
 
 def test_a_deployment_has_no_clock_to_move(stack: Stack) -> None:
-    """Beside a deployment, Time is neither in the navigation nor served."""
+    """Beside a deployment, Home has no form for it, and one that is sent anyway is not found."""
+    own = {"base_url": "http://localhost", "headers": {"Origin": "http://localhost"}}
     with Client(stack.url) as api:
         page = Browser(Dashboard(api, place="elsewhere"))
-        assert page.get("/time", base_url="http://localhost").status_code == 404
-        assert ">Time<" not in page.get("/tasks", base_url="http://localhost").text
+        assert page.post("/", data={"verb": "hour"}, **own).status_code == 404
+        assert "Freeze the clock" not in page.get("/", base_url="http://localhost").text
+        assert "Let the clock run" not in page.get("/", base_url="http://localhost").text
 
 
 def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:

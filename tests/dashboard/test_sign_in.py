@@ -56,7 +56,7 @@ def sign_in(url: str, key: str, *, then: str = "", **headers: str) -> tuple[requ
     return session, session.post(f"{url}sign-in", data=form, headers=origin, timeout=60, allow_redirects=False)
 
 
-@pytest.mark.parametrize("path", ["", "tasks", "tasks/t", "calendar", "time", "changes", "nothing"])
+@pytest.mark.parametrize("path", ["", "tasks", "tasks/t", "calendar", "changes", "nothing"])
 def test_without_a_key_nothing_is_shown(keyed: str, path: str) -> None:
     """Every address is a 401 with a form; no task, no time and no script of the page."""
     response = requests.get(keyed + path, timeout=60)
@@ -88,14 +88,14 @@ def test_each_session_has_the_role_of_its_key(keyed: str) -> None:
     origin = {"Origin": "/".join(keyed.split("/")[:3])}
     guest, _ = sign_in(keyed, VIEWER[0])
     user, _ = sign_in(keyed, USER[0])
-    assert user.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=60).status_code == 403
-    assert "+1 h" not in user.get(f"{keyed}time", timeout=60).text
+    assert user.post(keyed, data={"verb": "hour"}, headers=origin, timeout=60).status_code == 403
+    assert "+1 h" not in user.get(keyed, timeout=60).text
     boss, _ = sign_in(keyed, ADMIN[0])
     assert guest.post(f"{keyed}tasks/t/verbs/pause", headers=origin, timeout=60).status_code == 403
-    assert guest.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=60).status_code == 403
-    assert "+1 h" not in guest.get(f"{keyed}time", timeout=60).text
+    assert guest.post(keyed, data={"verb": "hour"}, headers=origin, timeout=60).status_code == 403
+    assert "+1 h" not in guest.get(keyed, timeout=60).text
     assert boss.post(f"{keyed}tasks/t/verbs/pause", headers=origin, timeout=60).status_code == 200
-    assert boss.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=60).status_code == 200
+    assert boss.post(keyed, data={"verb": "hour"}, headers=origin, timeout=60).status_code == 200
     cookies = dict(boss.cookies)
     assert boss.post(f"{keyed}sign-out", headers=origin, timeout=60).status_code == 200
     assert requests.get(f"{keyed}tasks", cookies=cookies, timeout=60).status_code == 401

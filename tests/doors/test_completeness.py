@@ -106,7 +106,6 @@ def test_every_form_is_sent_for_some_act() -> None:
         "retry",
         "run",
         "answer",
-        "time",
     }
 
 

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard import time_view
+from cloudsched.dashboard import local_clock
 from cloudsched.dashboard.api import Api, task_path
 from cloudsched.dashboard.export import write_file
 from cloudsched.dashboard.files import FILES
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cloudsched.client.flow import FlowRunner
+    from cloudsched.dashboard.local_clock import LocalClock
     from cloudsched.dashboard.task_view import TaskPage
-    from cloudsched.dashboard.time_view import LocalClock
 
 
 _FOLDER: Final = Path(__file__).parent / "static"
@@ -96,7 +96,6 @@ class Shell:
     now: Moment
     clock: str
     mode: str
-    has_time: bool
     every: int
     live: str
     zone: str
@@ -127,15 +126,13 @@ def make_shell(
     interval = LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
     every = interval if is_live else 0
     mode = place.clock_mode
-    tabs = TABS if mode is None else {**TABS, "Time": ("time", "i")}
     return Shell(
         views=[
-            {"name": name, "path": path, "key": key, "is_current": name == tab} for name, (path, key) in tabs.items()
+            {"name": name, "path": path, "key": key, "is_current": name == tab} for name, (path, key) in TABS.items()
         ],
         now=make_moment(visit.now, visit.now, find_zone(zone) or visit.zone),
         clock="" if mode is None else f"local clock {mode}",
         mode=mode or "",
-        has_time=mode is not None,
         every=every,
         live=f"Live, every {every} s",
         zone=zone,
@@ -246,10 +243,8 @@ class Dashboard:
             return self._show_problem(request, 404, "There is no such page.", "The address may be mistyped.")
         if endpoint == "static":
             return serve_file(arguments["name"], request)
-        if endpoint == "time" and self._clock is None:
-            return self._show_problem(request, 404, "Only a local stack has a clock that can be moved.")
         try:
-            if endpoint == "time" and request.method == "POST":
+            if endpoint == "home" and request.method == "POST":
                 return self._move_clock(request)
             if request.method == "POST" and endpoint in VIEWS and VIEWS[endpoint].send is not None:
                 return self._send(request, VIEWS[endpoint], arguments)
@@ -358,15 +353,16 @@ class Dashboard:
         return _redirect(f"{_root(request)}tasks/{task_id}?done={verb}")
 
     def _move_clock(self, request: Request) -> Response:
-        assert self._clock is not None  # noqa: S101 - the caller has looked
+        if self._clock is None:
+            return self._show_problem(request, 404, "Only a local stack has a clock that can be moved.")
         try:
             if not self._look(request).may_move_clock:
                 raise Forbidden("Only an admin may move the clock: it is the same for everybody here.")
-            time_view.move(self._clock, request.form)
+            local_clock.move(self._clock, request.form)
         except CloudschedError as error:
             status, what, then = describe_problem(error)
-            return self._show(request, VIEWS["time"], {}, status=status, refusal=f"{what} {then}".strip())
-        return _redirect(f"{_root(request)}time?done=clock")
+            return self._show(request, VIEWS["home"], {}, status=status, refusal=f"{what} {then}".strip())
+        return _redirect(f"{_root(request)}?done=clock")
 
     def _look(self, request: Request) -> Visit:
         caller = self._api.get("/v1/caller")

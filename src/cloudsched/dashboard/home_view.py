@@ -146,12 +146,15 @@ class HomePage:
     running: list[ExecutionRow]
     more_running: int
     due: list[DueRow]
+    next_due: Moment | None
+    """When something is due first, however far ahead."""
     not_due: str
     """What is said if nothing is."""
     more_due: int
     queues: list[QueueRow]
     health: list[HealthRow]
     may_change: bool
+    may_move_clock: bool
     role: str
     zones: list[ZoneChoice]
 
@@ -208,6 +211,7 @@ def build(answer: Json, visit: Visit) -> HomePage:
     due = [parse_instant(each["utc"]) for each in answer["due"]["occurrences"]]
     attention = build_attention(answer["needs"], answer["queues"], visit)
     running, rows = answer["open"], _group_due(answer["due"]["occurrences"], visit)
+    next_due = rows[0].at if rows else _read_next(answer["next"], visit)
     counted = sum(answer["counts"].get("open", {}).values()) or len(running)
     is_cut = bool(due) and bool(answer["due"].get("nextPageToken"))
     more = "at least " if is_cut else ""
@@ -227,11 +231,13 @@ def build(answer: Json, visit: Visit) -> HomePage:
         running=[build_execution(each, visit) for each in running[:_LISTED]],
         more_running=max(0, counted - _LISTED),
         due=rows[:_LISTED],
-        not_due=_write_not_due(answer.get("next", ()), visit),
+        next_due=next_due,
+        not_due="Nothing is due." if next_due is None else f"Nothing is due until {next_due.text}.",
         more_due=max(0, len(due) - sum(1 + row.more for row in rows[:_LISTED])),
         queues=[build_queue(each, visit) for each in answer["queues"]],
         health=build_health(answer["health"], answer["counts"], visit),
         may_change=visit.may_change,
+        may_move_clock=visit.may_move_clock,
         role=visit.role,
         zones=zone_choices(visit),
     )
@@ -310,10 +316,9 @@ def _write_sentence(attention: Attention, past: _Past, running: int, due: Sequen
     return f"{wrong}{failed}. {running:,} open.{coming}"
 
 
-def _write_not_due(tasks: Sequence[Json], visit: Visit) -> str:
-    """Return until when nothing is due, by the task that is due first of all."""
-    at = tasks[0].get("nextExecutionTime") if tasks else None
-    return "Nothing is due." if at is None else f"Nothing is due until {visit.sure(at).text}."
+def _read_next(tasks: Sequence[Json], visit: Visit) -> Moment | None:
+    """Return when the task that is due first of all is due; None if none is."""
+    return visit.moment(tasks[0].get("nextExecutionTime")) if tasks else None
 
 
 def _group_due(occurrences: Iterable[Json], visit: Visit) -> list[DueRow]:

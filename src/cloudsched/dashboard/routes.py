@@ -22,7 +22,6 @@ from cloudsched.dashboard import (
     task_form,
     task_view,
     tasks_view,
-    time_view,
     usage_view,
 )
 from cloudsched.domain.transitions.allowed_verbs import Verb
@@ -84,7 +83,6 @@ VIEWS: Final = {
     "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox", outbox_view.send),
     "person": View(person_view.fetch, person_view.build, "person.html", "Outbox", lambda page: page.name),
     "usage": View(usage_view.fetch, usage_view.build, "usage.html", "Usage", lambda _: "Usage", is_live=False),
-    "time": View(time_view.fetch, time_view.build, "time.html", "Time", lambda _: "Time"),
     "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
     "runs": View(runs_view.fetch, runs_view.build, "runs.html", "Runs", lambda _: "Runs"),
     "retry": View(
@@ -150,7 +148,7 @@ MAP: Final = Map(
         Rule("/", endpoint="home"),
         *(
             Rule(f"/{name}", endpoint=name)
-            for name in ("tasks", "runs", "calendar", "queues", "locks", "outbox", "usage", "time")
+            for name in ("tasks", "runs", "calendar", "queues", "locks", "outbox", "usage")
         ),
         Rule("/new", endpoint="new"),
         Rule("/bulk", endpoint="bulk"),

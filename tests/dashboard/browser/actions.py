@@ -349,4 +349,4 @@ ACTIONS = (
         prepare=run_first,
     ),
 )
-"""Add a new action here: a browser tries it. test_clock_in_browser has those of Time."""
+"""Add a new action here: a browser tries it. test_clock_in_browser has those of the clock."""

@@ -214,7 +214,7 @@ def test_keys_zoom_the_calendar(tour: Visitor) -> None:
 
 def test_the_list_of_keys_names_those_of_time(tour: Visitor) -> None:
     """`?` says how a time axis is zoomed, and what runs and freezes the clock."""
-    page = tour.go("time")
+    page = tour.go("")
     page.keyboard.press("?")
     keys = page.locator("dialog[open] dt").all_inner_texts()
     assert {key for row in keys for key in row.split()} >= {"+", "\N{MINUS SIGN}", "0", "Space", "t", "h", "d", "n"}
@@ -262,7 +262,7 @@ def test_bulk_buttons_follow_the_ticked_rows(tour: Visitor, site: Site) -> None:
 
 def test_no_test_waits_for_a_string(tour: Visitor) -> None:
     """The pages' policy forbids to evaluate one, so it would pass only if it were true at the first look."""
-    page = tour.go("time")
+    page = tour.go("locks")
     page.evaluate("setTimeout(() => { window.isLate = true }, 200)")
     with pytest.raises(ValueError, match=r"Write: \(\) => window.isLate"):
         page.wait_for_function("window.isLate")

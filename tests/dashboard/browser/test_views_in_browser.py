@@ -36,7 +36,6 @@ VIEWS = {
     "usage": "Usage",
     "outbox?owner=ada": "Outbox",
     "people/ada": "ada",
-    "time": "Time",
 }
 """Each view's address, and how its heading begins. Add the address of a new view here."""
 EXECUTIONS = ("monthly-close", "sync")
@@ -58,7 +57,6 @@ FIXED = {
     "locks": "Locks",
     "usage": "Usage",
     "outbox": "Outbox and inbox",
-    "time": "Time",
 }
 """The addresses that people may share, and the heading of each."""
 
@@ -82,11 +80,7 @@ def test_each_view_is_fit_for_everybody(tour: Visitor, path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "",
-        *(f"time?reach={reach}&tz={zone}" for reach in ("day", "month", "year") for zone in ("Europe/Paris", "UTC")),
-        *(f"tasks/{task}" for task in ("weekday-report", "monthly-close", "sync")),
-    ],
+    ["", *(f"tasks/{task}" for task in ("weekday-report", "monthly-close", "sync"))],
 )
 def test_the_labels_of_a_time_axis_can_be_told_apart(tour: Visitor, path: str) -> None:
     """No two of them overlap and none is cut off, on narrow screens and wide ones; on each there are some."""

@@ -13,9 +13,9 @@ export function takeKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") document.activeElement?.blur?.();
     if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
-    if (event.target.matches("input:not([type=range]):not([type=checkbox]), select, textarea")) return;
+    if (event.target.matches("input:not([type=checkbox]), select, textarea")) return;
     if (event.key === " " && event.target.closest("a, button, summary, [type=checkbox]")) return; // it presses that
-    if (event.key.startsWith("Arrow") && event.target.closest("[type=range], pre")) return; // it moves that
+    if (event.key.startsWith("Arrow") && event.target.closest("pre")) return; // it moves that
     if (event.key === "?") dialog.showModal();
     else if (walk(event.key)) event.preventDefault();
     else if (localStorage.getItem(OFF) === "1") return;

@@ -13,15 +13,8 @@ export function morph(now, next, how = {}) {
     now.nodeValue = next.nodeValue;
     return true;
   }
-  if (now.matches("input, textarea, select")) {
-    if (now.type === "range" && (how.isAsked || now !== document.activeElement)) turn(now, next);
-    return true; // what somebody types is theirs
-  }
+  if (now.matches("input, textarea, select")) return true; // what somebody types is theirs
   copyAttributes(now, next);
-  if (now.matches("output")) { // script says it, of what somebody has planned
-    document.getElementById(now.htmlFor.value)?.dispatchEvent(new Event("input"));
-    return true;
-  }
   if ("keep" in now.dataset && !how.isAsked && now.contains(document.activeElement)) return true;
   const [old, fresh] = [[...now.childNodes], [...next.childNodes]];
   if (old.some((node) => node.dataset?.key)) return morphKeyed(now, old, fresh, how);
@@ -65,14 +58,6 @@ function copyAttributes(now, next) {
   for (const { name } of [...now.attributes]) {
     if (!kept.includes(name) && !next.hasAttribute(name)) now.removeAttribute(name);
   }
-}
-
-// A slider follows the clock, unless somebody holds it.
-function turn(now, next) {
-  const wasAtStart = now.value === now.min;
-  for (const name of ["min", "max"]) now.setAttribute(name, next.getAttribute(name));
-  if (wasAtStart || Number(now.value) <= Number(now.min)) now.value = next.getAttribute("value");
-  now.dispatchEvent(new Event("input"));
 }
 
 function morphKeyed(parent, old, fresh, how) {

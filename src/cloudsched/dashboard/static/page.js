@@ -4,7 +4,6 @@ import { BUSY_AFTER, refresh, setBusy, start, submit } from "./live.js";
 import { keep } from "./keep.js";
 import { takeKeys } from "./keys.js";
 import { preview } from "./preview.js";
-import { plan } from "./slider.js";
 import { stay } from "./stay.js";
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -28,7 +27,6 @@ addEventListener("pageshow", () => {
 });
 document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 takeKeys();
-plan();
 preview();
 stay();
 bulk();

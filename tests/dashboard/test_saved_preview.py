@@ -41,7 +41,7 @@ def task(stack: Stack) -> Iterator[str]:
 
 def read_times(page: str) -> list[str]:
     """Return the instants that the form reads back."""
-    return re.findall(r'<td><time datetime="([^"]+)"', page[page.index('id="preview"') :])
+    return re.findall(r'<td>\s*<time datetime="([^"]+)"', page[page.index('id="preview"') :])
 
 
 def check(url: str, **changes: str) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
@@ -24,6 +23,7 @@ from cloudsched.dashboard.export import write_file
 from cloudsched.dashboard.files import FILES
 from cloudsched.dashboard.forms import Done, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
+from cloudsched.dashboard.page_templates import TEMPLATES
 from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, TABS, UNDONE_BY, VIEWS, View
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
@@ -176,15 +176,6 @@ def find_cursor(api: Api, task_id: str | None = None, execution_id: str | None =
 
 log = logging.getLogger(__name__)
 
-_HERE: Final = Path(__file__).parent
-_TEMPLATES: Final = Environment(
-    loader=FileSystemLoader(_HERE / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-"""Compiled once for all who are signed in: each has a `Dashboard` of their own."""
 _ZONE_COOKIE: Final = "cloudsched-zone"
 _ASSUMED_COOKIE: Final = "cloudsched-assumed"
 _SEVERAL: Final = frozenset({"ids", "pick", "columns"})
@@ -401,7 +392,7 @@ class Dashboard:
         return self._render(request, "problem.html", shell, titles.get(status, "Not possible"), page, status)
 
     def _render(self, request: Request, template: str, shell: Shell, title: str, page: object, status: int) -> Response:
-        text = _TEMPLATES.get_template(template).render(
+        text = TEMPLATES.get_template(template).render(
             page=page,
             shell=shell,
             title=title,

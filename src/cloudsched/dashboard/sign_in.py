@@ -14,15 +14,14 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import find_entrance, serve_file
 from cloudsched.dashboard.guard import find_refusal, protect
+from cloudsched.dashboard.page_templates import TEMPLATES
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
@@ -135,8 +134,6 @@ class SignIn:
     def __init__(self, sessions: Sessions, hosts: frozenset[str] | None) -> None:
         self._sessions = sessions
         self._hosts = hosts
-        folder = FileSystemLoader(Path(__file__).parent / "templates")
-        self._templates = Environment(loader=folder, autoescape=True, undefined=StrictUndefined)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
@@ -198,7 +195,7 @@ class SignIn:
             f"?{request.query_string.decode('latin-1')}" if request.query_string else ""
         )
         then = request.form.get("then", "") if request.path == SIGN_IN else "" if request.path == SIGN_OUT else shown
-        text = self._templates.get_template("sign_in.html").render(root=root, what=what, then=then[:_LONGEST_ADDRESS])
+        text = TEMPLATES.get_template("sign_in.html").render(root=root, what=what, then=then[:_LONGEST_ADDRESS])
         return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})
 
 

@@ -21,7 +21,7 @@ function follow() {
     const isPossible = verbs.has(button.value) || (!ticked.length && isFiltered && "more" in form.dataset);
     if (isPossible) button.removeAttribute("aria-disabled");
     else button.setAttribute("aria-disabled", "true");
-    if (!isPossible) refused.push(button.textContent.replace("…", ""));
+    if (!isPossible) refused.push(button.textContent.trim().replace("…", ""));
   }
   const which = ticked.length ? `${ticked.length === 1 ? "the ticked task" : `any of the ${ticked.length} ticked tasks`}` : "any task here";
   const why = !ticked.length && !isFiltered ? "Tick tasks first, or filter the list." : refused.length ? `Not possible now for ${which}: ${refused.join(", ").toLowerCase()}.` : "";

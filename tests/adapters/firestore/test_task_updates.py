@@ -194,34 +194,6 @@ def test_an_update_corrects_the_shard(firestore_address: str, make_task: MakeTas
     many.close()
 
 
-@pytest.mark.parametrize("is_placed", [False, True])
-def test_a_document_without_a_private_map_gets_one(
-    compared: ComparedStore, make_task: MakeTask, *, is_placed: bool
-) -> None:
-    """With the first update, after which nothing private is beside the map; also if it was given its shard before."""
-    task = make_task(recent_outcomes=("SUCCEEDED",), has_children=True)
-    compared.commit(Commit(task, None))
-    name = f"projects/{compared.project}/databases/(default)/documents/tasks/{task.id}"
-    document, _ = compared.read(name)
-    assert document is not None
-    write = Write()
-    write.update.name = name
-    for key, value in document.fields.items():
-        if key != "private":
-            write.update.fields[key].CopyFrom(value)
-    private = document.fields["private"].map_value.fields
-    assert {"recentOutcomes", "hasChildren", "commitId", "changed"} <= {*private}
-    for key, value in private.items():
-        write.update.fields[key].CopyFrom(value)
-    if is_placed:
-        encode_fields(write.update.fields, {"private": {"changed": {"shard": 0}}})
-    assert compared.send([write]) is not None
-    stored = compared.load(task.id)
-    assert stored is not None
-    assert stored.task == task
-    compared.commit(Commit(stored.task.model_copy(update={"title": "X"}), stored))  # compares it with a whole write
-
-
 def test_a_document_of_an_earlier_form_takes_the_present_one(compared: ComparedStore, make_task: MakeTask) -> None:
     """With the first update, which leaves what it does not change as it was."""
     task = make_task(recent_outcomes=("SUCCEEDED",))

@@ -35,8 +35,6 @@ PRIVATE_FIELDS: Final = frozenset(
     each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields and each.key not in SHOWN
 )
 """What of a task is in its private map: notes of the scheduler, in forms that are made to be short."""
-FORMER: Final = ("commitId", "changed", "open", "trouble", "listed")
-"""What documents of earlier versions have beside the other fields, as they have the private ones."""
 _Write: Message = messages.Write
 
 
@@ -106,6 +104,4 @@ def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:
     """Return a stored document without these fields, and with its own private ones where they belong."""
     private = data.pop(PRIVATE, None)
     data.pop(OFFER_SHARD, None)
-    for key in FORMER:
-        data.pop(key, None)
     return {**data, **{key: private[key] for key in PRIVATE_FIELDS if key in private}} if private else data

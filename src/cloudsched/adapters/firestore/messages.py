@@ -121,8 +121,7 @@ def with_precondition(write: Message, version: Version | None) -> Message:
 
 def get_commit_id(document: Message) -> str:
     """Return what tells the last write of a document from any other, even after a restore; "" if nothing does."""
-    private = get_private(document.fields) if PRIVATE in document.fields else {}
-    return str(private["commitId"].string_value) if "commitId" in private else ""
+    return str(get_private(document.fields)["commitId"].string_value) if PRIVATE in document.fields else ""
 
 
 def build_precondition_write(name: str, version: Version | None) -> Message:

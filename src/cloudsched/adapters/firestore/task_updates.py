@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.firestore.list_fields import FORMER, HIDDEN, OPEN, PRIVATE_FIELDS
+from cloudsched.adapters.firestore.list_fields import HIDDEN, OPEN, PRIVATE_FIELDS
 from cloudsched.adapters.firestore.messages import COMMIT_ID, PRIVATE, get_private
 from cloudsched.adapters.firestore.queries import TASK_SHARD, TROUBLE, UNLISTED
 from cloudsched.domain.documents.document import SCHEMA_VERSION, list_stored_fields
@@ -30,7 +30,7 @@ class TaskVersion(Version):
     schema_version: int = field(default=0, compare=False)
     """The form that it has; 0 if that is not known."""
     shard: int = field(default=-1, compare=False)
-    """Its shard; -1 if that is not known, or the document was never written in the present form."""
+    """Its shard; -1 if it has none, or that is not known."""
     size: int = field(default=MAX_DOCUMENT_BYTES, compare=False)
     """As many bytes as it has, or more, as it is sent."""
 
@@ -38,8 +38,7 @@ class TaskVersion(Version):
 def read_version(document: Message, task: Task) -> TaskVersion:
     """Return the version of a task's document."""
     fields, shard = document.fields, -1
-    private = get_private(fields) if PRIVATE in fields else {}
-    if "commitId" in private and "shard" in (changed := private["changed"].map_value.fields):
+    if PRIVATE in fields and "shard" in (changed := get_private(fields)["changed"].map_value.fields):
         shard = changed["shard"].integer_value
     return TaskVersion(
         document.update_time.ToNanoseconds(),
@@ -73,13 +72,11 @@ def list_field_paths(before: Task, task: Task, written: Collection[str], version
         paths = [f"{UNLISTED}.{path}" if path in HIDDEN else path for path in paths]
     if version.shard != shard:
         paths.append(TASK_SHARD)
-    is_former = version.shard < 0
-    if is_former or find_open_position(before) != find_open_position(task):
+    is_unplaced = version.shard < 0
+    if is_unplaced or find_open_position(before) != find_open_position(task):
         paths.append(OPEN)
-    if is_former or find_trouble(before) != find_trouble(task):
+    if is_unplaced or find_trouble(before) != find_trouble(task):
         paths.append(TROUBLE)
-    if is_former:
-        paths += (*FORMER, *PRIVATE_FIELDS)
     return paths
 
 

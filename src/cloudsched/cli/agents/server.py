@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
+import json
 import time
 import uuid
 from importlib.metadata import version
@@ -297,10 +299,10 @@ class AgentTools:
             raise ToolError("Nothing to change: give schedule, title or payload.")
         if schedule is not None:
             given["timezone"] = timezone
-        window = int(self._now() // SAME_CALL_SECONDS)
-        task = None if idempotency_key else await _find_updated(client, task_id, f"agent-{window - 1}", given)
+        window, said = int(self._now() // SAME_CALL_SECONDS), _hash(given)
+        task = None if idempotency_key else await _find_updated(client, task_id, f"agent-{window - 1}-{said}", given)
         if task is None:
-            key = idempotency_key or f"agent-{window}"
+            key = idempotency_key or f"agent-{window}-{said}"
             task = await client.update(task_id, etag=before.etag or None, idempotency_key=key, **given)
         return UpdatedAnswer(**await _describe(client, task, zone), changed=task.etag != before.etag)
 
@@ -339,6 +341,10 @@ class AgentTools:
             task_id, event, payload, execution_id=execution_id, idempotency_key=idempotency_key
         )
         return TaskAnswer(**await _describe(client, task, zone))
+
+
+def _hash(given: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:16]
 
 
 async def _find_updated(client: AsyncClient, task_id: str, key: str, given: dict[str, Any]) -> TaskView | None:

@@ -88,8 +88,9 @@ class RecentRequest(WireModel):
     """A hash of what names the request and of who sent it, or which creation it is: see `transitions.request_marks`."""
     content: str = ""
     """A hash of what was asked for."""
-    at: Instant
-    """When; unique among the task's requests, since the ids of the runs that they ask for are derived from it."""
+    at: Instant | None = None
+    """When; unique among the task's requests, since the ids of the runs that they ask for are derived from it. None of
+    the one that created it."""
 
 
 class BudgetPause(WireModel):

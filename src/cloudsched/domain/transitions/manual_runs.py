@@ -30,7 +30,7 @@ SAME_SNOOZE: Final = timedelta(minutes=1)
 def find_triggered(task: Task, mark: RequestMark) -> str | None:
     """Return the execution that a trigger has asked for, if the task remembers it."""
     found = mark.find(task)
-    return None if found is None else requested_id(found.at, Trigger.MANUAL, found.at)
+    return None if found is None or found.at is None else requested_id(found.at, Trigger.MANUAL, found.at)
 
 
 def trigger(

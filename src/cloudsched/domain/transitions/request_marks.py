@@ -103,14 +103,15 @@ class RequestMark:
         kept = [] if task is None else [each for each in task.recent_requests if each.key != self.key]
         if len(kept) >= MAX_REQUESTS:
             kept.remove(next(each for each in kept if each.key not in _OF_CREATIONS))
-        request = RecentRequest(key=self.key, content=self.content, at=choose_instant(task, now))
+        at = None if self.key in _OF_CREATIONS else choose_instant(task, now)
+        request = RecentRequest(key=self.key, content=self.content, at=at)
         return {"recent_requests": (*kept, request)}
 
 
 def choose_instant(task: Task | None, now: datetime) -> datetime:
     """Return the instant of a task's next request: now, or right after the latest if the clock shows no later one."""
-    known = () if task is None else task.recent_requests
-    return max(now, known[-1].at + timedelta(microseconds=1)) if known else now
+    known = [] if task is None else [each.at for each in task.recent_requests if each.at is not None]
+    return max(now, known[-1] + timedelta(microseconds=1)) if known else now
 
 
 def key_reused() -> KeyReused:

@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import InvariantViolated
-from tests.simulation.schedules import covers, is_same_plan
+from tests.simulation.schedules import covers, is_same_plan, list_due
 
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.planning import due_occurrences, occurrence_after
+from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
         for each in task.backlog:
             yield from task.schedule.between(each.next_at, each.until + _TICK)
     elif task.status is TaskStatus.ACTIVE:
-        yield from (each.at for each in due_occurrences(task, now)[0])
+        yield from list_due(task, now)
 
 
 def _must_run(before: Task, after: Task, occurrence: datetime) -> bool:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.transitions.planning import occurrence_after, start_time
+
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched import Execution, Schedule
+    from cloudsched import Execution, Schedule, Task
+
+
+def list_due(task: Task, now: datetime) -> list[datetime]:
+    """Return the unclaimed occurrences of an ACTIVE task whose start time has passed, found by a walk."""
+    due: list[datetime] = []
+    occurrence = task.next_execution_time
+    while occurrence is not None and start_time(task, occurrence) <= now:
+        due.append(occurrence)
+        occurrence = occurrence_after(task, occurrence)
+    return due
 
 
 def covers(record: Execution, occurrence: datetime) -> bool:

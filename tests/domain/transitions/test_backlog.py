@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.simulation.schedules import list_due
 
 from cloudsched import ExecutionStatus, TaskDraft, TaskStatus
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
@@ -20,7 +21,7 @@ from cloudsched.domain.transitions.drafts import to_editable_fields
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail
-from cloudsched.domain.transitions.planning import dispatch_for, due_occurrences, executor_wakeups
+from cloudsched.domain.transitions.planning import dispatch_for, executor_wakeups
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START
@@ -401,7 +402,7 @@ def test_the_search_for_what_is_due_finds_what_a_walk_finds(jitter: int, late: i
     """A range has the first and the last due occurrence at its ends; with jitter it may end a little later."""
     world = Deployment(schedule=UNEVEN, jitter=jitter)
     world.now += timedelta(seconds=late)
-    walked = [each.at for each in due_occurrences(world.task, world.now)[0]]
+    walked = list_due(world.task, world.now)
     found = due_ranges(world.task, world.now)
     if not walked:
         assert found == ()

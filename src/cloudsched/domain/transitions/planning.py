@@ -26,7 +26,6 @@ from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.zone_plans import occurrence_id, planned_schedule, stamp
-from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
@@ -96,31 +95,6 @@ def find_past_start(schedule: Schedule, now: datetime) -> datetime | None:
 def occurrence_from(task: Task, instant: datetime) -> datetime | None:
     """Return the task's first occurrence at or after `instant`."""
     return occurrence_after(task, instant - _TICK)
-
-
-@dataclass(frozen=True, slots=True)
-class DueOccurrence:
-    """An unclaimed occurrence whose start time has passed."""
-
-    at: datetime
-    start: datetime
-
-
-def due_occurrences(
-    task: Task, now: datetime, limit: int | None = None
-) -> tuple[list[DueOccurrence], datetime | None, InvalidSchedule | None]:
-    """Return the unclaimed occurrences whose start time has passed, oldest first, and the occurrence after the last.
-
-    If that is not found although there may be one, the error says why.
-    """
-    due, occurrence = list[DueOccurrence](), task.next_execution_time
-    while occurrence is not None and len(due) != limit and (start := start_time(task, occurrence)) <= now:
-        due.append(DueOccurrence(occurrence, start))
-        try:
-            occurrence = occurrence_after(task, occurrence)
-        except InvalidSchedule as error:
-            return due, None, error
-    return due, occurrence, None
 
 
 def upcoming_occurrences(task: Task, count: int) -> list[datetime]:

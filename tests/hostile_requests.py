@@ -388,7 +388,7 @@ def _iter_times(
     """Yield requests with schedules, and with texts that say when, where such a thing may stand."""
     where = ".".join(map(str, place))
     counts = "count" in _names_of(operation)
-    if place[-1] in {"schedule", "digestSchedule", "digest"}:
+    if place[-1] == "schedule":
         for what, text in schedules:
             body = partial(_put, _without_words(base, place), place, text)
             yield send(f"{where}: {what}", body=body)

@@ -25,17 +25,17 @@ def test_a_change_keeps_the_rest(people: People) -> None:
     """What is not named stays, what is cleared is reset, and the webhook's secret is printed once, apart."""
     made = people("set", "ada", "--email", "ada@example.com", "--verified", "--channels", "reminder=email,web")
     assert made.code == 0, made.err
-    said = people("set", "ada", "--webhook", "https://example.com/", "--quiet-hours", "22:00-07:00", "--json")
+    said = people("set", "ada", "--webhook", "https://example.com/", "--locale", "de-AT", "--json")
     shown = json.loads(said.out)
     assert shown["email"] == {"address": "ada@example.com", "verified": True}
     assert shown["channels"] == {"REMINDER": ["EMAIL", "WEB"]}
-    assert shown["quietHours"] == {"from": "22:00", "until": "07:00"}
+    assert shown["locale"] == "de-AT"
     assert "whsec_" in said.err
     assert "whsec_" not in said.out
-    people("set", "ada", "--digest", "every day at 8:00", "--clear", "quiet-hours", "--clear", "email")
+    people("set", "ada", "--tz", "Europe/Paris", "--clear", "locale", "--clear", "email")
     printed = people("show", "ada")
-    assert "every day at 8:00" in printed.out
-    assert "22:00" not in printed.out + printed.err
+    assert "Europe/Paris" in printed.out
+    assert "de-AT" not in printed.out + printed.err
     assert "ada@example.com" not in printed.out
     assert people("delete", "ada", "--yes").out == "deleted ada\n"
     assert people("show", "ada").code == ExitCode.NOT_FOUND
@@ -46,7 +46,6 @@ def test_a_change_keeps_the_rest(people: People) -> None:
     [
         ((), "Name at least one field"),
         (("--verified",), "--verified is about an address"),
-        (("--quiet-hours", "10pm-7am"), "write them as 22:00-07:00"),
         (("--channels", "REMINDER"), "write CATEGORY="),
         (("--clear", "owner"), "name one of"),
         (("--email", "ada"), "is not an e-mail address"),

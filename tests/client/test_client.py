@@ -18,7 +18,6 @@ from cloudsched.cli.main import cloudsched
 from cloudsched.client import RETRIES, Client, task_operations
 from cloudsched.client.task_operations import MAX_BATCH
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.person import QuietHours
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import (
@@ -73,10 +72,8 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     assert [each.id for each in client.feeds("ada")] == [feed.id]
     client.delete_feed(feed.id)
     assert client.feeds("ada") == []
-    person = client.put_person(
-        "ada", webhook={"url": "https://example.com/"}, quiet_hours={"from": "22:00", "until": "07:00"}
-    )
-    assert client.person("ada").quiet_hours == QuietHours.model_validate({"from": "22:00", "until": "07:00"})
+    person = client.put_person("ada", webhook={"url": "https://example.com/"}, channels={"REPORT": ["EMAIL"]})
+    assert client.person("ada").channels == {"REPORT": ("EMAIL",)}
     assert client.rotate_webhook_secret("ada") != person.webhook_secret
     task_id = client.erase_person("bob").id
     sim.advance(timedelta(minutes=1))

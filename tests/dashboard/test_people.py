@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.domain.documents.person import EmailContact, PersonSpec, QuietHours
+from cloudsched.domain.documents.person import EmailContact, PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
 
 if TYPE_CHECKING:
@@ -80,7 +80,6 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
         email=EmailContact(address="ada@example.com"),
         timezone="Europe/Paris",
         channels={"OTHERS": ()},
-        quiet_hours=QuietHours.model_validate({"from": "22:00", "until": "07:00"}),
     )
     app.container.people.put("ada", spec, by=OWN_CODE)
     app.container.many_tasks.budgets.put("ada", 500, by=OWN_CODE)
@@ -91,7 +90,6 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
         assert "1 task, calls included; nothing needs anybody." in text
         assert "ada@example.com (not verified: nothing is sent there)" in text
         assert "Agreed to, others none but the inbox" in text
-        assert "22:00 to 07:00" in text
         assert "of 500 queries in" in text
         assert "Europe/Paris" in text
     assert pages.get("bob", "/people/ada").status_code in {403, 404}

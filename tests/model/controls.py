@@ -295,11 +295,6 @@ CONTROLS = (
         {"lease of release": "if run is None or run.lease is None:"},
     ),
     Control("a quick handler's result counts although its claim is lost", "quick", {"lost claim": "if False:"}),
-    Control(
-        "a batch is recorded under the name that it was to have",
-        "delivery",
-        {"message name": "self._batches().finish(claim, claim.message_id)"},
-    ),
     Control("nobody follows a calendar's change", "calendar", {"calendar follower": "pass"}),
     Control(
         "who follows a calendar's change gives up before it is written",

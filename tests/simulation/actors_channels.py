@@ -7,10 +7,9 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched import Schedule
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
-from cloudsched.domain.documents.person import Person, QuietHours
+from cloudsched.domain.documents.person import Person
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, NotAllowed, NotFound
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ PERSON_SHARE = 0.3
 """The probability that a change is one of a person's preferences."""
 _CHANNELS = (DeliveryChannel.EMAIL, DeliveryChannel.MOBILE, DeliveryChannel.WEBHOOK)
 _LENGTH_OF_SLOWNESS = 90.0
-_DIGEST = "every day at 8:00"
 
 
 def add_person(world: World) -> None:
@@ -33,7 +31,6 @@ def add_person(world: World) -> None:
         "email": {"address": "ada@example.com", "verified": True},
         "devices": [{"token": "phone"}],
         "webhook": {"url": "https://example.com/hook", "verified": True},
-        "timezone": "Europe/Paris",
     }
     known = {"id": OWNER, "owner": OWNER, "createdAt": world.now, "updatedAt": world.now}
     person = Person.model_validate({**known, **contacts})
@@ -42,19 +39,9 @@ def add_person(world: World) -> None:
 
 
 def change_preferences(world: World, app: App) -> None:
-    """Let the person opt out or in, or change the quiet hours or the digest."""
-    choose = world.random.choice
+    """Let the person opt out or in."""
     allowed = tuple(each for each in _CHANNELS if world.random.random() < 0.6)
-    hours = choose([None, None, QuietHours(start="22:00", until="07:00"), QuietHours(start="00:00", until="03:00")])
-    morning = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T08:00:00", timezone="Europe/Paris")
-    changes: dict[str, Any] = choose(
-        [
-            {"channels": dict.fromkeys(Category, allowed)},
-            {"channels": {}},
-            {"quiet_hours": hours},
-            choose([{"digest": None, "digest_schedule": None}, {"digest": _DIGEST, "digest_schedule": morning}]),
-        ]
-    )
+    changes = {"channels": world.random.choice([dict.fromkeys(Category, allowed), {}])}
     app.container.people.change(OWNER, lambda person: person.model_copy(update=changes))
 
 

@@ -4,7 +4,7 @@ D1  The commit that records a success creates one delivery for each channel that
     yet; the commit that ends an execution creates the callback; and no other commit creates any.
 D2  What was recorded as sent is not sent again by anything that starts after that; without faults nothing is sent
     twice. All repeats have the same id and the same text.
-D3  Nothing is sent to a person who did not want it when the attempt began, nor in their quiet hours.
+D3  Nothing is sent to a person who did not want it when the attempt began.
 D4  In the end each delivery has ended with one record, and what is recorded as sent was sent, under that name.
 """
 
@@ -20,11 +20,10 @@ from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.delivery import derive_delivery_id, read_delivery_id
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.people.send_decision import is_wanted, quiet_until
+from cloudsched.domain.people.send_decision import is_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from tests.simulation.world import Process, World
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.ports.sender import Message, Recipient
     from cloudsched.engine.ports.store import TaskWrite
-
-_HELD = {DeliveryChannel.EMAIL, DeliveryChannel.MOBILE}
 
 
 class ChannelInvariants:
@@ -94,8 +91,8 @@ class ChannelInvariants:
         process = self._world.current
         assert process
         text = (message.title, message.body, recipient.address)
-        if self._texts.setdefault(message.id, text) != text and channel != DeliveryChannel.EMAIL:
-            self._fail(f"D2: {message.id} is {text}, and was {self._texts[message.id]}")  # a digest leaves out opt-outs
+        if self._texts.setdefault(message.id, text) != text:
+            self._fail(f"D2: {message.id} is {text}, and was {self._texts[message.id]}")
         if message.id in self.sent and self._world.fault_profile.is_fault_free:
             self._fail(f"D2: {message.id} is sent twice, and nothing has failed")
         if self._recorded.get(name_sent(message.id), process.number) < process.number:
@@ -112,9 +109,6 @@ class ChannelInvariants:
         states = [*before[-1:], *while_it_ran]
         if not any(is_wanted(person, Category.REMINDER, channel) for person in states):
             self._fail(f"D3: the person did not want {channel} when {process.name} began")
-        moments = (process.begun_at, self._world.now)
-        if channel in _HELD and all(_is_quiet(person, at) for person in states for at in moments):
-            self._fail(f"D3: {channel} is used in quiet hours")
 
     def check_end_state(self) -> None:
         """Check that every delivery has ended, and that its record says what has happened."""
@@ -132,10 +126,6 @@ class ChannelInvariants:
             is_sent = stored.task.status is TaskStatus.COMPLETED
             if is_sent and _recorded_name(records[0]) not in map(name_sent, self.sent):
                 self._fail(f"D4: {delivery_id} is recorded as sent, and was not")
-
-
-def _is_quiet(person: Person, at: datetime) -> bool:
-    return person.quiet_hours is not None and quiet_until(person.quiet_hours, person.timezone, at) != at
 
 
 def _recorded_name(record: Execution) -> str:

@@ -49,7 +49,6 @@ UNBUILT = {
     "calendar",
     "contact_secrets",
     "draft_responses",
-    "held_batch",
     "journal",
     "overview_responses",
     "person",

@@ -486,7 +486,6 @@ export interface DeliveryReport {
 /** How far a delivery has come. */
 export type DeliveryStatus =
   | "PENDING"
-  | "HELD"
   | "SENDING"
   | "RETRYING"
   | "SENT"
@@ -1258,15 +1257,12 @@ export interface NewPerson {
   email?: EmailContactInput | null;
   devices?: Array<Device>;
   webhook?: WebhookContactInput | null;
-  /** The IANA zone of `quietHours` and `digest`, and of the tasks whose schedules follow the person. Default: `"UTC"`. */
+  /** The IANA zone of the tasks whose schedules follow the person. Default: `"UTC"`. */
   timezone?: string;
   /** The person's language, such as `de-AT`: for templates and handlers. */
   locale?: string | null;
   /** For a category, the only channels that may be used. What is not listed may come by all channels. The web inbox always has everything. */
   channels?: Record<string, Array<DeliveryChannel>>;
-  quietHours?: QuietHours | null;
-  /** When to send all mail that has come since, in one: words such as `every day at 8:00`, in the person's zone. */
-  digest?: string | null;
 }
 
 /** A task to create, or to replace the one with the same id. */
@@ -1442,15 +1438,12 @@ export interface Person {
   email?: EmailContact;
   devices: Array<Device>;
   webhook?: WebhookContact;
-  /** The IANA zone of `quietHours` and `digest`, and of the tasks whose schedules follow the person. */
+  /** The IANA zone of the tasks whose schedules follow the person. */
   timezone: string;
   /** The person's language, such as `de-AT`: for templates and handlers. */
   locale?: string;
   /** For a category, the only channels that may be used. What is not listed may come by all channels. The web inbox always has everything. */
   channels: Record<string, Array<DeliveryChannel>>;
-  quietHours?: QuietHours;
-  /** When to send all mail that has come since, in one: words such as `every day at 8:00`, in the person's zone. */
-  digest?: string;
   owner: string;
   createdAt: string;
   updatedAt: string;
@@ -1616,13 +1609,6 @@ export interface QueuedTaskPage {
   /** How many were read for it, where it passed over some that do not match. */
   lookedThrough?: number;
   tasks: Array<QueuedTask>;
-}
-
-/** When nothing is sent, by the clock where the person is. What comes meanwhile is sent afterwards. */
-export interface QuietHours {
-  from: string;
-  /** On the next day, if it is before `from`. */
-  until: string;
 }
 
 /** What a schedule was understood to be. Show it to whoever gave the schedule. */
@@ -1903,15 +1889,12 @@ export interface SavedPerson {
   email?: EmailContact;
   devices: Array<Device>;
   webhook?: WebhookContact;
-  /** The IANA zone of `quietHours` and `digest`, and of the tasks whose schedules follow the person. */
+  /** The IANA zone of the tasks whose schedules follow the person. */
   timezone: string;
   /** The person's language, such as `de-AT`: for templates and handlers. */
   locale?: string;
   /** For a category, the only channels that may be used. What is not listed may come by all channels. The web inbox always has everything. */
   channels: Record<string, Array<DeliveryChannel>>;
-  quietHours?: QuietHours;
-  /** When to send all mail that has come since, in one: words such as `every day at 8:00`, in the person's zone. */
-  digest?: string;
   owner: string;
   createdAt: string;
   updatedAt: string;

@@ -39,7 +39,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "people export": ("people export ada > ada.jsonl",),
     "people inbox": ("people inbox ada --limit 5 --json",),
     "people read": ("people read ada weekday-report.20270104T080000Z",),
-    "people set": ("people set ada --email ada@example.com --tz Europe/Paris --quiet-hours 22:00-07:00",),
+    "people set": ("people set ada --email ada@example.com --tz Europe/Paris",),
     "people show": ("people show ada --json",),
     "people verify": ("people verify ada", "people verify ada 01234567"),
     "people verify-webhook": ("people verify-webhook ada",),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.client.views import PersonView
 
 _SYNONYMS = {"get": "show", "put": "set", "edit": "set", "update": "set", "rm": "delete", "remove": "delete"}
-_SETTABLE = (*("name", "email", "devices", "webhook", "timezone", "locale", "channels", "quiet_hours", "digest"),)
+_SETTABLE = (*("name", "email", "devices", "webhook", "timezone", "locale", "channels"),)
 """The fields of a person that a caller sets."""
 
 
@@ -47,12 +46,10 @@ def show(client: Client, owner: str, *, as_json: bool) -> None:
 @click.option("--verified", is_flag=True, help="What --email and --webhook name is known to be theirs. For admins.")
 @click.option("--device", "devices", multiple=True, metavar="TOKEN", help="A device's FCM token; repeatable.")
 @click.option("--webhook", metavar="URL", help="Where messages are posted to; the secret is printed once.")
-@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the quiet hours and the digest.")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of schedules that follow the person.")
 @click.option("--locale", help="The person's language, such as de-AT.")
 @click.option("--channels", multiple=True, metavar="CATEGORY=A,B", help="The channels of a category; repeatable.")
-@click.option("--quiet-hours", metavar="FROM-UNTIL", help="When nothing is sent, such as 22:00-07:00.")
-@click.option("--digest", metavar="WORDS", help="When all mail is sent in one: 'every day at 8:00'.")
-@click.option("--clear", multiple=True, metavar="FIELD", help="A field to reset, such as digest; repeatable.")
+@click.option("--clear", multiple=True, metavar="FIELD", help="A field to reset, such as locale; repeatable.")
 @json_option
 @pass_client
 def set_(client: Client, /, owner: str, *, clear: tuple[str, ...], as_json: bool, **options: Any) -> None:
@@ -180,7 +177,7 @@ def export(client: Client, owner: str) -> None:
 
 
 def _parse_options(options: dict[str, Any]) -> dict[str, Any]:
-    changes = {name: options[name] for name in ("name", "timezone", "locale", "digest") if options[name] is not None}
+    changes = {name: options[name] for name in ("name", "timezone", "locale") if options[name] is not None}
     verified = {"verified": True} if options["verified"] else {}
     if verified and options["email"] is None and options["webhook"] is None:
         raise click.UsageError("--verified is about an address or a webhook: give --email or --webhook as well.")
@@ -192,11 +189,6 @@ def _parse_options(options: dict[str, Any]) -> dict[str, Any]:
         changes["webhook"] = {"url": options["webhook"], **verified}
     if options["channels"]:
         changes["channels"] = dict(_parse_channels(options["channels"]))
-    if options["quiet_hours"] is not None:
-        hours = re.fullmatch(r"([0-9]{2}:[0-9]{2})-([0-9]{2}:[0-9]{2})", options["quiet_hours"])
-        if hours is None:
-            raise click.UsageError("--quiet-hours: write them as 22:00-07:00.")
-        changes["quiet_hours"] = {"from": hours[1], "until": hours[2]}
     return changes
 
 

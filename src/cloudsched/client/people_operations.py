@@ -34,8 +34,8 @@ class PeopleOperations:
 
         Args:
             owner: Whose they are.
-            fields: `name`, `email`, `devices`, `webhook`, `timezone`, `locale`, `channels`, `quiet_hours`, `digest`, as
-                the API takes them: ``email={"address": "ada@example.com"}``.
+            fields: `name`, `email`, `devices`, `webhook`, `timezone`, `locale`, `channels`, as the API takes them:
+                ``email={"address": "ada@example.com"}``.
         """
         content = {to_camel(name): value for name, value in fields.items()}
         answer = yield ApiRequest("PUT", _person_path(owner), content, is_idempotent=True)

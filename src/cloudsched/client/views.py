@@ -102,9 +102,7 @@ class PersonView(responses.Person):
     webhook_secret: str | None = Field(default=None, repr=False)
     """What a new webhook's messages are signed with; only in the response to the call that sets its URL."""
 
-    _keep_newer_value = field_validator("email", "devices", "webhook", "channels", "quiet_hours", mode="wrap")(
-        keep_newer_value
-    )
+    _keep_newer_value = field_validator("email", "devices", "webhook", "channels", mode="wrap")(keep_newer_value)
 
 
 class FindingView(Finding):

@@ -23,7 +23,6 @@ _LOOKS: Final = complete_table(
     DeliveryStatus,
     {
         DeliveryStatus.PENDING: Status("due", "Waits", "due"),
-        DeliveryStatus.HELD: Status("wait", "Held", "wait"),
         DeliveryStatus.SENDING: Status("run", "Sending", "run"),
         DeliveryStatus.RETRYING: Status("retry", "Retrying", "retry"),
         DeliveryStatus.SENT: Status("ok", "Sent", "ok"),

@@ -129,10 +129,6 @@ def _list_facts(person: Json) -> Iterator[tuple[str, str]]:
     for category, channels in sorted(person.get("channels", {}).items()):
         said = ", ".join(str(each).lower() for each in channels) or "none but the inbox"
         yield f"Agreed to, {str(category).lower()}", said
-    if quiet := person.get("quietHours"):
-        yield "Quiet hours", " to ".join(str(quiet.get(name, "")) for name in ("from", "until"))
-    if digest := person.get("digest"):
-        yield "Digest", str(digest)
 
 
 def _write_budget(budget: Json | None) -> str:

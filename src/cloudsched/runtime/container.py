@@ -41,10 +41,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.drafts.service import Drafts
     from cloudsched.drafts.tokens import DraftTokens
-    from cloudsched.engine.delivery.batches import DeliveryBatches
     from cloudsched.engine.delivery.handler import DeliveryHandler
     from cloudsched.engine.delivery.mail_events import MailEventLog
     from cloudsched.engine.delivery.people import MailLinks
@@ -286,9 +284,7 @@ class Container:
         return DeliveryHandler(
             lambda: self.senders,
             lambda: self.recipients,
-            lambda: self._batches,
             self._chance,
-            self.clock,
             self._has_ended,
         )
 
@@ -349,7 +345,7 @@ class Container:
         def follow(owner: str, revision: int) -> None:
             self._journeys.begin(owner, revision)
 
-        return People(self.store, self.clock, self._read_digest, self._require_webhook_url, follow)
+        return People(self.store, self.clock, self._require_webhook_url, follow)
 
     @lazy_property
     def _journeys(self) -> Journeys:
@@ -385,18 +381,6 @@ class Container:
 
         note_use = self.many_tasks.budgets.note_use
         return PersonData(self.store, self.clock, lambda: self.scheduler, note_use)
-
-    @lazy_property
-    def _batches(self) -> DeliveryBatches:
-        from cloudsched.engine.delivery.batches import DeliveryBatches  # noqa: PLC0415 - imported only when used
-
-        return DeliveryBatches(self.store.records, self.clock, lambda: self.recipients)
-
-    def _read_digest(self, text: str, timezone: str) -> Schedule:
-        from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - imported only when used
-
-        at = self.settings.default_time
-        return read_schedule(text, now=self.clock.now(), timezone=timezone, default_time=at).schedule
 
     def _require_webhook_url(self, url: str) -> None:
         from cloudsched.adapters.safe_http import require_reachable_url  # noqa: PLC0415 - imported only when used

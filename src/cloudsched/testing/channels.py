@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
-    from cloudsched.engine.ports.sender import Hold, Message, Recipient, Suppress
+    from cloudsched.engine.ports.sender import Message, Recipient, Suppress
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,9 @@ class SimulatedRecipients(PeopleRecipients):
         super().__init__(records, clock, links, ping_hosts)
         self._channels = channels
 
-    def find(
-        self, owner: str, channel: str, category: str, now: datetime, held_until: datetime | None
-    ) -> tuple[Recipient, ...] | Hold | Suppress:
+    def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
         """Return whom to send to, or why nothing may be sent."""
-        found = super().find(owner, channel, category, now, held_until)
+        found = super().find(owner, channel, category)
         if isinstance(found, tuple):
             self._channels[channel].owners.update({each.address: owner for each in found})
         return found

@@ -43,7 +43,6 @@ from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageShe
 from cloudsched.domain.documents.person import (
     ContactSecrets,
     ExportPart,
-    HeldBatch,
     LinkKey,
     MailLimit,
     Person,
@@ -79,7 +78,6 @@ RECORDS = (
     Feed,
     Person,
     ContactSecrets,
-    HeldBatch,
     MailLimit,
     LinkKey,
     PersonJob,

@@ -15,10 +15,12 @@ from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.errors import DeliveryDelayed
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
 app = App()
 HOUR = timedelta(hours=1)
@@ -198,3 +200,41 @@ def test_a_delivery_costs_two_reads_five_documents_and_one_dispatch(sim: Simulat
 def test_an_occurrence_that_delivers_nothing_costs_nothing_more(sim: Simulation) -> None:
     """Not a read, a write or a dispatch, whether or not the task names the inbox."""
     assert measure(sim, handler="silent") == Counts(reads=1, commits=2, writes=3, dispatches=0)
+
+
+def test_a_mail_can_be_ended_with_one_click() -> None:
+    """Its link ends the category; where the API has no address that people reach, there is none."""
+    with Simulation(app, public_url="https://api.example") as sim:
+        sim.add_person("ada")
+        make(sim, "EMAIL", title="First")
+        sim.advance(2 * HOUR)
+        (sent,) = sim.sent("EMAIL")
+        url = sent.message.unsubscribe_url
+        assert url is not None
+        assert url.startswith("https://api.example/v1/links/unsubscribe/")
+        sim.app.container.unsubscribe_links.follow(url.rpartition("/")[2])
+        make(sim, "EMAIL", title="Second")
+        make(sim, "EMAIL", title="Report", category="REPORT")
+        sim.advance(2 * HOUR)
+        assert [each.title for each in sim.sent("EMAIL")] == ["First", "Report"]
+
+
+@pytest.mark.parametrize("asked", [timedelta(seconds=1), timedelta(hours=2)])
+def test_a_channel_that_says_when_it_can_is_asked_then(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch, asked: timedelta
+) -> None:
+    """And not before the policy's own pause: a short one would use the attempts up."""
+    calls: list[datetime] = []
+
+    def send(*_: object) -> str:
+        calls.append(sim.now)
+        if len(calls) == 1:
+            raise DeliveryDelayed("The mail server", "it is busy", asked)
+        return "1"
+
+    monkeypatch.setattr(sim.channel("EMAIL"), "send", send)
+    make(sim, "EMAIL")
+    sim.advance(5 * HOUR)
+    assert len(calls) == 2
+    least = max(asked, timedelta(seconds=4))  # five, less a tenth that is left to chance
+    assert least <= calls[1] - calls[0] < least + timedelta(minutes=1)

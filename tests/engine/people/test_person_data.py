@@ -14,12 +14,10 @@ from tests.record_kinds import list_record_kinds
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.database import Database
 from cloudsched.domain.documents.calendar import CalendarLink
-from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import (
     EmailContact,
     ExportPart,
-    HeldItem,
     LinkKey,
     PersonJob,
     PersonSpec,
@@ -27,7 +25,6 @@ from cloudsched.domain.documents.person import (
     secret_hash,
 )
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.engine.delivery.batches import HeldBatches
 from cloudsched.engine.people import person_data
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
 from cloudsched.engine.people.verification import MailLimits
@@ -71,9 +68,6 @@ def fill(sim: Simulation, owner: str, tasks: int = 3) -> None:
     )
     app.container.people.put(owner, spec, by=A_USER)
     app.container.many_tasks.feeds.create(owner, by=OWN_CODE)
-    item = HeldItem(delivery_id="d", title="T", body="B", created_at=sim.now)
-    held = HeldBatches(app.container.store.records, app.container.clock)
-    held.add(owner, DeliveryChannel.EMAIL, sim.now + DAILY, item)
     MailLimits(app.container.store.records, app.container.clock).count(owner, f"{owner}@example.com")
 
 

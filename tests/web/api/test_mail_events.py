@@ -177,17 +177,6 @@ def test_a_report_about_another_address_ends_nothing(sim: Simulation) -> None:
     assert (statuses(sim), problem()) == (["BOUNCED"] * 3, (True, None))
 
 
-def test_a_report_of_a_digest_is_about_all_that_it_had(sim: Simulation) -> None:
-    """Several deliveries are one mail."""
-    put(digest="every day at 8:00")
-    for _ in range(3):
-        app.run_now("say", owner="ada", delivery_channels=["EMAIL"])
-    sim.advance(timedelta(days=1))
-    (mail,) = sim.sent("EMAIL")
-    assert post({"type": "COMPLAINED", "messageId": mail.message.id, "address": ADA}).get_json() == {"recorded": 1}
-    assert (statuses(sim), problem()) == (["COMPLAINED"] * 3, (False, "COMPLAINED"))
-
-
 def test_a_report_costs_two_reads_and_two_documents_at_most(sim: Simulation) -> None:
     """One that arrives costs two reads and one document, a bounce the person's besides."""
     message_id = send(sim)

@@ -28,8 +28,6 @@ ADA: dict[str, Any] = {
     "timezone": "Europe/Paris",
     "locale": "fr-FR",
     "channels": {"REMINDER": ["EMAIL", "WEB"], "REPORT": []},
-    "quietHours": {"from": "22:00", "until": "07:00"},
-    "digest": "every day at 8:00",
 }
 
 
@@ -75,14 +73,6 @@ def test_what_was_put_is_returned(call: Call, sim: Simulation) -> None:
         ("channels", {"channels": {"REMINDER": ["PIGEON"]}}),
         ("channels", {"channels": {"NOTHING": ["EMAIL"]}}),
         ("(body)", {"channels": {"REMINDER": ["EMAIL", "EMAIL"]}}),
-        ("quietHours.from", {"quietHours": {"from": "24:00", "until": "07:00"}}),
-        ("quietHours.until", {"quietHours": {"from": "22:00"}}),
-        ("quietHours", {"quietHours": {"from": "22:00", "until": "22:00"}}),
-        ("digest", {"digest": "every blue moon"}),
-        ("digest", {"digest": "tomorrow at 8"}),
-        ("digest", {"digest": "every 5 minutes"}),
-        ("digest", {"digest": "every year on May 1 at 8:00"}),
-        ("digest", {"digest": "every day\nat 8"}),
         ("devices.0.token", {"devices": [{"token": "a b"}]}),
         ("devices", {"devices": [{"token": f"t{number}"} for number in range(21)]}),
         ("(body)", {"devices": [{"token": "t"}, {"token": "t"}]}),
@@ -90,7 +80,6 @@ def test_what_was_put_is_returned(call: Call, sim: Simulation) -> None:
         ("webhook.url", {"webhook": {"url": "https://user:password@example.com/"}}),
         ("webhook.url", {"webhook": {"url": "https://example.com:99999/"}}),
         ("isAdmin", {"isAdmin": True}),
-        ("digestSchedule", {"digestSchedule": {"rrule": "FREQ=DAILY"}}),
         ("owner", {"owner": "bob"}),
     ],
 )

@@ -261,7 +261,7 @@ def test_every_unknown_field_has_a_hint_of_its_own(call: Call, greeting: dict[st
     "path, body, expected",
     [
         ("/v1/people/ada", {"emial": {}, "timezone": "Mars", "channels": {"REPORT": ["PIGEON"]}}, 3),
-        ("/v1/people/ada", {"email": {"adress": "a@example.com"}, "quietHours": {"form": "22:00"}}, 3),
+        ("/v1/people/ada", {"email": {"adress": "a@example.com"}, "webhook": {"ulr": "https://x.example"}}, 3),
         ("/v1/calendars/shop", {"wekdays": ["MO"], "days": [{"date": "soon"}], "title": 5}, 3),
         ("/v1/scripts/s", {"surce": "1", "owner": "a/b"}, 2),
     ],

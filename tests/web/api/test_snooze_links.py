@@ -230,22 +230,6 @@ def test_mails_offer_it_only_where_it_may_be_done(sim: Simulation) -> None:
         assert [each.message.snooze_url for each in other.sent("EMAIL")] == [None]
 
 
-def test_a_mail_of_many_has_none(sim: Simulation) -> None:
-    """It would not say which one is meant."""
-    spec = {
-        "email": {"address": "ada@example.com", "verified": True},
-        "digest": "every day at 08:00",
-        "timezone": "UTC",
-    }
-    sim.app.container.people.put("ada", PersonSpec.model_validate(spec), by=OWN_CODE)
-    for title in ("Plants", "Cat"):
-        remind(sim, title=title)
-    sim.advance(9 * HOUR)
-    (mail,) = sim.sent("EMAIL")
-    assert "Cat" in mail.message.body
-    assert mail.message.snooze_url is None
-
-
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "killed after the commit"])
 @pytest.mark.parametrize("recurs", [False, True])
 def test_the_public_service_leaves_the_dispatch_to_the_sweep(

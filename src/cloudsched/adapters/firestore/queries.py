@@ -315,7 +315,6 @@ INDEXED_TEXTS = {
     "feeds": (("owner",),),
     "people": (("owner",),),
     "contactSecrets": (("owner",),),
-    "heldBatches": (("owner",),),
     "mailLimits": (("owner",),),
     "exportParts": (("owner",),),
     "calendars": (("owner",),),

@@ -45,10 +45,6 @@ class ChannelTraits:
     """Whether a task of its own carries each result there. What the inbox gets is written with the result."""
     words: str | None
     """What people call it, as a regular expression; None if users may not ask for it, nor prefer it."""
-    is_held: bool
-    """Whether it reaches a person at once, and so waits for the end of quiet hours."""
-    has_digest: bool
-    """Whether a person may have what comes by it collected into one message."""
     has_unsubscribe: bool
     """Whether its messages carry a link that ends those of their category."""
     is_signed: bool
@@ -64,25 +60,17 @@ _TRAITS: Final[Mapping[str, ChannelTraits]] = complete_table(
     DeliveryChannel,
     {
         DeliveryChannel.EMAIL: ChannelTraits(
-            is_sent=True, words=r"e-?mails?|mail", is_held=True, has_digest=True, has_unsubscribe=True, is_signed=False
+            is_sent=True, words=r"e-?mails?|mail", has_unsubscribe=True, is_signed=False
         ),
-        DeliveryChannel.WEB: ChannelTraits(
-            is_sent=False, words=r"inbox", is_held=False, has_digest=False, has_unsubscribe=False, is_signed=False
-        ),
+        DeliveryChannel.WEB: ChannelTraits(is_sent=False, words=r"inbox", has_unsubscribe=False, is_signed=False),
         DeliveryChannel.MOBILE: ChannelTraits(
             is_sent=True,
             words=r"push(?:\s+notifications?|\s+messages?)?|phone|mobile",
-            is_held=True,
-            has_digest=False,
             has_unsubscribe=False,
             is_signed=False,
         ),
-        DeliveryChannel.WEBHOOK: ChannelTraits(
-            is_sent=True, words=r"webhook", is_held=False, has_digest=False, has_unsubscribe=False, is_signed=True
-        ),
-        DeliveryChannel.OPERATOR: ChannelTraits(
-            is_sent=True, words=None, is_held=False, has_digest=False, has_unsubscribe=False, is_signed=False
-        ),
+        DeliveryChannel.WEBHOOK: ChannelTraits(is_sent=True, words=r"webhook", has_unsubscribe=False, is_signed=True),
+        DeliveryChannel.OPERATOR: ChannelTraits(is_sent=True, words=None, has_unsubscribe=False, is_signed=False),
     },
 )
 SENT_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.is_sent)

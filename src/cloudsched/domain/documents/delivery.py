@@ -24,8 +24,6 @@ class DeliveryStatus(StoredEnum):
 
     PENDING = "PENDING"
     """It waits for its first attempt."""
-    HELD = "HELD"
-    """Its recipient's quiet hours, or a digest, hold it."""
     SENDING = "SENDING"
     RETRYING = "RETRYING"
     """An attempt has failed, and another one follows."""

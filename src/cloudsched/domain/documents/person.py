@@ -7,7 +7,6 @@ Every field is a user's text, and some end up in the headers of mails, so each i
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import unicodedata
 from enum import StrEnum
@@ -20,7 +19,6 @@ from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.recurrence.time_zones import require_zone
-from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 MAX_DEVICES = 20
@@ -80,10 +78,7 @@ Address = Annotated[str, StringConstraints(max_length=MAX_ADDRESS), AfterValidat
 DeviceToken = Annotated[str, *_matching(r"^[!-~]{1,4096}$", "a registration token", "dGhpcyBpcyBhIHRva2Vu:APA91b")]
 Url = Annotated[str, *_matching(r"^https?://[!-~]{1,2000}$", "a URL in ASCII", "https://example.com/hook")]
 Locale = Annotated[str, *_matching(r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}$", "a language tag (RFC 5646)", "de-AT")]
-TimeOfDay = Annotated[str, *_matching(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", "a time of day", "22:00")]
-"""A local time, such as ``22:00``."""
 ZoneName = Annotated[str, StringConstraints(max_length=64), AfterValidator(_require_zone)]
-DigestText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_require_one_line)]
 
 
 class AddressProblem(StrEnum):
@@ -123,20 +118,6 @@ class WebhookContact(WireModel):
     admin may set it; anybody else has it asked. It is lost when the URL changes."""
 
 
-class QuietHours(WireModel):
-    """When nothing is sent, by the clock where the person is. What comes meanwhile is sent afterwards."""
-
-    start: TimeOfDay = Field(alias="from")
-    until: TimeOfDay
-    """On the next day, if it is before `from`."""
-
-    @model_validator(mode="after")
-    def _check(self) -> QuietHours:
-        if self.start == self.until:
-            raise ValueError("end when they begin; give two times, such as 22:00 and 07:00")
-        return self
-
-
 class PersonSpec(WireModel):
     """What a person sets."""
 
@@ -145,15 +126,12 @@ class PersonSpec(WireModel):
     devices: tuple[Device, ...] = Field(default=(), max_length=MAX_DEVICES)
     webhook: WebhookContact | None = None
     timezone: ZoneName = "UTC"
-    """The IANA zone of `quietHours` and `digest`, and of the tasks whose schedules follow the person."""
+    """The IANA zone of the tasks whose schedules follow the person."""
     locale: Locale | None = None
     """The person's language, such as ``de-AT``: for templates and handlers."""
     channels: dict[Category, tuple[DeliveryChannel, ...]] = Field(default_factory=dict)
     """For a category, the only channels that may be used. What is not listed may come by all channels. The web inbox
     always has everything."""
-    quiet_hours: QuietHours | None = None
-    digest: DigestText | None = None
-    """When to send all mail that has come since, in one: words such as ``every day at 8:00``, in the person's zone."""
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> PersonSpec:
@@ -172,8 +150,6 @@ class Person(Record, PersonSpec):
 
     collection: ClassVar[str] = "people"
 
-    digest_schedule: Schedule | None = None
-    """What `digest` means."""
     zone_revision: int = 0
     """How often `timezone` has changed: the tasks that follow the person are planned again then."""
 
@@ -304,47 +280,3 @@ def job_id(kind: JobKind, owner: str) -> str:
 def part_id(task_id: str, number: int) -> str:
     """Return the id of a part of the export that a task makes."""
     return f"{task_id}-{number:06}"
-
-
-MAX_ITEMS = 100
-"""How many messages one batch may have."""
-MAX_ITEM_BYTES = 4000
-"""How much of a message's text a batch keeps; the inbox has it all. So the document stays below 1 MiB."""
-
-
-class HeldItem(WireModel):
-    """A message that is held."""
-
-    delivery_id: str
-    category: str = "OTHERS"
-    title: str
-    body: str
-    created_at: Instant
-
-
-class HeldBatch(Record):
-    """What is held for one person and channel until one instant."""
-
-    collection: ClassVar[str] = "heldBatches"
-
-    channel: DeliveryChannel
-    until: Instant
-    message_id: str
-    """Under which it is sent, however often; not to be guessed."""
-    items: tuple[HeldItem, ...] = ()
-    sender: str | None = None
-    """The delivery that is sending it."""
-    sending_until: Instant | None = None
-    """When another one may take over."""
-    sent_as: str | None = None
-    """The id that its sender gave it; None if it was not sent yet. A batch of one goes out under its delivery's own."""
-
-    def has(self, delivery_id: str) -> bool:
-        """Return whether a delivery's message is part of it."""
-        return any(each.delivery_id == delivery_id for each in self.items)
-
-
-def batch_id(owner: str, channel: DeliveryChannel, until: Instant, number: int = 0) -> str:
-    """Return the id of the batch for a person and an instant; the next number when one is full."""
-    text = json.dumps([owner, channel, until.isoformat(), number])
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""When and how a person may be reached: quiet hours, digests and channels, as pure functions.
+"""How a person may be reached: contacts and channels, as pure functions.
 
-May import documents and recurrence.
+May import documents.
 """

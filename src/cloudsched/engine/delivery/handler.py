@@ -13,22 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.channel import CALLBACKS, COMPLETION, PING, DeliveryChannel
 from cloudsched.domain.documents.delivery import PingEvent
-from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
-from cloudsched.engine.delivery.batches import Busy, Sent
-from cloudsched.engine.ports.sender import Hold, Message, Suppress
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
+from cloudsched.engine.ports.sender import Message, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from datetime import datetime
     from random import Random
 
     from cloudsched.domain.documents.delivery import Delivery
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.outcome import Outcome
-    from cloudsched.engine.delivery.batches import DeliveryBatches
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.sender import Recipient, Recipients, Sender
 
 log = logging.getLogger(__name__)
@@ -44,9 +40,7 @@ class DeliveryHandler:
     Args:
         senders: Returns the sender of each channel that is set up.
         recipients: Returns what knows how people want to be reached.
-        batches: Returns what collects deliveries that are held.
         random: For the jitter of the waits between tries.
-        clock: The current time.
         has_ended: Returns whether an execution, of a task's id and its own, has ended.
     """
 
@@ -54,15 +48,11 @@ class DeliveryHandler:
         self,
         senders: Callable[[], Mapping[str, Sender]],
         recipients: Callable[[], Recipients],
-        batches: Callable[[], DeliveryBatches],
         random: Random,
-        clock: Clock,
         has_ended: Callable[[str, str], bool],
     ) -> None:
         self._has_ended = has_ended
         self._random = random
-        self._clock = clock
-        self._batches = batches
         self._senders = senders
         self._recipients = recipients
 
@@ -74,23 +64,15 @@ class DeliveryHandler:
         sender = self._senders().get(delivery.channel)
         if sender is None:
             return Fail(f"{delivery.channel} is not set up here; see docs/reference/delivery.md.")
-        run = task.find_run(context.execution_id)
-        was_planned_for = delivery.created_at if run is None else run.due_at
-        held_until = was_planned_for if was_planned_for > delivery.created_at else None
-        found = self._find_switch(task, delivery, payload) or self._find(task, delivery, held_until)
-        message = _to_message(delivery, payload)
-        if isinstance(found, Hold):
-            self._batches().add(task, message, found.until)
-            return Snooze(found.until, found.reason)
+        found = self._find_switch(task, delivery, payload) or self._find(task, delivery)
         if isinstance(found, Suppress):
             return Cancel(found.reason)
+        message = _to_message(delivery, payload)
         if delivery.channel not in CALLBACKS and DeliveryChannel(delivery.channel).traits.has_unsubscribe:
             url = self._recipients().unsubscribe_url(task.owner, delivery.category)
             again = self._recipients().snooze_url(task.owner, delivery.task_id, delivery.execution_id)
             message = replace(message, unsubscribe_url=url, snooze_url=again)
-        if was_planned_for <= delivery.created_at:
-            return self._send(sender, message, task, delivery.channel, found)
-        return self._send_batch(sender, message, task, delivery.channel, found)
+        return self._send(sender, message, task, delivery.channel, found)
 
     def _find_switch(
         self, task: Task, delivery: Delivery, payload: dict[str, Any]
@@ -102,28 +84,10 @@ class DeliveryHandler:
             return Suppress("The execution has ended: its end is told instead.")
         return self._recipients().switch(task.owner, delivery.url or "", is_users=delivery.is_users_url)
 
-    def _find(
-        self, task: Task, delivery: Delivery, held_until: datetime | None
-    ) -> tuple[Recipient, ...] | Hold | Suppress:
+    def _find(self, task: Task, delivery: Delivery) -> tuple[Recipient, ...] | Suppress:
         if delivery.channel == COMPLETION:
             return self._recipients().callback(task.owner, delivery.url or "", is_users=delivery.is_users_url)
-        now = self._clock.now()
-        return self._recipients().find(task.owner, delivery.channel, delivery.category, now, held_until)
-
-    def _send_batch(
-        self, sender: Sender, message: Message, task: Task, channel: str, found: tuple[Recipient, ...]
-    ) -> Outcome:
-        """Send what was held, together with what was held with it, unless another delivery has or does."""
-        claim = self._batches().claim(task)
-        if isinstance(claim, Sent):
-            return Done({"messageId": claim.message_id})
-        if isinstance(claim, Busy):
-            return Snooze(claim.until, "Another delivery is sending it with others.")
-        merged = self._batches().merge(message, task, claim)
-        outcome = self._send(sender, merged, task, channel, found)
-        if claim is not None and isinstance(outcome, Done):
-            self._batches().finish(claim, str(outcome.content["messageId"]))  # guard: message name
-        return outcome
+        return self._recipients().find(task.owner, delivery.channel, delivery.category)
 
     def _send(
         self, sender: Sender, message: Message, task: Task, channel: str, recipients: tuple[Recipient, ...]

@@ -19,14 +19,12 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.delivery import MAX_REASON, DeliveryStatus, MailEventType, read_delivery_id
 from cloudsched.domain.documents.json_limits import truncate
-from cloudsched.domain.documents.person import AddressProblem, HeldBatch
+from cloudsched.domain.documents.person import AddressProblem
 from cloudsched.domain.people.contacts import with_rejected_email
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.state.commits import compare_and_set
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cloudsched.domain.documents.delivery import Delivery, MailEvent
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.people.people import People
@@ -78,18 +76,10 @@ class MailEventLog:
         stored = self._store.load_many([delivery_id])
         if not stored or (delivery := _read_mail(stored[0].task)) is None:
             return False
-        if _is_same(delivery.message_id, found[1]):
-            ids: Sequence[str] = [delivery_id]
-        else:
-            ids = self._find_batch(stored[0].task.owner, found[1])
-        is_news = [self._record_one(each, event) for each in ids]  # of all, also if the first one is none
-        return bool(is_news)
-
-    def _find_batch(self, owner: str, message_id: str) -> Sequence[str]:
-        """Return the deliveries that were sent in one piece under an id. A person's batches are few."""
-        batches = self._store.records.list(HeldBatch, owner, limit=HeldBatch.max_per_owner)
-        same = (each for each in batches if _is_same(each.message_id, message_id))
-        return [item.delivery_id for batch in same for item in batch.items]
+        if not _is_same(delivery.message_id, found[1]):
+            return False
+        self._record_one(delivery_id, event)
+        return True
 
     def _record_one(self, delivery_id: str, event: MailEvent) -> bool:
         """Record a report of one delivery, and what follows from it for the address; return whether it is news."""

@@ -10,15 +10,14 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import CALLBACKS, DeliveryChannel
 from cloudsched.domain.documents.person import AddressProblem, Person
-from cloudsched.domain.people import send_decision
 from cloudsched.domain.people.contacts import find_reach, without_address
+from cloudsched.domain.people.send_decision import find_obstacle
 from cloudsched.engine.people.people import WebhookSecrets
 from cloudsched.engine.people.record_changes import change_person
-from cloudsched.engine.ports.sender import Hold, Recipient, Suppress
+from cloudsched.engine.ports.sender import Recipient, Suppress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from datetime import datetime
 
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
@@ -51,22 +50,16 @@ class PeopleRecipients:
         self._clock = clock
         self._secrets = WebhookSecrets(records, clock)
 
-    def find(
-        self, owner: str, channel: str, category: str, now: datetime, held_until: datetime | None
-    ) -> tuple[Recipient, ...] | Hold | Suppress:
+    def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
         """Return whom to send to, or why nothing may be sent."""
         way = DeliveryChannel(channel)
         if way is DeliveryChannel.OPERATOR:
             return (Recipient(address=""),)  # the sender has its own
         stored = self._records.load(Person, owner)
         person = None if stored is None else stored.record
-        decision = send_decision.decide_sending(person, Category(category), way, now, held_until=held_until)
-        if isinstance(decision, send_decision.Hold):
-            return Hold(decision.until, decision.reason)
-        if isinstance(decision, send_decision.Suppress):
-            return Suppress(decision.reason)
-        if person is None:
-            return Suppress("No contacts are stored for the owner.")
+        obstacle = find_obstacle(person, Category(category), way)
+        if obstacle is not None or person is None:
+            return Suppress(obstacle or "")
         name, secrets = person.name, tuple[str, ...]()
         if way.traits.is_signed:
             name, secrets = "", self._secrets.current(person.owner)

@@ -66,7 +66,7 @@ def _report(task: Task, delivery: Delivery, record: Execution | None) -> Deliver
     is_sent = task.status is TaskStatus.COMPLETED
     return DeliveryReport(
         channel=delivery.channel,
-        status=delivery.provider_status or _find_status(task, record),
+        status=delivery.provider_status or _find_status(task),
         attempts=0 if record is None else record.attempt_count,
         sent_at=record.finished_at if is_sent and record is not None else None,
         message_id=_read_message_id(record) if is_sent else None,
@@ -74,15 +74,12 @@ def _report(task: Task, delivery: Delivery, record: Execution | None) -> Deliver
     )
 
 
-def _find_status(task: Task, record: Execution | None) -> DeliveryStatus:
+def _find_status(task: Task) -> DeliveryStatus:
     if (end := _ENDS[task.status]) is not None:
         return end
     if not task.runs or task.runs[0].started_at is None:
         return DeliveryStatus.PENDING
-    if task.runs[0].lease is not None:
-        return DeliveryStatus.SENDING
-    is_held = not task.runs[0].attempts or (record is not None and record.message is not None)  # a failure has none
-    return DeliveryStatus.HELD if is_held else DeliveryStatus.RETRYING
+    return DeliveryStatus.RETRYING if task.runs[0].lease is None else DeliveryStatus.SENDING
 
 
 def _read_message_id(record: Execution | None) -> str | None:

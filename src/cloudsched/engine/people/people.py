@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import secrets
 from datetime import timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import ValidationError
@@ -23,15 +22,14 @@ from cloudsched.domain.documents.person import (
     WebhookSecret,
 )
 from cloudsched.domain.people.contacts import with_verified_email, with_verified_webhook
-from cloudsched.domain.transitions.invalid_input import WIRE, Faults, to_invalid_input
+from cloudsched.domain.transitions.invalid_input import WIRE, to_invalid_input
 from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
 from cloudsched.engine.tasks.follow_changes import count_replan
-from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotFound
+from cloudsched.errors import Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
@@ -78,11 +76,6 @@ class WebhookSecrets:
         return retry_conflicts(f"webhook of {owner}", write)
 
 
-_MIN_DIGEST_INTERVAL: Final = timedelta(hours=1)
-_MAX_DIGEST_INTERVAL: Final = timedelta(days=32)
-_DIGESTS_CHECKED: Final = 50
-
-
 class SavedPerson(NamedTuple):
     """A person who was written.
 
@@ -115,7 +108,6 @@ class People:
     Args:
         store: Where they are stored.
         clock: The current time.
-        read_digest: Returns what the words of a digest mean in a time zone. Raises InvalidSchedule.
         require_url: Checks that a webhook may have a URL. Raises InvalidInput.
         follow: Creates the task that plans again what follows a person to another zone, of that revision.
     """
@@ -124,13 +116,11 @@ class People:
         self,
         store: Store,
         clock: Clock,
-        read_digest: Callable[[str, str], Schedule],
         require_url: Callable[[str], None],
         follow: Callable[[str, int], None],
     ) -> None:
         self._records = store.records
         self._clock = clock
-        self._read_digest = read_digest
         self._require_url = require_url
         self._follow = follow
         self.webhook_secrets = WebhookSecrets(self._records, clock)
@@ -165,13 +155,8 @@ class People:
         """
         by.require_owner(owner)
         may_verify = not by.is_user
-        faults, digest = Faults(), None
-        with faults:
-            digest = self._parse_digest(spec)
         if spec.webhook is not None:
-            with faults:
-                self._require_url(spec.webhook.url)
-        faults.tell()
+            self._require_url(spec.webhook.url)
 
         def write() -> SavedPerson:
             now = self._clock.now()
@@ -184,7 +169,6 @@ class People:
                 owner=owner,
                 email=email,
                 webhook=_decide_webhook(spec.webhook, current, may_verify=may_verify),
-                digest_schedule=digest,
                 created_at=current.created_at if current is not None else now,
                 updated_at=now,
             )
@@ -256,23 +240,6 @@ class People:
         if person.webhook is None or (known is not None and known.url == person.webhook.url):
             return None
         return self.webhook_secrets.replace(person.owner, person.webhook.url)
-
-    def _parse_digest(self, spec: PersonSpec) -> Schedule | None:
-        if spec.digest is None:
-            return None
-        hint = "Say how often, such as: every day at 8:00."
-        try:
-            schedule = self._read_digest(spec.digest, spec.timezone)
-        except InvalidSchedule as error:
-            raise InvalidInput("digest", error.problem, error.hint or hint) from error
-        times = schedule.upcoming(self._clock.now(), _DIGESTS_CHECKED)
-        if schedule.is_one_time or not times:
-            raise InvalidInput("digest", "does not come again", hint)
-        if any(after - before < _MIN_DIGEST_INTERVAL for before, after in pairwise(times)):
-            raise InvalidInput("digest", "comes more often than once an hour", hint)
-        if any(after - before > _MAX_DIGEST_INTERVAL for before, after in pairwise([self._clock.now(), *times])):
-            raise InvalidInput("digest", "comes less often than once a month", hint)
-        return schedule
 
 
 def _decide_email(

@@ -100,14 +100,6 @@ class Sender(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """The person wants to be left alone for now."""
-
-    until: datetime
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Suppress:
     """Nothing is sent, now or later."""
 
@@ -120,13 +112,8 @@ class Recipients(Protocol):
     * It is asked when something is sent, so that a change that comes late counts.
     """
 
-    def find(
-        self, owner: str, channel: str, category: str, now: datetime, held_until: datetime | None
-    ) -> tuple[Recipient, ...] | Hold | Suppress:
-        """Return whom to send to: one recipient for most channels, one for each device for MOBILE.
-
-        `held_until` is when it was to be tried again, if it was held or has failed before.
-        """
+    def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
+        """Return whom to send to: one recipient for most channels, one for each device for MOBILE."""
         ...
 
     def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:

@@ -23,7 +23,6 @@ from werkzeug.test import Client as Browser
 from cloudsched.cli.agents.server import AgentTools
 from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.dashboard.application import Dashboard
-from cloudsched.engine.people.link_tokens import LinkTokens
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import CloudschedError
@@ -661,24 +660,6 @@ def _run_new(world: World, who: str, fields: dict[str, Any], handler: str) -> An
     return Answer(DONE if called else HTTPStatus.FORBIDDEN)
 
 
-class MailLink(Door):
-    """The link of a mail about what has run last, made for the person as one that they were sent before."""
-
-    name = "a link in a mail"
-    actors = ("ada",)
-
-    def why_not(self, act: Act) -> str | None:
-        return None if act.operation == "snooze" and act.body is None else "it snoozes for ten minutes"
-
-    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
-        del act
-        task, until = world.app.get(target.task_id), int(world.sim.now.timestamp()) + 60
-        content = [who, task.id, task.created_at.isoformat(), target.execution_id, until]
-        token = LinkTokens(world.app.container.store.records, world.sim.clock).write("snooze", content)
-        response = world.ask("POST", f"/v1/links/snooze/{token}", b"")
-        return to_answer(response.status_code, response.get_data(as_text=True))
-
-
 FRONT: Final = FrontDoor()
 DOORS: Final[tuple[Door, ...]] = (
     Delegate("delegate"),
@@ -697,5 +678,4 @@ DOORS: Final[tuple[Door, ...]] = (
     Workers(),
     Scripts(),
     Assistants(),
-    MailLink(),
 )

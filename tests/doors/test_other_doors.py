@@ -43,8 +43,6 @@ WHO_MAY: Final = {
     "follow_verify_link": BY_ADDRESS,
     "show_unsubscribe_link": NOBODY,
     "follow_unsubscribe_link": BY_ADDRESS,
-    "show_snooze_link": BY_ADDRESS,
-    "follow_snooze_link": BY_ADDRESS,
     "get_feed": BY_ADDRESS,
     "record_mail_events": "the password of the mail service, which the operator sets",
     "health": NOBODY,

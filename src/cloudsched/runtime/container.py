@@ -40,18 +40,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Unpack
 
+    from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.task import Task
     from cloudsched.drafts.service import Drafts
     from cloudsched.drafts.tokens import DraftTokens
     from cloudsched.engine.delivery.handler import DeliveryHandler
     from cloudsched.engine.delivery.mail_events import MailEventLog
-    from cloudsched.engine.delivery.people import MailLinks
-    from cloudsched.engine.delivery.snooze_links import SnoozeLinks
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
-    from cloudsched.engine.people.link_tokens import LinkTokens, UnsubscribeLinks
     from cloudsched.engine.people.people import People
     from cloudsched.engine.people.person_data import PersonData, PersonJobs
+    from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks
     from cloudsched.engine.people.verification import EmailVerification, WebhookVerification
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
@@ -199,32 +198,12 @@ class Container:
         from cloudsched.engine.delivery.people import PeopleRecipients  # noqa: PLC0415 - imported only when used
 
         hosts = self.settings.access.ping_hosts
-        return PeopleRecipients(self.store.records, self.clock, self.mail_links, hosts)
+        return PeopleRecipients(self.store.records, self.clock, self.make_unsubscribe_url, hosts)
 
-    @lazy_property
-    def mail_links(self) -> MailLinks:
-        """Makes the links in mails; there are none if the API has no public address with TLS."""
-        from cloudsched.engine.delivery.people import MailLinks  # noqa: PLC0415 - imported only when used
-
+    def make_unsubscribe_url(self, owner: str, category: Category) -> str | None:
+        """Return where a person ends mails of a category; None if the API has no public address with TLS."""
         root = self.settings.public_url
-        if not root.startswith("https://"):
-            return MailLinks(lambda *_: None, lambda *_: None)
-        return MailLinks(
-            lambda owner, category: self.unsubscribe_links.make(root, owner, category),
-            lambda owner, task_id, execution_id: self.snooze_links.make(root, owner, task_id, execution_id),
-        )
-
-    @lazy_property
-    def without_queue(self) -> Container:
-        """The same, as a service without the secret can change tasks: what they need sent is left to the sweep."""
-        if self.settings.secret:
-            return self
-        from cloudsched.engine.dispatch.sender import DeferringSender  # noqa: PLC0415 - only when used
-
-        other = Container(self.registry, self.settings)
-        parts = {"_store": self._store, "store": self.store, "clock": self.clock, "_sender": DeferringSender()}
-        other.__dict__.update(parts)
-        return other
+        return self.unsubscribe_links.make(root, owner, category) if root.startswith("https://") else None
 
     @lazy_property
     def _keys(self) -> SigningKeys:
@@ -320,22 +299,9 @@ class Container:
     @lazy_property
     def unsubscribe_links(self) -> UnsubscribeLinks:
         """Links by which recipients end mails."""
-        from cloudsched.engine.people.link_tokens import UnsubscribeLinks  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks  # noqa: PLC0415 - only when used
 
-        return UnsubscribeLinks(self._link_tokens, self.people)
-
-    @lazy_property
-    def snooze_links(self) -> SnoozeLinks:
-        """Links by which recipients snooze what a mail is about."""
-        from cloudsched.engine.delivery.snooze_links import SnoozeLinks  # noqa: PLC0415 - imported only when used
-
-        return SnoozeLinks(self._link_tokens, self.store, self.clock, self.without_queue.engine.registry)
-
-    @lazy_property
-    def _link_tokens(self) -> LinkTokens:
-        from cloudsched.engine.people.link_tokens import LinkTokens  # noqa: PLC0415 - imported only when used
-
-        return LinkTokens(self.store.records, self.clock)
+        return UnsubscribeLinks(self.store.records, self.clock, self.people)
 
     @lazy_property
     def people(self) -> People:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.channel import COMPLETION, PING, SENDER_NAMES
-from cloudsched.engine.delivery.people import MailLinks, PeopleRecipients
+from cloudsched.engine.delivery.people import PeopleRecipients
 from cloudsched.errors import DeliveryDelayed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
+    from cloudsched.domain.documents.category import Category
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Message, Recipient, Suppress
@@ -109,10 +111,10 @@ class SimulatedRecipients(PeopleRecipients):
         records: RecordStore,
         clock: Clock,
         channels: SimulatedChannels,
-        links: MailLinks,
+        make_unsubscribe: Callable[[str, Category], str | None],
         ping_hosts: Collection[str] = (),
     ) -> None:
-        super().__init__(records, clock, links, ping_hosts)
+        super().__init__(records, clock, make_unsubscribe, ping_hosts)
         self._channels = channels
 
     def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:

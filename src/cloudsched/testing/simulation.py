@@ -290,7 +290,7 @@ class Simulation:
             self._store.records,
             self.clock,
             self._channels,
-            self.app.container.mail_links,
+            self.app.container.make_unsubscribe_url,
             self._settings.access.ping_hosts,
         )
         self.app.container.replace(senders=self._channels, recipients=recipients)

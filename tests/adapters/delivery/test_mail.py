@@ -103,20 +103,6 @@ def test_text_and_html_say_the_same() -> None:
     assert "<p>.<br>\n你好<br>\nFrom here</p>" in html.get_content().replace("\r\n", "\n")
 
 
-def test_both_forms_have_the_link_that_snoozes() -> None:
-    """And no header has it; an address without TLS is refused."""
-    url = "https://api.example/v1/links/snooze/abc.def"
-    mail = arrive(make_message(body="Plants", snooze_url=url))
-    plain, html = mail.get_body(("plain",)), mail.get_body(("html",))
-    assert plain is not None
-    assert html is not None
-    assert plain.get_content().splitlines() == ["Plants", "", f"Again in ten minutes: {url}"]
-    assert f'<a href="{url}">Again in ten minutes</a>' in html.get_content()
-    assert not any(url in str(value) for value in mail.values())
-    with pytest.raises(DeliveryRefused):
-        arrive(make_message(snooze_url="http://api.example/x"))
-
-
 @pytest.mark.parametrize("name", ["Jürgen Müller", "王小明", 'Ada, "die Große" <ada>', "ä" * 90])
 def test_a_name_outside_of_ascii_arrives_as_it_is(name: str) -> None:
     """Encoded in 7 bits on the way (RFC 2047), with the address beside it, whatever is in the name."""

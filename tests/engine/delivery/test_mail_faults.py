@@ -11,7 +11,7 @@ from tests.adapters.delivery.mail_server import MailServer, serve_mail
 from cloudsched import App, Settings
 from cloudsched.adapters.delivery import smtp
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.delivery.people import MailLinks, PeopleRecipients
+from cloudsched.engine.delivery.people import PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.deliveries import DeliveryPlanner
 from cloudsched.runtime.senders import Senders
@@ -49,7 +49,7 @@ def sim(server: MailServer) -> Iterator[Simulation]:
         parts = app.container
         url = f"smtp://127.0.0.1:{server.port}"
         senders = Senders(Settings(smtp_url=url, mail_from="cloudsched@example.com"))
-        recipients = PeopleRecipients(parts.store.records, parts.clock, MailLinks(lambda *_: None, lambda *_: None))
+        recipients = PeopleRecipients(parts.store.records, parts.clock, lambda *_: None)
         parts.replace(senders=senders, recipients=recipients)
         yield simulation
 

@@ -10,7 +10,7 @@ from tests.authorities import as_user
 
 from cloudsched import App, Cancel, Retry, Settings
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.delivery.people import MailLinks, PeopleRecipients
+from cloudsched.engine.delivery.people import PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
@@ -225,7 +225,7 @@ def test_a_server_s_callback_is_signed_with_a_secret_that_no_user_has(sim: Simul
     """The owner has the secret of their own webhook, and could sign what the server's endpoint takes for the truth."""
     put_webhook("https://ada.example")
     kept = app.container.people.webhook_secrets
-    recipients = PeopleRecipients(app.container.store.records, sim.clock, MailLinks(lambda *_: None, lambda *_: None))
+    recipients = PeopleRecipients(app.container.store.records, sim.clock, lambda *_: None)
 
     def sign(url: str, *, is_users: bool) -> tuple[str, ...]:
         found = recipients.callback("ada", url, is_users=is_users)

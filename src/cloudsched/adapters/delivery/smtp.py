@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 _VERBATIM = frozenset({"list-unsubscribe", "references", "in-reply-to", "message-id"})
 _MAX_SUBJECT = 200
-SNOOZE_TEXT = "Again in ten minutes"
-"""What the link says that snoozes."""
 _MAX_NAME = 100
 _DIRECTION_MARKS = dict.fromkeys([0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 _ADDRESS = re.compile(r"[^\s@<>()\[\],;:\\\"]{1,64}@[^\s@<>()\[\],;:\\\"]{1,253}")
@@ -116,8 +114,6 @@ def write_mail(
         mail["List-Unsubscribe"] = f"<{_require_url(message.unsubscribe_url)}>"
         mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     text = _replace_unencodable(message.body)
-    if message.snooze_url is not None:
-        text += f"\n\n{SNOOZE_TEXT}: {_require_url(message.snooze_url)}"
     if message.unsubscribe_url is not None:
         text += f"\n\n-- \nUnsubscribe: {message.unsubscribe_url}"
     mail.set_content(text)
@@ -135,10 +131,8 @@ def write_html(message: Message) -> str:
     paragraphs = (escape(each.strip("\n")).replace("\n", "<br>\n") for each in re.split(r"\n{2,}", message.body))
     body = "\n".join(f"<p>{each}</p>" for each in paragraphs if each)
     footer = ""
-    if message.snooze_url is not None:
-        footer = f'\n<p><a href="{escape(message.snooze_url)}">{SNOOZE_TEXT}</a></p>'
     if message.unsubscribe_url is not None:
-        footer += f'\n<p><small><a href="{escape(message.unsubscribe_url)}">Unsubscribe</a></small></p>'
+        footer = f'\n<p><small><a href="{escape(message.unsubscribe_url)}">Unsubscribe</a></small></p>'
     title = escape(clean_line(message.title))
     head = f'<meta charset="utf-8"><title>{title}</title>'
     return f"<!doctype html>\n<html><head>{head}</head><body>\n<h2>{title}</h2>\n{body}{footer}\n</body></html>\n"

@@ -12,7 +12,7 @@ from cloudsched.domain.transitions.lifecycle import Transition, start_next_backf
 from cloudsched.domain.transitions.planning import requested_id
 from cloudsched.domain.transitions.request_marks import choose_instant
 from cloudsched.domain.transitions.requirements import require_backfillable, require_snoozable, require_triggerable
-from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -69,13 +69,7 @@ def find_latest(task: Task) -> str | None:
     return max(begun, key=lambda run: run.scheduled_for).execution_id if begun else task.last_execution_id
 
 
-def require_latest(task: Task, execution_id: str) -> None:
-    """Check that an execution is the one that a snooze would be of. Raises NotAllowed."""
-    if find_latest(task) != execution_id:
-        raise NotAllowed("snooze", "past that run", "It has run again since; snooze what has run last.")
-
-
-def snooze(task: Task, now: datetime, until: datetime, latest: str | None = None) -> Transition:
+def snooze(task: Task, now: datetime, until: datetime) -> Transition:
     """Run again at `until` what has run last, without changing the plan: its occurrences until then run, too.
 
     A task has one snooze at most that waits: another one moves it, and one for the same minute changes nothing, so a
@@ -83,12 +77,9 @@ def snooze(task: Task, now: datetime, until: datetime, latest: str | None = None
 
     Raises:
         InvalidInput: It is in the past, or too far.
-        NotAllowed: Nothing of the task has run, something else than `latest` has run last, it is paused or cancelled,
-            or it has too many open runs.
+        NotAllowed: Nothing of the task has run, it is paused or cancelled, or it has too many open runs.
     """
     require_snoozable(task)
-    if latest is not None:
-        require_latest(task, latest)
     if not now < until <= now + MAX_SNOOZE:
         problem = "is not later than now" if until <= now else f"is longer than {MAX_SNOOZE.days} days"
         raise InvalidInput("duration", problem, "Give up to 30 days, such as PT10M or 10 minutes.")

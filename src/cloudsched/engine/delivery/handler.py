@@ -70,8 +70,7 @@ class DeliveryHandler:
         message = _to_message(delivery, payload)
         if delivery.channel not in CALLBACKS and DeliveryChannel(delivery.channel).traits.has_unsubscribe:
             url = self._recipients().unsubscribe_url(task.owner, delivery.category)
-            again = self._recipients().snooze_url(task.owner, delivery.task_id, delivery.execution_id)
-            message = replace(message, unsubscribe_url=url, snooze_url=again)
+            message = replace(message, unsubscribe_url=url)
         return self._send(sender, message, task, delivery.channel, found)
 
     def _find_switch(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,29 +22,25 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.records import RecordStore
 
 
-@dataclass(frozen=True, slots=True)
-class MailLinks:
-    """Makes the links in mails; None if there is no address for one."""
-
-    make_unsubscribe: Callable[[str, Category], str | None]
-    """By which a person ends mails of a category."""
-    make_snooze: Callable[[str, str, str], str | None]
-    """By which they snooze an execution of a task of theirs; None as well if they could not."""
-
-
 class PeopleRecipients:
     """`Recipients` over the stored people. One document is read; for a webhook also its secrets.
 
     Args:
         records: Where people are stored.
         clock: The current time.
-        links: Makes the links in mails.
+        make_unsubscribe: Returns the link by which a person ends mails of a category; None if there is none.
         ping_hosts: At which hosts users may have their tasks' pings sent, besides that of their own webhook.
     """
 
-    def __init__(self, records: RecordStore, clock: Clock, links: MailLinks, ping_hosts: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        records: RecordStore,
+        clock: Clock,
+        make_unsubscribe: Callable[[str, Category], str | None],
+        ping_hosts: Collection[str] = (),
+    ) -> None:
         self._records = records
-        self._links = links
+        self._make_unsubscribe = make_unsubscribe
         self._ping_hosts = ping_hosts
         self._clock = clock
         self._secrets = WebhookSecrets(records, clock)
@@ -91,11 +86,7 @@ class PeopleRecipients:
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category; the headers of mails take HTTPS only."""
-        return self._links.make_unsubscribe(owner, Category(category))
-
-    def snooze_url(self, owner: str, task_id: str, execution_id: str) -> str | None:
-        """Return where an owner can snooze an execution."""
-        return self._links.make_snooze(owner, task_id, execution_id)
+        return self._make_unsubscribe(owner, Category(category))
 
     def remove(self, owner: str, channel: str, address: str) -> None:
         """Forget a device or a webhook that takes nothing any more; an e-mail address has to be verified again."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.planning import WakeUp, dispatch_for
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.tracing import trace_for
-from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,23 +80,3 @@ class DispatchSender:
         if log.isEnabledFor(logging.DEBUG):
             ids = {"taskId": dispatch.task_id, "executionId": dispatch.execution_id}
             log.debug("dispatched", extra={"action": "dispatched", **ids})
-
-
-class DeferringSender(DispatchSender):
-    """Leaves every dispatch to the sweep, which sends it within a minute."""
-
-    def __init__(self) -> None: ...
-
-    def send_body(self, name: str, body: bytes, at: datetime, priority: Priority) -> NoReturn:
-        """Send nothing. Raises QueueUnavailable."""
-        del name, body, at, priority
-        _leave()
-
-    def send_dispatch(self, dispatch: Dispatch, priority: Priority, channel: str | None = None) -> NoReturn:
-        """Send nothing. Raises QueueUnavailable."""
-        del dispatch, priority, channel
-        _leave()
-
-
-def _leave() -> NoReturn:
-    raise QueueUnavailable("The queue", "this service has no secret to sign dispatches with; the sweep sends them")

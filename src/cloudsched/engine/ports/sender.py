@@ -42,7 +42,6 @@ class Message:
         kind: What a program that receives it dispatches on, such as ``notification``.
         data: What a program that receives it gets besides title and body; JSON.
         unsubscribe_url: Where the recipient can end such messages without signing in; HTTPS.
-        snooze_url: Where they can have what it reports run again in ten minutes, likewise.
     """
 
     id: str
@@ -54,7 +53,6 @@ class Message:
     data: Mapping[str, Any] = field(default_factory=dict)
     attachments: tuple[Attachment, ...] = ()
     unsubscribe_url: str | None = None
-    snooze_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +131,6 @@ class Recipients(Protocol):
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category without signing in; None if no address is known."""
-        ...
-
-    def snooze_url(self, owner: str, task_id: str, execution_id: str) -> str | None:
-        """Return where an owner can snooze an execution without signing in; None if they could not."""
         ...
 
     def remove(self, owner: str, channel: str, address: str) -> None:

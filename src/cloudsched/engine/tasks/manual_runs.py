@@ -176,22 +176,11 @@ class ManualRuns:
         reason = None if given is None else OWN_PAYLOAD
         return self.start(task_id, Action.TRIGGERED, request.decide, by, reason, mark or make_mark())
 
-    def snooze(
-        self,
-        task_id: str,
-        until: datetime,
-        by: Authority,
-        mark: RequestMark | None = None,
-        *,
-        latest: str | None = None,
-    ) -> Task:
-        """Run again at an instant what has run last of a task, without changing its schedule; once for each mark.
-
-        With `latest`, only if that is what has run last.
-        """
+    def snooze(self, task_id: str, until: datetime, by: Authority, mark: RequestMark | None = None) -> Task:
+        """Run again at an instant what has run last of a task, without changing its schedule; once for each mark."""
 
         def decide(task: Task, now: datetime) -> Transition:
-            return manual_runs.snooze(task, now, until, latest)
+            return manual_runs.snooze(task, now, until)
 
         return self.start(task_id, Action.SNOOZED, decide, by, mark=mark or make_mark())
 

@@ -1,6 +1,6 @@
 """The operations about mails, for which nobody signs in: links that recipients follow, and what providers report.
 
-The links prove addresses, end mails, or snooze. Each opens a page with a button: mail programs and their scanners open
+The links prove addresses, or end mails. Each opens a page with a button: mail programs and their scanners open
 links by themselves, so only the button, a POST, changes anything. Providers report bounces, complaints, and that a mail
 has arrived.
 """
@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Response
 
-from cloudsched.app import SNOOZE
 from cloudsched.domain.documents.delivery import MailEvents
 from cloudsched.domain.documents.responses import MailEventCount
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.errors import Forbidden, InvalidInput, NotAllowed, NotFound, QuotaExceeded, Unauthenticated
+from cloudsched.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import read_body
-from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import json_response
 
 if TYPE_CHECKING:
@@ -95,43 +92,6 @@ def follow_unsubscribe_link(call: ApiCall) -> Response:
     except NotFound:
         return _page("Not unsubscribed", _OVER, status=404)
     return _page("Unsubscribed", f"You get no more mails of the kind {category.lower()}.")
-
-
-@_link_operation("GET", "/v1/links/snooze/{linkToken}", 404)
-def show_snooze_link(call: ApiCall) -> Response:
-    """Show a page to snooze what a mail is about.
-
-    Changes nothing.
-    """
-    try:
-        call.app.container.snooze_links.read(call.path["linkToken"])
-    except NotFound:
-        return _page("Not snoozed", _OVER, status=404)
-    return _page(
-        "Snooze", "Do you want this again in ten minutes? Its schedule stays as it is.", "Again in ten minutes"
-    )
-
-
-@_link_operation("POST", "/v1/links/snooze/{linkToken}", 404, 403, 409, 429)
-def follow_snooze_link(call: ApiCall) -> Response:
-    """Snooze what a mail is about, for ten minutes.
-
-    Once: a second time changes nothing. The link works for a day, and until anything of the task runs again. It does no
-    more than the task's owner could do now.
-    """
-    read_body(call.request)
-    container = call.app.container
-    try:
-        task = container.snooze_links.follow(call.path["linkToken"], SNOOZE, lambda: container.without_queue.scheduler)
-    except NotFound:
-        return _page("Not snoozed", _OVER, status=404)
-    except (Forbidden, NotAllowed, QuotaExceeded) as error:
-        return _page("Not snoozed", f"{error}", status=render_problem(error).status_code)
-    waiting = next((run.due_at for run in task.runs if run.is_waiting_snooze), None)
-    if waiting is None:
-        return _page("Snoozed", "It was snoozed before. You can close this page.")
-    local = waiting.astimezone(load_tzinfo(task.timezone))
-    return _page("Snoozed", f"It comes again at {local:%H:%M} ({task.timezone}). You can close this page.")
 
 
 def _page(title: str, text: str, button: str | None = None, status: int = 200) -> Response:

@@ -61,9 +61,8 @@ SWEEP_TIMEOUT=540                # seconds; 40,000 overdue tasks take about two 
 # Additional environment variables; see docs/reference/configuration.md ---------------------------------------------------------
 SETTINGS=()                      # for example ("CLOUDSCHED_RETENTION_DAYS=30" "CLOUDSCHED_DEFAULT_LEAD_SECONDS=60")
 SECRETS=()                       # variables that are secrets which you create: ("CLOUDSCHED_SMTP_URL=mail-server:1"), with
-                                 # the version; CLOUDSCHED_SMTP_URL, CLOUDSCHED_APPRISE_URLS,
-                                 # CLOUDSCHED_MAIL_EVENTS_SECRET or CLOUDSCHED_SWEEP_PING, which tells a dead-man's
-                                 # switch outside that the sweep runs: docs/how-to/alerts.md
+                                 # the version; CLOUDSCHED_SMTP_URL, CLOUDSCHED_APPRISE_URLS or CLOUDSCHED_SWEEP_PING,
+                                 # which tells a dead-man's switch outside that the sweep runs: docs/how-to/alerts.md
 FUNCTIONS_DIR=""                 # the folder with main.py and your handlers; this repository's functions/ if empty
 FUNCTIONS_FILES=()               # what to deploy from it besides *.py and requirements.txt: ("templates/*.html")
 

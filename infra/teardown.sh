@@ -135,7 +135,7 @@ revoke_role roles/run.builder builder --condition=None -- gcloud projects -- "$P
 for entry in "${SECRETS[@]}"; do
   kept="${entry#*=}"
   for account in "${STORE_ACCOUNTS[@]}"; do
-    [[ "$account" != links || "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]] || continue
+    [[ "$account" != links ]] || continue
     revoke_role roles/secretmanager.secretAccessor "$account" -- gcloud secrets -- "${kept%:*}"
   done
 done

@@ -126,9 +126,9 @@ docs/how-to/callers.md."
 validate_secrets() {
   local entry
   for entry in "${SECRETS[@]}"; do
-    [[ "$entry" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS|MAIL_EVENTS_SECRET|SWEEP_PING)=[A-Za-z0-9_-]{1,255}:[1-9][0-9]{0,9}$ ]] ||
+    [[ "$entry" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS|SWEEP_PING)=[A-Za-z0-9_-]{1,255}:[1-9][0-9]{0,9}$ ]] ||
       die "SECRETS contains '$entry'; each entry must be CLOUDSCHED_SMTP_URL=NAME:VERSION or \
-the same for CLOUDSCHED_APPRISE_URLS, CLOUDSCHED_MAIL_EVENTS_SECRET or CLOUDSCHED_SWEEP_PING, with the name of a secret and one of its versions."
+the same for CLOUDSCHED_APPRISE_URLS or CLOUDSCHED_SWEEP_PING, with the name of a secret and one of its versions."
   done
   [[ " ${SECRETS[*]}" != *" CLOUDSCHED_SMTP_URL="* || " ${SETTINGS[*]}" == *" CLOUDSCHED_MAIL_FROM="* ]] ||
     die "SECRETS names a mail server, and SETTINGS no sender: add CLOUDSCHED_MAIL_FROM=ada@example.com."

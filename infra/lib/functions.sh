@@ -6,20 +6,16 @@ SOURCE_DIR="$INFRA/../build/functions-source"
 # Print the entries of SECRETS that a function mounts, each on a line.
 list_secrets() {
   local entry
+  [[ "$1" != links ]] || return 0 # it signs no dispatch and sends no mail: the key of its links is in the database
   for entry in "${SECRETS[@]}"; do
-    [[ "$1" == links && "$entry" != CLOUDSCHED_MAIL_EVENTS_SECRET=* ]] ||
-      [[ "$1" != sweep && "$entry" == CLOUDSCHED_SWEEP_PING=* ]] || printf '%s\n' "$entry"
+    [[ "$1" != sweep && "$entry" == CLOUDSCHED_SWEEP_PING=* ]] || printf '%s\n' "$entry"
   done
 }
 
 # Print the secret versions that a function mounts. During a rotation the executor accepts two.
 get_secret_mounts() {
   local current other own
-  if [[ "$1" == links ]]; then
-    # It signs no dispatches and sends no mail: the key of its links is in the database.
-    list_secrets links | paste -sd, - | tr -d '\n'
-    return
-  fi
+  [[ "$1" != links ]] || return 0
   current="$(get LEDGER secret.current)"
   printf 'CLOUDSCHED_SECRET=%s:%s' "$SECRET" "${current:-1}"
   [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf ',CLOUDSCHED_API_KEYS=%s:%s' "$API_KEYS_SECRET" "$KEYS_VERSION"

@@ -142,10 +142,6 @@ grant_secret_roles() {
       [[ "$member" == "$executor" || "$entry" != CLOUDSCHED_SWEEP_PING=* ]] || continue
       grant_role "secret ${kept%:*}" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
     done
-    if [[ "$PUBLIC_LINKS" == yes && "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]]; then
-      grant_role "secret ${kept%:*}" "serviceAccount:$(require ACCOUNT_EMAILS links)" \
-        roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
-    fi
   done
 }
 

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 LINKS = f"https://cloudsched-links-{NUMBER}.us-central1.run.app"
 ACCOUNT = f"serviceAccount:cloudsched-links@{PROJECT}.iam.gserviceaccount.com"
 PUBLIC = ("service/cloudsched-links", "allUsers", "roles/run.invoker", "")
-EVENTS = "x" * 16
 pytestmark = pytest.mark.usefixtures("own_process")  # what is deployed configures its logging
 CONFIG = {
     "PUBLIC_LINKS": "yes",
-    "SECRETS": "(CLOUDSCHED_SMTP_URL=mail-server:1 CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1)",
+    "SECRETS": "(CLOUDSCHED_SMTP_URL=mail-server:1)",
     "SETTINGS": "(CLOUDSCHED_MAIL_FROM=ada@example.com)",
 }
 
@@ -43,10 +42,10 @@ def get_revision(cloud: Cloud, function: str) -> State:
 
 @pytest.fixture(name="linked", scope="module")
 def deploy_links(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
-    """A project with the function for links, a mail server and a mail provider that reports."""
+    """A project with the function for links and a mail server."""
     cloud = Cloud(tmp_path_factory.mktemp("linked"), None, **CONFIG)
-    for name, value in (("mail-server", "smtps://mailer:s3cret@mail.example:465"), ("mail-events", EVENTS)):
-        cloud.state[f"secret/{name}"] = {"name": name, "annotations": {}, "versions": {"1": value}}
+    versions = {"1": "smtps://mailer:s3cret@mail.example:465"}
+    cloud.state["secret/mail-server"] = {"name": "mail-server", "annotations": {}, "versions": versions}
     cloud.ok("deploy.sh")
     return cloud
 
@@ -58,16 +57,15 @@ def cloud(tmp_path_factory: pytest.TempPathFactory, linked: Cloud) -> Cloud:
 
 
 def test_it_is_public_and_has_next_to_nothing(linked: Cloud) -> None:
-    """Everybody may call it; it has the database and the password of reports: no queue, no dispatch secret, no mail."""
+    """Everybody may call it; it has the database: no queue, no secret, no mail."""
     told = get_revision(linked, "links")
     assert get_env(told)["FUNCTION_TARGET"] == "links"
     assert told["ingress"] == "all"
     assert told["max-instances"] == "1"
     assert f"serviceAccount:{told['service-account']}" == ACCOUNT
-    assert told["set-secrets"] == "CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1"
+    assert not told.get("set-secrets")
     assert {(where, role) for where, member, role, _ in linked.bindings() if member == ACCOUNT} == {
         (f"project/{PROJECT}", "roles/datastore.user"),
-        ("secret/mail-events", "roles/secretmanager.secretAccessor"),
     }
     assert {row for row in linked.bindings() if row[1] == "allUsers"} == {PUBLIC}, "the api stays private"
     assert "CLOUDSCHED_TRUST_CLOUD_RUN" not in get_env(told)
@@ -80,10 +78,10 @@ def test_links_lead_to_it(linked: Cloud) -> None:
         assert get_env(get_revision(linked, function))["CLOUDSCHED_PUBLIC_URL"] == LINKS
 
 
-def test_with_its_settings_it_serves_links_reports_and_nothing_else(linked: Cloud) -> None:
-    """Without the dispatch secret: an unsubscribe link, a feed and a report work; the API is 404."""
+def test_with_its_settings_it_serves_links_and_nothing_else(linked: Cloud) -> None:
+    """Without the dispatch secret: an unsubscribe link and a feed work; the API is 404."""
     environment = get_env(get_revision(linked, "links"))
-    environment |= {"CLOUDSCHED_MAIL_EVENTS_SECRET": EVENTS, "K_SERVICE": "cloudsched-links"}
+    environment |= {"K_SERVICE": "cloudsched-links"}
     store = SqliteStore()
     app = App(Settings.from_environment(environment), store=store, dispatcher=NoQueue())
     client = LocalClient(Request.application(lambda request: serve_links(app, request)))
@@ -95,10 +93,7 @@ def test_with_its_settings_it_serves_links_reports_and_nothing_else(linked: Clou
         assert client.get(link).status_code == client.post(link).status_code == 200
         assert client.get("/v1/feeds/nothing.ics").status_code == 404
         assert client.post("/v1/links/verify/made-up").status_code == 404
-        bearer = {"Authorization": f"Bearer {EVENTS}"}
-        assert client.post("/v1/mail-events", json={"events": []}).status_code == 401
-        assert client.post("/v1/mail-events", json={"events": []}, headers=bearer).status_code == 200
-        assert client.get("/v1/tasks", headers=bearer).status_code == 404
+        assert client.get("/v1/tasks").status_code == 404
     finally:
         store.close()
 

@@ -17,21 +17,21 @@ SENDER = "(CLOUDSCHED_MAIL_FROM=ada@example.com)"
 
 
 def test_passwords_are_mounted_where_they_are_used(tmp_path: Path) -> None:
-    """The mail server's and the mail provider's: in each function, by version, readable by their accounts alone.
+    """The mail server's and the channels': in each function, by version, readable by their accounts alone.
 
     A teardown takes that back.
     """
-    secrets = "(CLOUDSCHED_SMTP_URL=mail-server:{} CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1)"
+    secrets = "(CLOUDSCHED_SMTP_URL=mail-server:{} CLOUDSCHED_APPRISE_URLS=channels:1)"
     cloud = Cloud(tmp_path, None, SECRETS=secrets.format(2), SETTINGS=SENDER)
-    for name, versions in (("mail-server", {"1": "old", "2": URL}), ("mail-events", {"1": "x" * 16})):
+    for name, versions in (("mail-server", {"1": "old", "2": URL}), ("channels", {"1": "slack://token"})):
         cloud.state[f"secret/{name}"] = {"name": name, "annotations": {}, "versions": versions}
     cloud.ok("deploy.sh")
     for function in ("api", "execute", "sweep"):
         status = cloud.state[f"service/cloudsched-{function}"]["status"]
         told = status["revisions"][status["latestReadyRevisionName"]]
-        mounted = {"CLOUDSCHED_SMTP_URL=mail-server:2", "CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1"}
+        mounted = {"CLOUDSCHED_SMTP_URL=mail-server:2", "CLOUDSCHED_APPRISE_URLS=channels:1"}
         assert mounted <= {*told["set-secrets"].split(",")}
-    for name in ("mail-server", "mail-events"):
+    for name in ("mail-server", "channels"):
         readers = {member for member, role, _ in cloud.state[f"iam/secret/{name}"] if role.endswith("secretAccessor")}
         assert readers == {
             f"serviceAccount:cloudsched-{account}@{PROJECT}.iam.gserviceaccount.com" for account in ("api", "executor")
@@ -42,7 +42,7 @@ def test_passwords_are_mounted_where_they_are_used(tmp_path: Path) -> None:
     cloud.configure(SECRETS=secrets.format(2), SETTINGS=SENDER)
     cloud.ok("teardown.sh", "--yes")
     assert not cloud.state.get("iam/secret/mail-server")
-    assert not cloud.state.get("iam/secret/mail-events")
+    assert not cloud.state.get("iam/secret/channels")
 
 
 def test_only_the_sweep_knows_the_address_of_its_switch(tmp_path: Path) -> None:
@@ -96,7 +96,6 @@ def test_links_in_mails_begin_with_an_address_that_everybody_reaches(
     [
         ("SETTINGS", f"(CLOUDSCHED_SMTP_URL={URL})"),
         ("SETTINGS", "(CLOUDSCHED_APPRISE_URLS=slack://token)"),
-        ("SETTINGS", "(CLOUDSCHED_MAIL_EVENTS_SECRET=0123456789abcdef)"),
         ("SETTINGS", "(CLOUDSCHED_SWEEP_PING=https://hc-ping.com/1)"),
         ("SECRETS", "(CLOUDSCHED_SMTP_URL=mail-server)"),
         ("SECRETS", f"(CLOUDSCHED_SMTP_URL={URL})"),

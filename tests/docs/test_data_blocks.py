@@ -19,7 +19,6 @@ from tests.docs.test_shell_blocks import read_answers
 from tests.harness import ROOT
 
 from cloudsched import Schedule, TaskDraft
-from cloudsched.domain.documents.delivery import MailEvents
 from cloudsched.engine.people import verification
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ MODELS: dict[str, Callable[[dict[str, Any]], object]] = {
     "mcpServers": check_mcp_servers,
     "title": TaskDraft.model_validate,
     "rrule": Schedule.model_validate,
-    "events": MailEvents.model_validate,
     "type": check_verification,
 }
 """Who reads a JSON block, by its first field."""

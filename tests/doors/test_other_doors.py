@@ -44,7 +44,6 @@ WHO_MAY: Final = {
     "show_unsubscribe_link": NOBODY,
     "follow_unsubscribe_link": BY_ADDRESS,
     "get_feed": BY_ADDRESS,
-    "record_mail_events": "the password of the mail service, which the operator sets",
     "health": NOBODY,
     "ready": NOBODY,
     "healthz": NOBODY,

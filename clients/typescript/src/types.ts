@@ -15,9 +15,6 @@ export type Action =
   | "ENDED"
   | "MOVED";
 
-/** Why nothing is sent to an address any more, although it may have been verified. */
-export type AddressProblem = "BOUNCED" | "COMPLAINED";
-
 /** One call of the handler, counted from 1. */
 export interface Attempt {
   number: number;
@@ -484,17 +481,7 @@ export interface DeliveryReport {
 }
 
 /** How far a delivery has come. */
-export type DeliveryStatus =
-  | "PENDING"
-  | "SENDING"
-  | "RETRYING"
-  | "SENT"
-  | "FAILED"
-  | "EXPIRED"
-  | "SUPPRESSED"
-  | "DELIVERED"
-  | "BOUNCED"
-  | "COMPLAINED";
+export type DeliveryStatus = "PENDING" | "SENDING" | "RETRYING" | "SENT" | "FAILED" | "EXPIRED" | "SUPPRESSED";
 
 /** A mobile device or a browser. */
 export interface Device {
@@ -570,8 +557,6 @@ export interface EmailContact {
   address: string;
   /** Whether the address is known to be the person's: nothing else is sent to one that is not. Only an admin may set it; anybody else confirms a link or a code. It is lost when the address changes. */
   verified?: boolean;
-  /** Why it is no longer verified, if mail has bounced or its reader has complained. What a caller says of it is not taken over; verifying the address again removes it. */
-  problem?: AddressProblem;
 }
 
 /** Where mail goes. */
@@ -579,8 +564,6 @@ export interface EmailContactInput {
   address: string;
   /** Whether the address is known to be the person's: nothing else is sent to one that is not. Only an admin may set it; anybody else confirms a link or a code. It is lost when the address changes. */
   verified?: boolean | null;
-  /** Why it is no longer verified, if mail has bounced or its reader has complained. What a caller says of it is not taken over; verifying the address again removes it. */
-  problem?: AddressProblem | null;
 }
 
 /** Who sent an event. */
@@ -1147,32 +1130,6 @@ export interface LogReport {
   lines?: Array<LogItem>;
   /** How many earlier lines of this claim are not sent. Default: `0`. */
   leftOut?: number;
-}
-
-/** One report of a mail provider. */
-export interface MailEvent {
-  type: MailEventType;
-  /** The mail's `Message-ID`, with or without angle brackets. */
-  messageId: string;
-  /** The recipient's address. Only if it is given, a complaint or a permanent bounce ends mail to that address. */
-  address?: string | null;
-  /** For a bounce: whether the address takes no mail at all, rather than not this one or not now. Default: `true`. */
-  isPermanent?: boolean;
-  /** What the recipient's mail server has said. */
-  reason?: string | null;
-}
-
-/** How many reports of a mail provider were about mails that were sent from here. */
-export interface MailEventCount {
-  recorded: number;
-}
-
-/** What has happened to a mail. */
-export type MailEventType = "DELIVERED" | "BOUNCED" | "COMPLAINED";
-
-/** What a provider reports in one request. */
-export interface MailEvents {
-  events: Array<MailEvent>;
 }
 
 /** One item in an owner's web inbox. `inboxes/{owner}/messages/{id}`. */
@@ -2820,12 +2777,6 @@ export interface DeletePersonQuery {
 export interface ExportPersonQuery {
   /** The `nextPageToken` of the previous page. */
   pageToken?: string;
-}
-
-/** Take what a mail provider reports. */
-export interface RecordMailEventsQuery {
-  /** The mail provider whose form the body has. */
-  provider?: "plain" | "ses" | "sendgrid" | "mailgun" | "postmark";
 }
 
 /** List an owner's feeds. */

@@ -26,7 +26,6 @@ from cloudsched.config.variables import (
     PATH,
     POSITIVE_SECONDS,
     SECONDS,
-    SECRET_TEXT,
     SWITCH,
     TIME_OF_DAY,
     Kind,
@@ -246,14 +245,6 @@ class Settings:
         "CLOUDSCHED_MAIL_IDEMPOTENCY_HEADER",
         "the header by which the mail provider drops repeats, such as `Resend-Idempotency-Key`",
         default=None,
-    )
-    mail_events_secret: str | None = setting(
-        "CLOUDSCHED_MAIL_EVENTS_SECRET",
-        "the password with which your mail provider reports [bounces](../how-to/email.md#learn-what-bounced) and the "
-        "like; at least 16 characters; without one, nothing is taken",
-        SECRET_TEXT,
-        default=None,
-        is_secret=True,
     )
     fcm_project: str | None = setting(
         "CLOUDSCHED_FCM_PROJECT",

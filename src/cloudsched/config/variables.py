@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SETTING = "setting"
-_MIN_SECRET = 16
 _DAY = timedelta(days=1)
 
 
@@ -162,12 +161,6 @@ def seconds_between(least: float, most: float) -> Kind[timedelta]:
     return Kind(parse, _format_seconds)
 
 
-def _parse_secret(text: str) -> str:
-    if len(text) < _MIN_SECRET or not (text.isascii() and text.isprintable()):
-        raise ValueError(f"must have at least {_MIN_SECRET} characters, all of them in ASCII.")  # not shown: a secret
-    return text
-
-
 def _parse_switch(text: str) -> bool:
     if text not in {"on", "off"}:
         raise _refuse(text, "be on or off")
@@ -261,7 +254,6 @@ MAIL_SERVER: Kind[str] = Kind(_parse_mail_server)
 MAIL_SENDER: Kind[str] = Kind(_parse_mail_sender)
 CHANNELS: Kind[tuple[str, ...]] = Kind(_parse_channels, " ".join)
 PATH: Kind[Path] = Kind(Path)
-SECRET_TEXT: Kind[str] = Kind(_parse_secret)
 SWITCH: Kind[bool] = Kind(_parse_switch, lambda value: "on" if value else "")
 ANSWER: Kind[bool] = Kind(_parse_switch, lambda value: "on" if value else "off")
 """A switch whose default is neither on nor off."""

@@ -29,9 +29,6 @@ _LOOKS: Final = complete_table(
         DeliveryStatus.FAILED: Status("fail", "Failed", "fail"),
         DeliveryStatus.EXPIRED: Status("expire", "Expired", "ended"),
         DeliveryStatus.SUPPRESSED: Status("skip", "Not wanted", "ended"),
-        DeliveryStatus.DELIVERED: Status("ok", "Delivered", "ok"),
-        DeliveryStatus.BOUNCED: Status("fail", "Bounced", "fail"),
-        DeliveryStatus.COMPLAINED: Status("fail", "Complained of", "fail"),
     },
 )
 _LISTED: Final = 50

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from cloudsched.drafts.service import Drafts
     from cloudsched.drafts.tokens import DraftTokens
     from cloudsched.engine.delivery.handler import DeliveryHandler
-    from cloudsched.engine.delivery.mail_events import MailEventLog
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.people.people import People
@@ -326,13 +325,6 @@ class Container:
         from cloudsched.runtime.senders import open_webhooks  # noqa: PLC0415 - the same
 
         return WebhookVerification(self.store.records, self.clock, self.people, lambda: open_webhooks(self.settings))
-
-    @lazy_property
-    def mail_events(self) -> MailEventLog:
-        """Takes what mail providers report."""
-        from cloudsched.engine.delivery.mail_events import MailEventLog  # noqa: PLC0415 - imported only when used
-
-        return MailEventLog(self.store, self.clock, self.people)
 
     @lazy_property
     def person_jobs(self) -> PersonJobs:

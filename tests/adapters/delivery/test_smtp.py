@@ -12,7 +12,7 @@ from tests.adapters.delivery.messages import ADA, make_message
 from cloudsched.adapters.delivery import smtp
 from cloudsched.adapters.delivery.smtp import SmtpSender, SmtpServer
 from cloudsched.engine.ports.sender import Recipient
-from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
+from cloudsched.errors import DeliveryDelayed, DeliveryRefused, Misconfigured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,11 +94,11 @@ def test_a_wrong_password_keeps_the_mail_waiting(tmp_path: Path) -> None:
         ("450 4.2.1 busy", DeliveryDelayed),
         ("421 closing", DeliveryDelayed),
         ("550 5.7.1 spam", DeliveryRefused),
-        ("550 5.1.1 no such user", AddressGone),
+        ("550 5.1.1 no such user", DeliveryRefused),
     ],
 )
 def test_what_a_refused_recipient_means(server: MailServer, answer: str, kind: type[Exception]) -> None:
-    """4xx is tried later, 5xx ends with the reason, 5.1.x says that the address is wrong for all mail."""
+    """4xx is tried later, 5xx ends with the reason."""
     server.answers["ada@example.com"] = answer
     with pytest.raises(kind, match=answer[4:]) as caught:
         sender_to(server).send(make_message(), ADA)
@@ -108,7 +108,7 @@ def test_what_a_refused_recipient_means(server: MailServer, answer: str, kind: t
 def test_one_of_two_recipients_is_refused_alone(server: MailServer) -> None:
     """Each recipient has a mail of their own, so one that is refused does not keep the other's back."""
     server.answers["ada@example.com"] = "550 5.1.1 no such user"
-    with pytest.raises(AddressGone):
+    with pytest.raises(DeliveryRefused):
         sender_to(server).send(make_message(), ADA)
     sender_to(server).send(make_message(id="msg_2"), Recipient(address="bob@example.com"))
     assert server.recipients == [["bob@example.com"]]

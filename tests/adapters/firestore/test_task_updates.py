@@ -33,7 +33,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 DELIVERY = Delivery(
     channel="EMAIL", task_id="t", execution_id="e", category="OTHERS", created_at=START, message_id="m", thread="t"
 )
-SENT = DELIVERY.model_copy(update={"provider_reason": "No such user"})
+SENT = DELIVERY.model_copy(update={"siblings": ("d",)})
 
 
 def to_text(data: object) -> str:

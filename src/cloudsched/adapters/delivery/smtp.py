@@ -4,7 +4,7 @@ What the answers mean (RFC 5321 §4.2.1, RFC 3463):
 
 * 4xx is tried later; so is a connection that fails, and one that ends before the server has answered. The mail may have
   arrived then; the repeat has the same Message-ID.
-* 5xx is never tried again. With an enhanced code of 5.1.x, the address is wrong for all mail.
+* 5xx is never tried again.
 * A refused password, or a server without the encryption that it needs, is the operator's to mend, so the mail waits.
 """
 
@@ -28,7 +28,7 @@ from urllib.parse import unquote, urlsplit
 
 from cloudsched.domain.local_requests import is_loopback
 from cloudsched.engine.ports.sender import MAX_ATTACHMENTS_BYTES
-from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
+from cloudsched.errors import DeliveryDelayed, DeliveryRefused, Misconfigured
 
 if TYPE_CHECKING:
     import socket
@@ -346,8 +346,7 @@ def _from_answer(code: int, answer: bytes | str) -> DeliveryDelayed | DeliveryRe
     text = _decode(answer)
     if not 500 <= code <= 599:  # noqa: PLR2004 - permanent negative replies; 421 and -1 among the others
         return DeliveryDelayed(_SERVICE, f"{code} {text}")
-    kind = AddressGone if text.startswith("5.1.") else DeliveryRefused
-    return kind(f"The mail server refuses the message: {code} {text}")
+    return DeliveryRefused(f"The mail server refuses the message: {code} {text}")
 
 
 def _explain(error: Exception) -> str:

@@ -28,8 +28,6 @@ _IS_BUDGET = f"""parent IS NULL AND NOT is_unlisted AND status = 'PAUSED' AND {_
     AND coalesce(json_extract(body, '$.budgetPause.isAlone'), 1)"""
 _TRIED_AT = """(SELECT min(json_extract(value, '$.startedAt')) FROM json_each(body, '$.runs')
     WHERE json_array_length(value, '$.attempts') > 0)"""
-_IS_UNDELIVERED = """(status IN ('FAILED', 'EXPIRED')
-    OR json_extract(body, '$.delivery.providerStatus') = 'BOUNCED')"""
 _DEADLINES = """(SELECT min(json_extract(value, '$.suspension.deadline')) FROM json_each(body, '$.runs'))"""
 
 UPGRADES: Final[Mapping[int, Sequence[str]]] = {
@@ -57,7 +55,7 @@ UPGRADES: Final[Mapping[int, Sequence[str]]] = {
         _SET_TROUBLE.format("'PAUSED'", _CHANGED_AT, f"{_FAILURES} AND status = 'PAUSED'"),
         _SET_TROUBLE.format("'BUDGET'", _BUDGET_AT, _IS_BUDGET),
         _SET_TROUBLE.format("'DELIVERY'", _TRIED_AT, f"is_delivery AND {_TRIED_AT} IS NOT NULL"),
-        _SET_TROUBLE.format("'DELIVERY'", _CHANGED_AT, f"is_delivery AND {_IS_UNDELIVERED}"),
+        _SET_TROUBLE.format("'DELIVERY'", _CHANGED_AT, "is_delivery AND status IN ('FAILED', 'EXPIRED')"),
         _TASKS_IN_TROUBLE,
     ),
 }

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
 from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel
 
@@ -32,11 +31,7 @@ class DeliveryStatus(StoredEnum):
     FAILED = "FAILED"
     EXPIRED = "EXPIRED"
     SUPPRESSED = "SUPPRESSED"
-    """It was not sent: the recipient does not want it, has no address, or the address is known to take nothing."""
-    DELIVERED = "DELIVERED"
-    """By the provider's word, like the two that follow."""
-    BOUNCED = "BOUNCED"
-    COMPLAINED = "COMPLAINED"
+    """It was not sent: the recipient does not want it, or has no address that may be used."""
 
 
 CallbackUrl = Annotated[str, StringConstraints(pattern=r"^https?://[!-~]{1,2000}$")]
@@ -103,10 +98,6 @@ class Delivery(WireModel):
     """Where a completion callback or a ping goes."""
     is_users_url: bool = False
     """Whether a user may have named that URL, who may name only endpoints of their own."""
-    provider_status: DeliveryStatus | None = None
-    """What the provider has reported since it was sent."""
-    provider_reason: str | None = None
-    """Why, in the words of the recipient's mail server."""
 
 
 def derive_delivery_id(task_id: str, created_at: Instant, execution_id: str, channel: str, recipient: str) -> str:
@@ -116,50 +107,3 @@ def derive_delivery_id(task_id: str, created_at: Instant, execution_id: str, cha
     """
     origin = json.dumps([task_id, created_at.isoformat(), execution_id, channel, recipient])
     return f"d{hashlib.sha256(origin.encode()).hexdigest()[:31]}"
-
-
-def name_message(delivery_id: str, proof: str) -> str:
-    """Return the id of a delivery's message: the delivery's, and what nobody can guess."""
-    return f"{delivery_id}_{proof}"
-
-
-def read_delivery_id(message_id: str) -> str | None:
-    """Return the id of the delivery that a message's id begins with, if it looks like one."""
-    found = re.fullmatch(r"(d[0-9a-f]{31})_[A-Za-z0-9_-]+", message_id)
-    return None if found is None else found[1]
-
-
-MAX_EVENTS = 1_000
-"""How many events one request may have: providers send some hundreds at most."""
-MAX_REASON = 500
-
-
-class MailEventType(StrEnum):
-    """What has happened to a mail."""
-
-    DELIVERED = "DELIVERED"
-    """It is in the recipient's mailbox."""
-    BOUNCED = "BOUNCED"
-    """It will not arrive."""
-    COMPLAINED = "COMPLAINED"
-    """The recipient has called it spam."""
-
-
-class MailEvent(WireModel):
-    """One report of a mail provider."""
-
-    type: MailEventType
-    message_id: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
-    """The mail's `Message-ID`, with or without angle brackets."""
-    address: Annotated[str, StringConstraints(max_length=1_000)] | None = None
-    """The recipient's address. Only if it is given, a complaint or a permanent bounce ends mail to that address."""
-    is_permanent: Annotated[bool, Field(strict=True)] = True
-    """For a bounce: whether the address takes no mail at all, rather than not this one or not now."""
-    reason: Annotated[str, StringConstraints(max_length=10_000)] | None = None
-    """What the recipient's mail server has said."""
-
-
-class MailEvents(WireModel):
-    """What a provider reports in one request."""
-
-    events: tuple[MailEvent, ...] = Field(max_length=MAX_EVENTS)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema, model_validator
@@ -81,15 +80,6 @@ Locale = Annotated[str, *_matching(r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}$"
 ZoneName = Annotated[str, StringConstraints(max_length=64), AfterValidator(_require_zone)]
 
 
-class AddressProblem(StrEnum):
-    """Why nothing is sent to an address any more, although it may have been verified."""
-
-    BOUNCED = "BOUNCED"
-    """It does not exist, by the word of a mail server."""
-    COMPLAINED = "COMPLAINED"
-    """Its reader has called a message spam."""
-
-
 class EmailContact(WireModel):
     """Where mail goes."""
 
@@ -97,9 +87,6 @@ class EmailContact(WireModel):
     verified: Annotated[bool, Field(strict=True)] | None = None
     """Whether the address is known to be the person's: nothing else is sent to one that is not. Only an admin may set
     it; anybody else confirms a link or a code. It is lost when the address changes."""
-    problem: AddressProblem | None = None
-    """Why it is no longer verified, if mail has bounced or its reader has complained. What a caller says of it is not
-    taken over; verifying the address again removes it."""
 
 
 class Device(WireModel):

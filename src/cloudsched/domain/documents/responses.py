@@ -143,12 +143,6 @@ class DeliveryPage(Page):
     deliveries: tuple[DeliveryEntry, ...]
 
 
-class MailEventCount(ApiResponse):
-    """How many reports of a mail provider were about mails that were sent from here."""
-
-    recorded: int = Field(ge=0)
-
-
 class MessagePage(Page):
     """Some of the messages in an inbox."""
 

@@ -18,7 +18,7 @@ from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Re
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
-from cloudsched.domain.documents.delivery import Delivery, DeliveryStatus, OnCompletion, Ping
+from cloudsched.domain.documents.delivery import Delivery, OnCompletion, Ping
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
@@ -645,8 +645,7 @@ def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
 
 
 def _find_failed_delivery(task: Task) -> tuple[Trouble, datetime] | None:
-    has_bounced = task.delivery is not None and task.delivery.provider_status is DeliveryStatus.BOUNCED
-    if has_bounced or task.status in {TaskStatus.FAILED, TaskStatus.EXPIRED}:
+    if task.status in {TaskStatus.FAILED, TaskStatus.EXPIRED}:
         return Trouble.DELIVERY, task.failing_since or task.status_changed_at
     starts = [run.started_at for run in task.runs if run.attempts and run.started_at]
     return (Trouble.DELIVERY, min(starts)) if starts else None

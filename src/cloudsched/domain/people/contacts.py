@@ -8,16 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
 
 from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.person import AddressProblem, EmailContact, WebhookContact
+from cloudsched.domain.documents.person import EmailContact, WebhookContact
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.person import Person
 
-_EMAIL_OBSTACLES: Final = {
-    None: "The person's e-mail address is not verified.",
-    AddressProblem.BOUNCED: "Mail to the person's address has bounced.",
-    AddressProblem.COMPLAINED: "The reader of the person's address has complained about mail.",
-}
+_EMAIL_OBSTACLE: Final = "The person's e-mail address is not verified."
 _WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants messages."
 
 
@@ -33,8 +29,9 @@ def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
     """Return where a channel reaches a person now, or what is missing."""
     match channel:
         case DeliveryChannel.EMAIL:
-            missing = _EMAIL_OBSTACLES[person.email.problem] if person.email else "The person has no e-mail address."
-            return _reach(person.verified_address, missing)
+            return _reach(
+                person.verified_address, _EMAIL_OBSTACLE if person.email else "The person has no e-mail address."
+            )
         case DeliveryChannel.MOBILE:
             tokens = tuple(each.token for each in person.devices)
             return Reach(tokens, None if tokens else "The person has no device.")
@@ -59,14 +56,6 @@ def with_verified_email(person: Person, address: str) -> Person:
     return person.model_copy(update={"email": EmailContact(address=address, verified=True)})
 
 
-def with_rejected_email(person: Person, address: str, problem: AddressProblem) -> Person:
-    """Return a person to whose address nothing is sent until it is verified again."""
-    if person.email is None or person.email.address.casefold() != address.casefold():
-        return person
-    rejected = EmailContact(address=person.email.address, verified=False, problem=problem)
-    return person.model_copy(update={"email": rejected})
-
-
 def with_verified_webhook(person: Person, url: str) -> Person:
     """Return a person whose webhook has proven that it wants messages."""
     if person.webhook is None or person.webhook.url != url:
@@ -74,8 +63,8 @@ def with_verified_webhook(person: Person, url: str) -> Person:
     return person.model_copy(update={"webhook": WebhookContact(url=url, verified=True)})
 
 
-def without_address(person: Person, channel: DeliveryChannel, address: str, problem: AddressProblem) -> Person:
-    """Return a person without a device or a webhook that is gone; an e-mail address is rejected instead."""
+def without_address(person: Person, channel: DeliveryChannel, address: str) -> Person:
+    """Return a person without a device or a webhook that is gone."""
     match channel:
         case DeliveryChannel.MOBILE:
             others = tuple(each for each in person.devices if each.token != address)
@@ -83,9 +72,7 @@ def without_address(person: Person, channel: DeliveryChannel, address: str, prob
         case DeliveryChannel.WEBHOOK:
             is_gone = person.webhook is not None and person.webhook.url == address
             return person.model_copy(update={"webhook": None}) if is_gone else person
-        case DeliveryChannel.EMAIL:
-            return with_rejected_email(person, address, problem)
-        case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
-            return person  # neither is an address of the person's
+        case DeliveryChannel.EMAIL | DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
+            return person  # a mail server refuses a mail, which does not make the address another's
         case unknown:
             assert_never(unknown)

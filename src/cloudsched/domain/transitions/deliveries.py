@@ -18,7 +18,6 @@ from cloudsched.domain.documents.delivery import (
     Delivery,
     PingEvent,
     derive_delivery_id,
-    name_message,
 )
 from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus
 from cloudsched.domain.documents.json_limits import json_size, truncate
@@ -171,7 +170,7 @@ def plan_ping(
     delivery = _describe(task, execution_id, PING, make_name, now, ())
     is_users = Requesters.USERS in {author, task.defined_by}
     delivery_id = _derive_id(task, execution_id, f"{PING} {event}")
-    message_id = name_message(delivery_id, make_name(f"message {delivery_id}"))
+    message_id = make_name(f"message {delivery_id}")
     delivery = delivery.model_copy(update={"url": url, "is_users_url": is_users, "message_id": message_id})
     text = f"{event} task={task.id} execution={execution_id}"
     payload = {"title": task.title, "body": text, "kind": f"ping.{event}", "data": _to_ids(task, execution_id)}
@@ -201,7 +200,7 @@ def _describe(
         execution_id=execution_id,
         category=task.category,
         created_at=now,
-        message_id=name_message(delivery_id, make_name(f"message {delivery_id}")),
+        message_id=make_name(f"message {delivery_id}"),
         thread=make_name(f"thread {json.dumps([task.id, task.created_at.isoformat()])}"),
         siblings=siblings,
     )

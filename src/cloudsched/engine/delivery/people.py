@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import CALLBACKS, DeliveryChannel
-from cloudsched.domain.documents.person import AddressProblem, Person
+from cloudsched.domain.documents.person import Person
 from cloudsched.domain.people.contacts import find_reach, without_address
 from cloudsched.domain.people.send_decision import find_obstacle
 from cloudsched.engine.people.people import WebhookSecrets
@@ -89,12 +89,10 @@ class PeopleRecipients:
         return self._make_unsubscribe(owner, Category(category))
 
     def remove(self, owner: str, channel: str, address: str) -> None:
-        """Forget a device or a webhook that takes nothing any more; an e-mail address has to be verified again."""
+        """Forget a device or a webhook that takes nothing any more."""
         if channel not in CALLBACKS:
-            bounced, way = AddressProblem.BOUNCED, DeliveryChannel(channel)
-            change_person(
-                self._records, self._clock, owner, lambda person: without_address(person, way, address, bounced)
-            )
+            way = DeliveryChannel(channel)
+            change_person(self._records, self._clock, owner, lambda person: without_address(person, way, address))
 
 
 def _read_origin(url: str) -> tuple[str, str | None, int | None] | None:

@@ -66,11 +66,11 @@ def _report(task: Task, delivery: Delivery, record: Execution | None) -> Deliver
     is_sent = task.status is TaskStatus.COMPLETED
     return DeliveryReport(
         channel=delivery.channel,
-        status=delivery.provider_status or _find_status(task),
+        status=_find_status(task),
         attempts=0 if record is None else record.attempt_count,
         sent_at=record.finished_at if is_sent and record is not None else None,
         message_id=_read_message_id(record) if is_sent else None,
-        reason=delivery.provider_reason if is_sent or record is None else _read_reason(record),
+        reason=None if is_sent or record is None else _read_reason(record),
     )
 
 

@@ -248,18 +248,15 @@ def _decide_email(
     """Return the address to store, and whether it is verified: not because the owner says so."""
     if given is None:
         return None
-    known = None if current is None or current.email is None else current.email
-    is_same = known is not None and known.address.casefold() == given.address.casefold()
-    problem = known.problem if known is not None and is_same else None
     was_verified = current is not None and current.verified_address == given.address
     is_proven = proven_address is not None and proven_address.casefold() == given.address.casefold()
-    verified = was_verified or (is_proven and problem is None)  # who signs in says nothing of what mail servers say
+    verified = was_verified or is_proven
     if may_verify and given.verified is not None:
         verified = given.verified
     if given.verified and not verified:
         hint = "leave it out, and confirm the code or the link that is sent to the address"
         raise Forbidden(f"Only an admin may say that an address is verified; {hint}.")
-    return EmailContact(address=given.address, verified=verified, problem=None if verified else problem)
+    return EmailContact(address=given.address, verified=verified)
 
 
 def _decide_webhook(given: WebhookContact | None, current: Person | None, *, may_verify: bool) -> WebhookContact | None:

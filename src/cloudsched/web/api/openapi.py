@@ -266,7 +266,7 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
     if operation.right is not None and not is_open:
         problems.add(401)
     if operation.body_schema is not None or operation.is_patch:
-        problems |= {413, 415} if operation.name != "record_mail_events" else {413}  # of any type, as providers have it
+        problems |= {413, 415}
     content = {"application/problem+json": {"schema": ref("Problem")}}
     for status in sorted(problems):
         headers = {"headers": _PROBLEM_HEADERS[status]} if status in _PROBLEM_HEADERS else {}

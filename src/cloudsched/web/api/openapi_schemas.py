@@ -19,7 +19,6 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from cloudsched.config.settings import LogLevel
 from cloudsched.domain.documents import draft_responses, overview_responses, responses
 from cloudsched.domain.documents.channel import SENDER_NAMES
-from cloudsched.domain.documents.delivery import MailEvents
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.responses import Execution, Person, Task
@@ -105,7 +104,6 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.NewFeed,
         bodies.NewPerson,
         bodies.ConfirmRequest,
-        MailEvents,
         PutCalendar,
         PutScript,
         DraftRequest,
@@ -133,7 +131,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.ScriptSummary, responses.ScriptDetails, responses.ScriptList),
     responses.DeliveryPage,
-    *(responses.DeliveryList, responses.DeliveryReport, responses.MailEventCount, draft_responses.DraftResult),
+    *(responses.DeliveryList, responses.DeliveryReport, draft_responses.DraftResult),
     *(responses.CallerInfo, responses.Health, responses.Problem, responses.ScheduleReading),
     *(model for model, _ in WEBHOOKS.values()),
 )

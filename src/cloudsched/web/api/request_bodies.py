@@ -299,13 +299,6 @@ class NewPerson(PersonSpec):
     """A person's contacts and preferences."""
 
 
-class MailEventsQuery(WireModel):
-    """Who reports."""
-
-    provider: Literal["plain", "ses", "sendgrid", "mailgun", "postmark"] = "plain"
-    """The mail provider whose form the body has."""
-
-
 class DeletePersonQuery(WireModel):
     """What to delete of a person."""
 

@@ -22,7 +22,7 @@ def api(request: Request) -> Response:
 
 @functions_framework.http
 def links(request: Request) -> Response:
-    """Serve what people open by a link: verify, unsubscribe, feeds. For the public, where the API is private."""
+    """Serve what people open by a link: unsubscribe, feeds. For the public, where the API is private."""
     return serve_links(app, request)
 
 

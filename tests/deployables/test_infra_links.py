@@ -92,7 +92,7 @@ def test_with_its_settings_it_serves_links_and_nothing_else(linked: Cloud) -> No
         link = app.container.unsubscribe_links.make("", "ada", Category.REPORT)
         assert client.get(link).status_code == client.post(link).status_code == 200
         assert client.get("/v1/feeds/nothing.ics").status_code == 404
-        assert client.post("/v1/links/verify/made-up").status_code == 404
+        assert client.post("/v1/links/unsubscribe/made-up").status_code == 404
         assert client.get("/v1/tasks").status_code == 404
     finally:
         store.close()

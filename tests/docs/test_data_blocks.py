@@ -19,7 +19,7 @@ from tests.docs.test_shell_blocks import read_answers
 from tests.harness import ROOT
 
 from cloudsched import Schedule, TaskDraft
-from cloudsched.engine.people import verification
+from cloudsched.engine.people.webhook_verification import WEBHOOK_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ def check_mcp_servers(content: dict[str, Any]) -> None:
 
 def check_verification(content: dict[str, Any]) -> None:
     """Accept what a webhook is sent before it gets anything else: the fields of the code's own message."""
-    assert content["type"] == verification.WEBHOOK_KIND
+    assert content["type"] == WEBHOOK_KIND
     assert set(content) == {"type", "timestamp", "data"}
     assert set(content["data"]) == {"title", "body", "challenge"}
 

@@ -268,12 +268,11 @@ RECORDS: Final = (
     *(
         Act(name, name, state="records")
         for name in (
-            *("get_person", "delete_person", "export_person", "verify_email", "verify_webhook", "delete_feed"),
+            *("get_person", "delete_person", "export_person", "verify_webhook", "delete_feed"),
             *("rotate_webhook_secret", "get_budget", "delete_budget"),
         )
     ),
     Act("erase a person", "delete_person", query={"everything": "true"}, state="records"),
-    Act("confirm_email", "confirm_email", {"code": "00000000"}, state="records"),
     Act("put_person", "put_person", {"name": "Eve", "email": {"address": "eve@example.com"}}, state="records"),
     Act(
         "put a verified address",
@@ -336,4 +335,4 @@ MANY: Final = (
 )
 ACTS: Final = (*CREATIONS, *EDITS, *VERBS, *WORK, *READS_OF_A_TASK, *READS_OF_A_DAY, *READS_OF_LISTS, *RECORDS, *MANY)
 PUBLIC: Final = frozenset(each.name for each in OPERATIONS if each.right is None)
-"""The operations that take no credential, and so act for nobody; links are tried in `test_verification.py`."""
+"""The operations that take no credential, and so act for nobody; links are tried in `test_unsubscribe_links.py`."""

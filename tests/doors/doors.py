@@ -408,8 +408,6 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "get_person": lambda _, t: ["people", "show", t.owner, "--json"],
     "put_person": lambda a, t: ["people", "set", t.owner, *_type_person(a)],
     "delete_person": lambda a, t: ["people", "delete", t.owner, "--yes", *(["--everything"] if a.query else [])],
-    "verify_email": lambda _, t: ["people", "verify", t.owner],
-    "confirm_email": lambda a, t: ["people", "verify", t.owner, a.body["code"]],  # type: ignore[index]
     "verify_webhook": lambda _, t: ["people", "verify-webhook", t.owner],
     "get_budget": lambda _, t: ["people", "budget", t.owner, "--json"],
     "put_budget": lambda _, t: ["people", "budget", t.owner, "--max-queries", "5"],

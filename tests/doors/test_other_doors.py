@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 BY_ADDRESS: Final = "whoever knows its address, which is a secret"
 NOBODY: Final = "nothing of anybody's, so whoever asks may see it"
 WHO_MAY: Final = {
-    "show_verify_link": NOBODY,
-    "follow_verify_link": BY_ADDRESS,
     "show_unsubscribe_link": NOBODY,
     "follow_unsubscribe_link": BY_ADDRESS,
     "get_feed": BY_ADDRESS,

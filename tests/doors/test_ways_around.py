@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from tests.doors.world import SECOND, WORLDS, World, headers_of
 
 from cloudsched.domain.documents.calendar import CalendarLink, calendar_key, zone_key
 from cloudsched.domain.recurrence.allowance import limit_search
+from cloudsched.engine.people.webhook_verification import WebhookVerification
 from cloudsched.engine.tasks.follow_changes import MAX_REPLANS
+from cloudsched.errors import DeliveryRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cloudsched.engine.ports.sender import Message, Recipient
 
 MINUTE = timedelta(minutes=1)
 DAILY: dict[str, Any] = {"rrule": "FREQ=DAILY", "timezone": "UTC"}
@@ -36,18 +40,29 @@ def ask(world: World, who: str, method: str, path: str, body: object = None) -> 
     return answer.status_code, json.loads(text) if text else None
 
 
+class Refusing:
+    """Endpoints that want no messages."""
+
+    def ask(self, message: Message, recipient: Recipient) -> NoReturn:
+        """Refuse."""
+        del message, recipient
+        raise DeliveryRefused("404")
+
+
 @pytest.mark.parametrize("erases", [False, True])
 def test_who_has_everything_erased_begins_no_new_day(world: World, *, erases: bool) -> None:
-    """Mails to prove an address are ten a day for a person, also if all that is theirs has been erased in between."""
+    """Hosts are asked ten times a day for a person, also if all that is theirs has been erased in between."""
+    parts = world.app.container
+    parts.replace(webhook_verification=WebhookVerification(parts.store.records, parts.clock, parts.people, Refusing))
     statuses = []
     for number in range(12):
-        contact = {"email": {"address": f"stranger-{number}@example.com"}}
+        contact = {"webhook": {"url": f"https://stranger-{number}.example.com/"}}
         ask(world, "ada", "PUT", "/v1/people/ada", contact)
-        statuses.append(ask(world, "ada", "POST", "/v1/people/ada/email/verify")[0])
+        statuses.append(ask(world, "ada", "POST", "/v1/people/ada/webhook/verify")[0])
         if erases:
             assert ask(world, "ada", "DELETE", "/v1/people/ada?everything=true")[0] == 202
         world.sim.advance(2 * MINUTE)
-    assert statuses == [202] * 10 + [429] * 2
+    assert statuses == [400] * 10 + [429] * 2
 
 
 @pytest.mark.parametrize(("author", "priority"), [("ada", "HIGH"), ("admin", "CRITICAL")])

@@ -27,7 +27,7 @@ from cloudsched.config.features import AssistantSettings
 from cloudsched.domain.documents.authority import EventSender, SenderRole
 from cloudsched.domain.documents.authority import Requesters as Author
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
-from cloudsched.domain.documents.person import ContactSecrets, MailLimit, PersonSpec
+from cloudsched.domain.documents.person import ContactSecrets, PersonSpec, RecentCount
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS
@@ -293,7 +293,7 @@ class World:
         records, found = self.app.container.store.records, list[tuple[str, str, str]]()
         if not self.has_records:
             return ()
-        kinds: tuple[type[Record], ...] = (*EXPORTED_RECORDS, ContactSecrets, MailLimit)
+        kinds: tuple[type[Record], ...] = (*EXPORTED_RECORDS, ContactSecrets, RecentCount)
         for kind in kinds:
             for owner in sorted({*OWNED.values(), "bob"}):
                 for each in records.list(kind, owner, limit=20):
@@ -304,9 +304,7 @@ class World:
 
 _DRAWN = re.compile(r'-[0-9a-f]{16}(?=")|(?<="since": ")[^"]+')
 """What a change of a calendar is called by, which is drawn, and since when another time zone counts."""
-_VOLATILE: Final = frozenset(
-    {"id", "createdAt", "updatedAt", "fetchedAt", "expireAt", "webhookSecrets", "verification", "sentAt"}
-)
+_VOLATILE: Final = frozenset({"id", "createdAt", "updatedAt", "fetchedAt", "expireAt", "webhookSecrets", "sentAt"})
 _SHOWN: Final = (
     *("owner", "title", "handler", "payload", "status", "priority", "pull", "lockKey", "lockScope", "children"),
     *("script", "labels", "deliveryChannels", "onCompletion", "ping", "definedBy", "pausedBy", "category"),

@@ -380,15 +380,6 @@ export class Client<P extends object = AnyPayloads> {
     }
   }
 
-  /** Have a mail with a code sent to a person's address; return whether it already is verified. */
-  async verifyEmail(owner: string, options: RequestOptions = {}): Promise<boolean> {
-    return (await this.#post<api.VerificationStatus>(`${person_(owner)}/email/verify`, undefined, options)).verified;
-  }
-
-  confirmEmail(owner: string, code: string, options: RequestOptions = {}): Promise<api.Person> {
-    return this.#post(`${person_(owner)}/email/confirm`, { code }, options);
-  }
-
   verifyWebhook(owner: string, options: RequestOptions = {}): Promise<api.Person> {
     return this.#post(`${person_(owner)}/webhook/verify`, undefined, options);
   }

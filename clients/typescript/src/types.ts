@@ -392,11 +392,6 @@ export interface CompletionWebhook {
   data: CompletionData;
 }
 
-/** The code that was sent to an address. */
-export interface ConfirmRequest {
-  code: string;
-}
-
 /** What was scheduled for one day and has ended. Each count ends at 10,000. */
 export interface DayCounts {
   /** Its first instant. */
@@ -555,14 +550,14 @@ export interface DraftStep {
 /** Where mail goes. */
 export interface EmailContact {
   address: string;
-  /** Whether the address is known to be the person's: nothing else is sent to one that is not. Only an admin may set it; anybody else confirms a link or a code. It is lost when the address changes. */
+  /** Whether the address is known to be the person's: no mail is sent to one that is not. It is true if the person's own ID token has that address as verified when they set it, or if an admin has said so, who alone may set it; it is lost when the address changes. */
   verified?: boolean;
 }
 
 /** Where mail goes. */
 export interface EmailContactInput {
   address: string;
-  /** Whether the address is known to be the person's: nothing else is sent to one that is not. Only an admin may set it; anybody else confirms a link or a code. It is lost when the address changes. */
+  /** Whether the address is known to be the person's: no mail is sent to one that is not. It is true if the person's own ID token has that address as verified when they set it, or if an admin has said so, who alone may set it; it is lost when the address changes. */
   verified?: boolean | null;
 }
 
@@ -2460,13 +2455,6 @@ export interface VerificationData {
   body: string;
   /** Answer 2xx with it and nothing else, as text or as `{"challenge": "…"}`. */
   challenge: string;
-}
-
-/** Whether an address is verified. */
-export interface VerificationStatus {
-  address: string;
-  /** Whether it already was. */
-  verified: boolean;
 }
 
 /** An endpoint is asked whether it wants a person's messages. */

@@ -41,7 +41,6 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "people read": ("people read ada weekday-report.20270104T080000Z",),
     "people set": ("people set ada --email ada@example.com --tz Europe/Paris",),
     "people show": ("people show ada --json",),
-    "people verify": ("people verify ada", "people verify ada 01234567"),
     "people verify-webhook": ("people verify-webhook ada",),
     "run": ('run greet --payload \'{"name": "Ada"}\'',),
     "schema": ("schema report", "schema --typescript > payloads.ts"),

@@ -72,22 +72,6 @@ def set_(client: Client, /, owner: str, *, clear: tuple[str, ...], as_json: bool
         click.echo(f"The webhook's secret, which is shown only once: {person.webhook_secret}", err=True)
 
 
-@people.command()
-@_owner_argument
-@click.argument("code", required=False)
-@json_option
-@pass_client
-def verify(client: Client, owner: str, code: str | None, *, as_json: bool) -> None:
-    """Send a mail with a code to a person's address; with the CODE, confirm that the address is theirs."""
-    if code is not None:
-        client.confirm_email(owner, code)
-        click.echo(to_json_line({"verified": True}) if as_json else "verified")
-        return
-    is_verified = client.verify_email(owner)
-    words = "already verified" if is_verified else "sent; give the code that is in the mail"
-    click.echo(to_json_line({"verified": is_verified}) if as_json else words)
-
-
 @people.command("verify-webhook")
 @_owner_argument
 @json_option

@@ -12,7 +12,7 @@ from cloudsched.client.flow import ApiRequest, Flow, Pause, operation
 from cloudsched.client.responses import parse_task
 from cloudsched.client.views import PersonView, TaskView, reader
 from cloudsched.domain.documents.execution import Message
-from cloudsched.domain.documents.responses import ExportPage, UnreadCount, VerificationStatus, WebhookSecret
+from cloudsched.domain.documents.responses import ExportPage, UnreadCount, WebhookSecret
 
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 10.0
@@ -78,22 +78,6 @@ class PeopleOperations:
             else:
                 yield Pause(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
-
-    @operation
-    def verify_email(self, owner: str) -> Flow[bool]:
-        """Have a mail with a code and a link sent to a person's address; return whether it already is verified.
-
-        Raises:
-            QuotaExceeded: One was sent less than a minute ago, or enough were sent today.
-        """
-        answer = yield ApiRequest("POST", f"{_person_path(owner)}/email/verify", {})
-        return answer.read("a status", reader(VerificationStatus)).verified
-
-    @operation
-    def confirm_email(self, owner: str, code: str) -> Flow[PersonView]:
-        """Confirm a person's address by the code that was sent to it. Raises InvalidInput if it is another one."""
-        answer = yield ApiRequest("POST", f"{_person_path(owner)}/email/confirm", {"code": code})
-        return answer.read("a person", reader(PersonView))
 
     @operation
     def verify_webhook(self, owner: str) -> Flow[PersonView]:

@@ -45,13 +45,6 @@ class Access(SettingsSection):
         "`host:port` of the Firebase Auth emulator, whose unsigned tokens are then accepted; refused in the cloud",
         default=None,
     )
-    firebase_email: bool = setting(
-        "CLOUDSCHED_FIREBASE_EMAIL",
-        "`on`: the address that Firebase has verified for a user counts as [verified](../how-to/people.md), and is the "
-        "default",
-        SWITCH,
-        default=False,
-    )
     audiences: tuple[str, ...] = setting(
         "CLOUDSCHED_AUDIENCES",
         "the audiences that their tokens must be issued for: the API's addresses",

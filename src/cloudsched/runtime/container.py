@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.people.people import People
     from cloudsched.engine.people.person_data import PersonData, PersonJobs
     from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks
-    from cloudsched.engine.people.verification import EmailVerification, WebhookVerification
+    from cloudsched.engine.people.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
@@ -284,18 +284,6 @@ class Container:
         return Scheduler(self.engine, self.child_tasks)
 
     @lazy_property
-    def mail_sender(self) -> Sender | None:
-        """Sends mail; None if that is not set up."""
-        return self.senders.get("EMAIL")
-
-    @lazy_property
-    def email_verification(self) -> EmailVerification:
-        """Proves that addresses are people's own."""
-        from cloudsched.engine.people.verification import EmailVerification  # noqa: PLC0415 - imported only when used
-
-        return EmailVerification(self.store.records, self.clock, self.people, lambda: self.mail_sender)
-
-    @lazy_property
     def unsubscribe_links(self) -> UnsubscribeLinks:
         """Links by which recipients end mails."""
         from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks  # noqa: PLC0415 - only when used
@@ -321,7 +309,7 @@ class Container:
     @lazy_property
     def webhook_verification(self) -> WebhookVerification:
         """Asks people's endpoints whether they want messages."""
-        from cloudsched.engine.people.verification import WebhookVerification  # noqa: PLC0415 - only when used
+        from cloudsched.engine.people.webhook_verification import WebhookVerification  # noqa: PLC0415 - only when used
         from cloudsched.runtime.senders import open_webhooks  # noqa: PLC0415 - the same
 
         return WebhookVerification(self.store.records, self.clock, self.people, lambda: open_webhooks(self.settings))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.config.settings import Settings
-    from cloudsched.engine.people.verification import WebhookVerification
+    from cloudsched.engine.people.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
@@ -54,7 +54,6 @@ class Replacements(Parts, total=False):
     circuits: Circuits
     interpreter: Interpreter | None
     listener: Listener | None
-    mail_sender: Sender | None
     model: Model | None
     recipients: Recipients
     senders: Mapping[str, Sender]

@@ -69,7 +69,7 @@ def serve_api(app: App, request: Request, *, is_mounted: bool = False, caller: C
 
 
 def serve_links(app: App, request: Request) -> Response:
-    """Serve what people open by a link: confirming an address, unsubscribing, feeds. All else is 404.
+    """Serve what people open by a link: unsubscribing, and feeds. All else is 404.
 
     It is for a public function beside a private API; see ``docs/how-to/people.md``.
     """

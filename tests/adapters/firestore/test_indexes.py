@@ -44,9 +44,9 @@ from cloudsched.domain.documents.person import (
     ContactSecrets,
     ExportPart,
     LinkKey,
-    MailLimit,
     Person,
     PersonJob,
+    RecentCount,
 )
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
@@ -78,7 +78,7 @@ RECORDS = (
     Feed,
     Person,
     ContactSecrets,
-    MailLimit,
+    RecentCount,
     LinkKey,
     PersonJob,
     ExportPart,

@@ -27,7 +27,6 @@ from cloudsched.domain.documents.person import (
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.engine.people import person_data
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
-from cloudsched.engine.people.verification import MailLimits
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.sweep_notes import SweepNote
@@ -68,7 +67,6 @@ def fill(sim: Simulation, owner: str, tasks: int = 3) -> None:
     )
     app.container.people.put(owner, spec, by=A_USER)
     app.container.many_tasks.feeds.create(owner, by=OWN_CODE)
-    MailLimits(app.container.store.records, app.container.clock).count(owner, f"{owner}@example.com")
 
 
 def what_is_left(sim: Simulation, owner: str) -> list[object]:

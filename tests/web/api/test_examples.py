@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -82,15 +81,6 @@ class World:
         """Have a claim, whose token takes the place of the example's."""
         return {"taskId": self.task("render", pull="gpu"), **self._claim()}
 
-    def person(self) -> dict[str, Any]:
-        """Have a person with an address, to which a code was sent."""
-        self.call("PUT", "/v1/people/ada", {"email": {"address": "ada@example.com"}})
-        self.call("POST", "/v1/people/ada/email/verify")
-        self.sim.run_until_idle(timedelta(minutes=5))
-        found = re.search(r"\b\d{8}\b", self.sim.sent("EMAIL")[-1].body)
-        assert found is not None
-        return {"owner": "ada", "code": found[0]}
-
     def owner(self) -> dict[str, Any]:
         """Have somebody."""
         return {"owner": "ada"}
@@ -121,7 +111,6 @@ NEEDS: dict[str, Callable[[World], dict[str, Any]]] = {
     "complete": World.claimed,
     "fail": World.claimed,
     "release": World.claimed,
-    "confirm_email": World.person,
     "put_person": World.owner,
     "put_budget": World.owner,
     "put_calendar": World.names,

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.delivery.webhook import WebhookSender
 from cloudsched.adapters.safe_http import make_session
-from cloudsched.engine.people.verification import WebhookVerification
+from cloudsched.engine.people.webhook_verification import WebhookVerification
 from cloudsched.local.wsgi_server import WebServer
 
 if TYPE_CHECKING:

@@ -203,8 +203,8 @@ def test_a_service_account_may_be_a_worker() -> None:
             for email in ("box@p", "all@p")
         ]
     assert found == [
-        Caller("account:box@p", Role.WORKER, None, frozenset({"gpu", "render"})),
-        Caller("account:all@p", Role.WORKER, None),
+        Caller("account:box@p", Role.WORKER, None, frozenset({"gpu", "render"}), verified_email="box@p"),
+        Caller("account:all@p", Role.WORKER, None, verified_email="all@p"),
     ]
     for entry in ("box@p=worker@", "box@p=admin@gpu", "box@p=king", "box=worker"):
         with pytest.raises(Misconfigured):

@@ -104,8 +104,6 @@ def body_for(operation: Operation) -> object:
         return {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}
     if operation.name == "send_event":
         return {"early": True}
-    if operation.name == "confirm_email":
-        return {"code": "00000000"}
     if operation.name == "preview_schedule":
         return {"schedule": {"rrule": "FREQ=DAILY"}}
     if operation.right is Right.WORK and operation.name != "claim":

@@ -315,7 +315,7 @@ INDEXED_TEXTS = {
     "feeds": (("owner",),),
     "people": (("owner",),),
     "contactSecrets": (("owner",),),
-    "mailLimits": (("owner",),),
+    "recentCounts": (("owner",),),
     "exportParts": (("owner",),),
     "calendars": (("owner",),),
     "calendarLinks": (("owner",),),

@@ -1,6 +1,6 @@
 """A person: how an owner of tasks wants to be reached, and what is done with all that is stored of them.
 
-The owner may read ``people/{owner}``, so it holds nothing that proves anything: codes and keys are in `ContactSecrets`.
+The owner may read ``people/{owner}``, so it holds nothing that proves anything: keys are in `ContactSecrets`.
 Every field is a user's text, and some end up in the headers of mails, so each is limited to what it can mean.
 """
 
@@ -85,8 +85,9 @@ class EmailContact(WireModel):
 
     address: Address
     verified: Annotated[bool, Field(strict=True)] | None = None
-    """Whether the address is known to be the person's: nothing else is sent to one that is not. Only an admin may set
-    it; anybody else confirms a link or a code. It is lost when the address changes."""
+    """Whether the address is known to be the person's: no mail is sent to one that is not. It is true if the person's
+    own ID token has that address as verified when they set it, or if an admin has said so, who alone may set it; it is
+    lost when the address changes."""
 
 
 class Device(WireModel):
@@ -160,37 +161,21 @@ class WebhookSecret(WireModel):
     """Until when it signs, if a newer one has replaced it."""
 
 
-class Verification(WireModel):
-    """A mail that asks a person to confirm an address. What it says is stored as hashes."""
-
-    address: str
-    link_hash: str
-    code_hash: str
-    code_tries_left: int
-    code_until: Instant
-    link_until: Instant
-
-
 class ContactSecrets(Record):
     """A person's secrets. The id is the owner."""
 
     collection: ClassVar[str] = "contactSecrets"
 
-    verification: Verification | None = None
-    """The latest one, if it is not over."""
     webhook_url: str | None = None
     """The webhook that the secrets are for."""
     webhook_secrets: tuple[WebhookSecret, ...] = ()
     """The newest first."""
 
 
-class MailLimit(Record):
-    """When something was sent that anybody may cause: mails to an address or for an owner, requests to a host.
+class RecentCount(Record):
+    """When something was done that anybody may cause, such as a request to a host. ``recentCounts/{id}``."""
 
-    ``mailLimits/{id}``
-    """
-
-    collection: ClassVar[str] = "mailLimits"
+    collection: ClassVar[str] = "recentCounts"
 
     sent_at: tuple[Instant, ...] = ()
 

@@ -308,14 +308,6 @@ class ExportPage(Page):
     """Lines of JSON."""
 
 
-class VerificationStatus(ApiResponse):
-    """Whether an address is verified."""
-
-    address: str
-    verified: bool
-    """Whether it already was."""
-
-
 class WebhookSecret(ApiResponse):
     """A new secret of a person's webhooks, which is shown only here."""
 

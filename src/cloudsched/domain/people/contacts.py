@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
 
 from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.person import EmailContact, WebhookContact
+from cloudsched.domain.documents.person import WebhookContact
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.person import Person
 
-_EMAIL_OBSTACLE: Final = "The person's e-mail address is not verified."
+_EMAIL_OBSTACLE: Final = (
+    "The person's e-mail address is not verified: neither their ID token nor a server has said that it is theirs."
+)
 _WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants messages."
 
 
@@ -47,13 +49,6 @@ def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
 
 def _reach(address: str | None, missing: str) -> Reach:
     return Reach((address,), None) if address else Reach((), missing)
-
-
-def with_verified_email(person: Person, address: str) -> Person:
-    """Return a person whose address is known to be theirs."""
-    if person.email is None or person.email.address != address:
-        return person
-    return person.model_copy(update={"email": EmailContact(address=address, verified=True)})
 
 
 def with_verified_webhook(person: Person, url: str) -> Person:

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.person import (
     WebhookContact,
     WebhookSecret,
 )
-from cloudsched.domain.people.contacts import with_verified_email, with_verified_webhook
+from cloudsched.domain.people.contacts import with_verified_webhook
 from cloudsched.domain.transitions.invalid_input import WIRE, to_invalid_input
 from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
 from cloudsched.engine.tasks.follow_changes import count_replan
@@ -146,7 +146,7 @@ class People:
             owner: Whose it is.
             spec: What the person has set.
             by: Who sets it: users may not say that an address or a webhook is verified.
-            proven_address: An address that is known to be the owner's, as by the token of a Firebase user.
+            proven_address: The address that the owner's own ID token has as verified.
 
         Raises:
             InvalidInput: A field is not valid.
@@ -200,11 +200,6 @@ class People:
         """Change what is stored of a person, if there is one; a change that changes nothing writes nothing."""
         return change_person(self._records, self._clock, owner, change)
 
-    def verify_address(self, owner: str, address: str) -> bool:
-        """Record that an address is a person's; return whether it still is the one that is stored."""
-        changed = self.change(owner, lambda person: with_verified_email(person, address))
-        return changed is not None and changed.verified_address == address
-
     def verify_webhook(self, owner: str, url: str) -> bool:
         """Record that a webhook wants messages; return whether it still is the one that is stored."""
         changed = self.change(owner, lambda person: with_verified_webhook(person, url))
@@ -245,16 +240,20 @@ class People:
 def _decide_email(
     given: EmailContact | None, current: Person | None, *, may_verify: bool, proven_address: str | None
 ) -> EmailContact | None:
-    """Return the address to store, and whether it is verified: not because the owner says so."""
+    """Return the address to store, and whether it is verified: not because the owner says so.
+
+    One that the owner's token proves is stored in the token's spelling: addresses that differ only in case may be two
+    people's at some servers, and letters of other alphabets may have the same small letter.
+    """
     if given is None:
         return None
-    was_verified = current is not None and current.verified_address == given.address
-    is_proven = proven_address is not None and proven_address.casefold() == given.address.casefold()
-    verified = was_verified or is_proven
     if may_verify and given.verified is not None:
-        verified = given.verified
+        return given
+    if proven_address is not None and proven_address.casefold() == given.address.casefold():
+        return EmailContact(address=proven_address, verified=True)
+    verified = current is not None and current.verified_address == given.address
     if given.verified and not verified:
-        hint = "leave it out, and confirm the code or the link that is sent to the address"
+        hint = "leave it out: it is what your ID token says of that very address"
         raise Forbidden(f"Only an admin may say that an address is verified; {hint}.")
     return EmailContact(address=given.address, verified=verified)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.person import MailLimit
+from cloudsched.domain.documents.person import RecentCount
 from cloudsched.engine.state.commits import compare_and_set
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ def count_recent(
             raises is raised, and nothing is counted.
     """
 
-    def write(stored: VersionedRecord[MailLimit] | None) -> None:
+    def write(stored: VersionedRecord[RecentCount] | None) -> None:
         now = clock.now()
         known = () if stored is None else stored.record.sent_at
         recent = tuple(each for each in known if now - each < span)
         require_room(recent, now)
         made = now if stored is None else stored.record.created_at
-        counted = MailLimit(
+        counted = RecentCount(
             id=key, owner=SYSTEM_OWNER, sent_at=(*recent, now), created_at=made, updated_at=now, expire_at=now + span
         )
         records.write(counted, None if stored is None else stored.version)
 
-    compare_and_set("count of what was sent", lambda: records.load(MailLimit, key), write)
+    compare_and_set("count of what was sent", lambda: records.load(RecentCount, key), write)

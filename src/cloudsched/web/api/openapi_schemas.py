@@ -103,7 +103,6 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.BatchCreateRequest,
         bodies.NewFeed,
         bodies.NewPerson,
-        bodies.ConfirmRequest,
         PutCalendar,
         PutScript,
         DraftRequest,
@@ -115,7 +114,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     bodies.ReleaseRequest,
 )
 _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
-    *(Task, Execution, Message, Person, Explanation, responses.UnreadCount, responses.VerificationStatus),
+    *(Task, Execution, Message, Person, Explanation, responses.UnreadCount),
     *(responses.TaskPage[Task], responses.ExecutionPage, responses.MessagePage, responses.ExportPage),
     *(responses.Tree[Task], responses.Claim[Task], responses.ClaimList[Task], responses.RenewedLease),
     *(responses.BatchResult[Task], responses.BatchResults[Task], responses.OccurrenceList, responses.SchedulePreview),

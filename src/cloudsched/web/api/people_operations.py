@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.documents.person import EmailContact
-from cloudsched.domain.documents.responses import ExportPage, VerificationStatus, WebhookSecret
+from cloudsched.domain.documents.responses import ExportPage, WebhookSecret
 from cloudsched.domain.documents.task import Task
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
@@ -43,15 +42,13 @@ def get_person(call: ApiCall) -> Response:
 def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
     """Set a person's contacts and preferences, in place of what there was.
 
-    Mail is sent to an address once it is verified, and messages to a webhook; both stay so until they change. Only an
-    admin may set `verified`. For a new webhook the response has `webhookSecret`, with which its messages are signed; it
-    is shown only here. Where that is configured, the verified address of a Firebase user is used if `email` is left
-    out.
+    Mail is sent to an address that is verified, and messages to a webhook; both stay so until they change. An address
+    is verified if the person's own ID token has it as verified (`email_verified`); it is stored as it is written there.
+    Only an admin may set `verified`. For a new webhook the response has `webhookSecret`, with which its messages are
+    signed; it is shown only here.
     """
     owner = read_owner(call)
-    proven = _find_proven_address(call, owner)
-    if proven is not None and "email" not in body.model_fields_set:
-        body = body.model_copy(update={"email": EmailContact(address=proven)})
+    proven = call.caller.verified_email if call.caller.owner == owner else None
     saved = call.app.container.people.put(owner, body, by=call.authority, proven_address=proven)
     secret = {"webhookSecret": saved.webhook_secret} if saved.webhook_secret else {}
     return json_response({**_person_to_json(saved.person), **secret}, 201 if saved.is_new else 200)
@@ -109,50 +106,6 @@ def export_person(call: ApiCall, query: bodies.ExportQuery) -> Response:
 
 @operation(
     "POST",
-    "/v1/people/{owner}/email/verify",
-    "People",
-    right=Right.WRITE,
-    success_statuses=(202,),
-    response_schema="VerificationStatus",
-    error_statuses=(404, 409, 429),
-)
-def verify_email(call: ApiCall) -> Response:
-    """Send a mail to a person's address, to confirm that it is theirs.
-
-    It has a code, for `confirm`, and a link. One a minute; ten a day for a person, and five to an address. Firebase
-    users whose token has that address as verified need no mail.
-    """
-    owner = read_owner(call)
-    app = call.app
-    if (proven := _find_proven_address(call, owner)) is not None and app.container.people.verify_address(owner, proven):
-        return json_response(VerificationStatus(address=proven, verified=True).to_wire(), 202)
-    address = app.container.email_verification.start(owner, call.public_root, by=call.authority)
-    is_verified = app.container.people.get(owner).verified_address == address
-    return json_response(VerificationStatus(address=address, verified=is_verified).to_wire(), 202)
-
-
-@operation(
-    "POST",
-    "/v1/people/{owner}/email/confirm",
-    "People",
-    right=Right.WRITE,
-    body=bodies.ConfirmRequest,
-    response_schema="Person",
-    error_statuses=(404, 409),
-)
-def confirm_email(call: ApiCall, body: bodies.ConfirmRequest) -> Response:
-    """Confirm a person's address with the code from the mail.
-
-    A code has five tries and an hour.
-    """
-    owner = read_owner(call)
-    call.app.container.people.get(owner)
-    call.app.container.email_verification.confirm_code(owner, body.code.strip(), by=call.authority)
-    return json_response(_person_to_json(call.app.container.people.get(owner)))
-
-
-@operation(
-    "POST",
     "/v1/people/{owner}/webhook/verify",
     "People",
     right=Right.WRITE,
@@ -198,9 +151,3 @@ def read_owner(call: ApiCall) -> str:
 
 def _person_to_json(person: Person) -> dict[str, Any]:
     return show_person(person).to_wire()
-
-
-def _find_proven_address(call: ApiCall, owner: str) -> str | None:
-    """Return the address that Firebase has verified for this caller, if the caller is the person and it counts here."""
-    counts = call.app.container.settings.access.firebase_email and call.caller.owner == owner
-    return call.caller.verified_email if counts else None

@@ -313,12 +313,6 @@ class ExportQuery(WireModel):
     """The ``nextPageToken`` of the previous page."""
 
 
-class ConfirmRequest(WireModel):
-    """The code that was sent to an address."""
-
-    code: Annotated[str, StringConstraints(min_length=1, max_length=20)]
-
-
 class TriggerRequest(WireModel):
     """What to run a task with."""
 

@@ -122,7 +122,7 @@ class Authenticator:
             raise Unauthenticated("This API does not accept this token.")
         role, queues = self._accounts[email]
         owner = None if role in {Role.WORKER, Role.DELEGATE} else email
-        return Caller(f"account:{email}", role, owner, queues, until=_find_end(claims))
+        return Caller(f"account:{email}", role, owner, queues, verified_email=email, until=_find_end(claims))
 
 
 def is_open_to(settings: Settings, request: Request) -> bool:

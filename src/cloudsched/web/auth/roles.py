@@ -104,7 +104,7 @@ class Caller:
         owner: The caller as an owner of tasks, or, for a worker, the only owner whose tasks it works on. None for a
             server without an owner.
         queues: The queues that a worker works on; all of them if empty.
-        verified_email: The e-mail address of a Firebase user, if Firebase has verified it.
+        verified_email: The e-mail address that the caller's ID token has as verified.
         via: The server that acts for the subject, as the log names it; None if the subject itself sent the request.
         until: When the credential ends, in seconds since 1970; None for one that does not, such as a key.
     """

@@ -1,0 +1,124 @@
+"""Verification of webhooks: an endpoint is asked whether it wants a person's messages.
+
+Anybody can write down a stranger's URL. So an endpoint is asked before it gets a message: a signed POST of the type
+``webhook.verification`` has a challenge, and the answer has to be that challenge and nothing else, as text or as
+``{"challenge": "…"}``. Servers that merely repeat what they are sent repeat more than that.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from cloudsched.domain.documents.person import secret_hash
+from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.state.recent_counts import count_recent
+from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput, QuotaExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from cloudsched.engine.people.people import People
+    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.sender import Asker
+
+
+MAX_TO_HOST: Final = 5
+"""How often one host is asked within a day."""
+MAX_FOR_OWNER: Final = 10
+"""How often one owner has a host asked within a day."""
+INTERVAL: Final = timedelta(minutes=1)
+"""How long to wait between two questions."""
+_DAY: Final = timedelta(days=1)
+WEBHOOK_KIND: Final = "webhook.verification"
+_HINT: Final = "It has to answer 2xx with the challenge in `data`, as text or as a JSON object of it alone."
+
+
+class WebhookVerification:
+    """Asks endpoints, and records those that want messages.
+
+    Args:
+        records: Where it is counted how often a host is asked.
+        clock: The current time.
+        people: Whose webhooks they are.
+        asker: Returns what posts to an endpoint.
+    """
+
+    def __init__(self, records: RecordStore, clock: Clock, people: People, asker: Callable[[], Asker]) -> None:
+        self._records = records
+        self._clock = clock
+        self._people = people
+        self._asker = asker
+
+    def verify(self, owner: str, *, by: Authority) -> None:
+        """Ask a person's endpoint whether it wants their messages, and record that it does.
+
+        Raises:
+            NotFound: There is no such person.
+            InvalidInput: The person has no webhook, or it gives another answer, or none.
+            QuotaExceeded: It was asked often enough: once a minute, ten times a day for an owner, five for a host.
+        """
+        by.require_owner(owner)
+        webhook = self._people.get(owner).webhook
+        if webhook is None:
+            raise InvalidInput("webhook", "is not set", "Set it first.")
+        if webhook.verified:
+            return
+        self._count("owner", owner, MAX_FOR_OWNER)
+        self._count("address", (urlsplit(webhook.url).hostname or "").casefold(), MAX_TO_HOST)  # whatever port is asked
+        challenge = secrets.token_urlsafe(32)
+        if not _is_answer(self._ask(owner, webhook.url, challenge), challenge):
+            raise InvalidInput("webhook.url", "does not answer with the challenge", _HINT)
+        if not self._people.verify_webhook(owner, webhook.url):
+            raise InvalidInput("webhook.url", "has changed meanwhile", "Verify the new one.")
+
+    def _count(self, kind: str, name: str, limit: int) -> None:
+        """Count one more question. Raises QuotaExceeded, which says when the next one may be asked."""
+        key = secret_hash(f"webhook {kind}", name)
+        count_recent(self._records, self._clock, key, _DAY, partial(_require_room, limit=limit))
+
+    def _ask(self, owner: str, url: str, challenge: str) -> str:
+        message = Message(
+            id=secrets.token_urlsafe(24),
+            thread=secrets.token_urlsafe(24),
+            title="Do you want these messages?",
+            body="Answer with the challenge, and nothing else, to get the messages of a person's tasks.",
+            created_at=self._clock.now(),
+            kind=WEBHOOK_KIND,
+            data={"challenge": challenge},
+        )
+        recipient = Recipient(address=url, secrets=self._people.webhook_secrets.current(owner))
+        try:
+            return self._asker().ask(message, recipient)
+        except (DeliveryDelayed, DeliveryRefused) as error:
+            raise InvalidInput("webhook.url", f"does not prove that it wants messages: {error}", _HINT) from error
+
+
+def _is_answer(text: str, challenge: str) -> bool:
+    try:
+        content: Any = json.loads(text)
+    except ValueError:
+        content = text.strip()
+    if isinstance(content, dict) and len(content) == 1:
+        content = content.get("challenge")
+    return isinstance(content, str) and hmac.compare_digest(content.encode("utf-8", "replace"), challenge.encode())
+
+
+def _require_room(recent: Sequence[datetime], now: datetime, *, limit: int) -> None:
+    frees_at = now
+    if recent and now - recent[-1] < INTERVAL:
+        frees_at = recent[-1] + INTERVAL
+    if len(recent) >= limit:
+        frees_at = max(frees_at, recent[-limit] + _DAY)
+    if frees_at > now:
+        seconds = -(-(frees_at - now) // timedelta(seconds=1))
+        hint = f"Each is asked a minute after the last at the earliest. Try again in {seconds} seconds."
+        raise QuotaExceeded("questions to webhooks a day", limit, hint, seconds)

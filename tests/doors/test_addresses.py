@@ -1,0 +1,108 @@
+"""No user has mail sent to an address that is not shown to be theirs, by any door."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from tests.cases import try_each
+from tests.doors.acts import RECORDS, Act
+from tests.doors.doors import DOORS, FRONT, Door
+from tests.doors.world import ACTORS, OWNED, WORLDS
+
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.errors import CloudschedError
+
+if TYPE_CHECKING:
+    from tests.doors.world import World
+
+ALL_DOORS: Final = (FRONT, *DOORS)
+VICTIM: Final = "eve@example.com"
+PEOPLE_ACTS: Final = [each for each in RECORDS if "person" in each.operation]
+PROVEN: Final = {"email": {"address": "ada@example.com", "verified": True}}
+
+
+def mail_all(world: World) -> list[str]:
+    """Have a result sent to everybody by mail; return the addresses that get one."""
+    for owner in sorted({*OWNED.values(), "bob"} - {"system"}):
+        world.app.create(owner=owner, title="T", handler="open", payload={}, delivery_channels=["EMAIL"])
+    world.sim.advance(timedelta(days=4))
+    return [each.address for each in world.sim.sent("EMAIL")]
+
+
+@pytest.mark.parametrize("door", ALL_DOORS, ids=lambda each: each.name)
+@try_each("act", PEOPLE_ACTS)
+def test_what_a_user_does_sends_mail_to_no_new_address(door: Door, act: Act) -> None:
+    """Nor does what they do with a record that has an address of theirs; only an admin says whose an address is."""
+    if door.why_not(act) is not None:
+        return
+    for who in [each for each in door.actors if each in ACTORS and each != "admin"]:
+        for is_proven in (False, True):
+            with WORLDS.enter("own", act.state) as (world, target):
+                if is_proven:
+                    world.app.container.people.put("ada", PersonSpec.model_validate(PROVEN), by=OWN_CODE)
+                door.attempt(world, who, act, target)
+                assert {*mail_all(world)} <= ({"ada@example.com"} if is_proven else set()), who
+
+
+def test_the_doors_that_write_people_are_tried() -> None:
+    """They are these; each other door says why it has no words for it."""
+    writes = next(each for each in PEOPLE_ACTS if each.name == "put a verified address")
+    tried = [each.name for each in ALL_DOORS if each.why_not(writes) is None]
+    assert {FRONT.name, "the API through delegate", "the API through admin", "the command line"} <= {*tried}
+
+
+@pytest.mark.parametrize("stored", [None, False, True])
+@pytest.mark.parametrize("says", [None, False, True])
+@pytest.mark.parametrize("address", [VICTIM, "ada@example.com", "Ada@example.com"])
+def test_a_client_with_a_users_key_proves_nothing(address: str, *, stored: bool | None, says: bool | None) -> None:
+    """Whatever is stored before: only the very address that was verified before stays so, and 403 says so."""
+    with WORLDS.enter("own", "records") as (world, _):
+        if stored is not None:
+            known = {"email": {"address": "ada@example.com", "verified": stored}}
+            world.app.container.people.put("ada", PersonSpec.model_validate(known), by=OWN_CODE)
+        contact: dict[str, Any] = {"address": address, **({} if says is None else {"verified": says})}
+        stays = stored is True and address == "ada@example.com"
+        is_refused = says is True and not stays
+        if is_refused:
+            with pytest.raises(CloudschedError, match="Only an admin"):
+                world.client("ada").put_person("ada", email=contact)
+        else:
+            assert world.client("ada").put_person("ada", email=contact).email.verified is stays  # type: ignore[union-attr]
+        assert mail_all(world) == (["ada@example.com"] if stays or (stored and is_refused) else [])
+
+
+def test_an_address_that_was_left_is_no_longer_verified() -> None:
+    """Who goes back to it has to show again that it is theirs, and a deletion forgets it as well."""
+    with WORLDS.enter("own", "records") as (world, _):
+        ada, people = world.client("ada"), world.app.container.people
+        for leave in (lambda: ada.put_person("ada", email={"address": VICTIM}), lambda: ada.delete_person("ada")):
+            people.put("ada", PersonSpec.model_validate(PROVEN), by=OWN_CODE)
+            leave()
+            assert ada.put_person("ada", email={"address": "ada@example.com"}).email.verified is False  # type: ignore[union-attr]
+        assert mail_all(world) == []
+
+
+def test_an_export_that_is_put_back_verifies_nothing() -> None:
+    """What was exported says that an address is verified; after a deletion that is only what a user says."""
+    with WORLDS.enter("own", "records") as (world, _):
+        world.app.container.people.put("ada", PersonSpec.model_validate(PROVEN), by=OWN_CODE)
+        ada = world.client("ada")
+        kept = ada.person("ada").model_dump(mode="json", include={*PersonSpec.model_fields}, exclude_none=True)
+        ada.delete_person("ada")
+        with pytest.raises(CloudschedError, match="Only an admin"):
+            ada.put_person("ada", **kept)
+        assert mail_all(world) == []
+
+
+def test_the_record_says_why_there_was_no_mail() -> None:
+    """In words that say what is missing."""
+    with WORLDS.enter("own", "records") as (world, _):
+        made = world.app.create(owner="ada", title="T", handler="open", payload={}, delivery_channels=["EMAIL"])
+        world.sim.advance(timedelta(minutes=1))
+        (execution,) = world.sim.executions(made.id)
+        (report,) = world.app.deliveries(made.id, execution.id)
+        assert report.status == "SUPPRESSED"
+        assert "neither their ID token nor a server has said that it is theirs" in str(report.reason)

@@ -1,0 +1,176 @@
+"""An address is verified by the ID token of the person who sets it, or by a server's word; mail goes to no other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cases import try_each
+from tests.greeting_app import app
+from tests.harness import LocalClient
+from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
+from tests.web.authenticators import clear_authenticators
+from werkzeug.wrappers import Request
+
+from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.roles import ON_BEHALF_OF
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from werkzeug.test import TestResponse
+
+ADA, EVE = "ada@example.com", "eve@example.com"
+ROBOT, HUMAN = "robot@demo.iam.gserviceaccount.com", "human@example.com"
+ACCESS = Access(firebase_project=PROJECT, service_accounts=(f"{ROBOT}=admin", f"{HUMAN}=user"), audiences=(AUDIENCE,))
+VERIFIED: dict[str, Any] = {"email": ADA, "email_verified": True}
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    """The key that is taken for Google's."""
+    clear_authenticators()
+    issuer = Issuer()
+    with publish_keys(issuer):
+        yield issuer
+    clear_authenticators()
+
+
+class Api:
+    """An API whose callers sign in by Google's tokens."""
+
+    def __init__(self, sim: Simulation, issuer: Issuer) -> None:
+        self._sim = sim
+        self._issuer = issuer
+        self._client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+
+    def put(
+        self, claims: dict[str, Any] | None, body: dict[str, Any], owner: str = "ada", **headers: str
+    ) -> TestResponse:
+        """Set a person, as the user with these claims, or with None as a server."""
+        token = self._issuer.make_account_token(ROBOT) if claims is None else self._issuer.make_user_token(**claims)
+        return self._client.put(
+            f"/v1/people/{owner}", json=body, headers={"Authorization": f"Bearer {token}", **headers}
+        )
+
+    def put_as_account(self, account: str, owner: str, body: dict[str, Any]) -> TestResponse:
+        """Set a person, as a Google account."""
+        headers = {"Authorization": f"Bearer {self._issuer.make_account_token(account)}"}
+        return self._client.put(f"/v1/people/{owner}", json=body, headers=headers)
+
+    def mail(self, owner: str = "ada") -> list[str]:
+        """Have a result sent to a person; return the addresses that get it."""
+        before = len(self._sim.sent("EMAIL"))
+        sent = {"title": "T", "handler": "greet", "payload": {"name": "A"}, "delivery_channels": ["EMAIL"]}
+        self._sim.app.create(owner=owner, **sent)  # type: ignore[arg-type]
+        self._sim.advance(timedelta(days=4))
+        return [each.address for each in self._sim.sent("EMAIL")[before:]]
+
+
+@pytest.fixture
+def api(issuer: Issuer) -> Iterator[Api]:
+    """An API for Firebase users, a server and a Google account."""
+    with Simulation(app, access=ACCESS) as sim:
+        yield Api(sim, issuer)
+
+
+def contact(address: str, **more: Any) -> dict[str, Any]:
+    return {"email": {"address": address, **more}}
+
+
+@try_each(
+    "claims, address, gets",
+    [
+        (VERIFIED, ADA, [ADA]),
+        (VERIFIED, "Ada@Example.COM", [ADA]),
+        ({**VERIFIED, "email": "Ada@Example.com"}, ADA, ["Ada@Example.com"]),
+        (VERIFIED, EVE, []),
+        (VERIFIED, "ada+x@example.com", []),
+        (VERIFIED, "ada@example.com.evil.example", []),
+        ({**VERIFIED, "email": "mike@example.com"}, "mi\u212ae@example.com", ["mike@example.com"]),
+        ({**VERIFIED, "email": "mi\u212ae@example.com"}, "mike@example.com", ["mi\u212ae@example.com"]),
+        ({}, ADA, []),
+        ({"email_verified": True}, ADA, []),
+        ({"email": ADA}, ADA, []),
+        *(({"email": ADA, "email_verified": claim}, ADA, []) for claim in (False, None, "true", 1, [True])),
+        *(({"email": claim, "email_verified": True}, ADA, []) for claim in (None, "", 1, [ADA], {"address": ADA})),
+    ],
+)
+def test_the_token_verifies_its_own_address(
+    issuer: Issuer, claims: dict[str, Any], address: str, gets: list[str]
+) -> None:
+    """In its own spelling, whatever the case that the user types; no other, and only if it says so."""
+    with Simulation(app, access=ACCESS) as sim:
+        api = Api(sim, issuer)
+        made = api.put(claims, contact(address))
+        assert made.status_code == 201, made.text
+        assert made.get_json()["email"]["verified"] is bool(gets)
+        assert api.mail() == gets
+        if not gets:
+            refused = api.put(claims, contact(address, verified=True))
+            assert refused.status_code == 403, refused.text
+            assert api.mail() == []
+
+
+def test_a_token_without_an_address_changes_nothing_else(api: Api) -> None:
+    """Who signs in by telephone has contacts, and no mail; what is left out is not filled in."""
+    made = api.put({}, {"name": "Ada"})
+    assert (made.status_code, "email" in made.get_json()) == (201, False)
+    again = api.put(VERIFIED, {"name": "Ada"})
+    assert (again.status_code, "email" in again.get_json()) == (200, False)
+    assert api.mail() == []
+
+
+def test_an_address_that_is_verified_later_counts_when_it_is_set_again(api: Api) -> None:
+    """The token of that time says so; and it stays when a later token says nothing."""
+    api.put({"email": ADA, "email_verified": False}, contact(ADA))
+    assert api.mail() == []
+    api.put(VERIFIED, contact(ADA))
+    assert api.mail() == [ADA]
+    assert api.put({}, {**contact(ADA), "name": "A"}).get_json()["email"]["verified"] is True
+    assert api.mail() == [ADA]
+
+
+def test_another_address_is_another_matter(api: Api) -> None:
+    """It gets nothing until it is shown to be theirs, nor does the first one then."""
+    api.put(VERIFIED, contact(ADA))
+    assert api.put(VERIFIED, contact(EVE)).get_json()["email"]["verified"] is False
+    assert api.mail() == []
+    assert api.put({}, contact(ADA)).get_json()["email"]["verified"] is False
+    assert api.mail() == []
+    moved = {"email": "ada@example.org", "email_verified": True}
+    assert api.put(moved, contact("ada@example.org")).get_json()["email"]["verified"] is True
+    assert api.mail() == ["ada@example.org"]
+
+
+def test_a_server_says_whose_an_address_is(api: Api) -> None:
+    """By `verified`, and not by naming it; the user keeps it, and no token of another address undoes it."""
+    assert api.put(None, contact(EVE)).get_json()["email"]["verified"] is False
+    assert api.mail() == []
+    assert api.put(None, contact(EVE, verified=True)).get_json()["email"]["verified"] is True
+    assert api.put(VERIFIED, contact(EVE)).get_json()["email"]["verified"] is True
+    assert api.mail() == [EVE]
+    assert api.put(None, contact(EVE, verified=False)).get_json()["email"]["verified"] is False
+    assert api.mail() == []
+
+
+def test_a_token_is_its_own_users_alone(api: Api) -> None:
+    """An admin's says nothing of others, nor does that of a server that acts for them."""
+    assert api.put({**VERIFIED, "uid": "bob"}, contact(ADA)).status_code == 404
+    admin = {**VERIFIED, "uid": "root", "admin": True}
+    assert api.put(admin, contact(ADA)).get_json()["email"]["verified"] is False
+    behalf = {ON_BEHALF_OF: "ada"}
+    assert api.put(admin, contact(ADA), **behalf).get_json()["email"]["verified"] is False
+    assert api.put(None, contact(ADA), **behalf).get_json()["email"]["verified"] is False
+    assert api.put(None, contact(ADA, verified=True), **behalf).status_code == 403
+    assert api.mail() == []
+
+
+def test_the_token_of_a_google_account_does_as_well(api: Api) -> None:
+    """For its own address: accounts that are users have no other way."""
+    assert api.put_as_account(HUMAN, HUMAN, contact(EVE)).get_json()["email"]["verified"] is False
+    assert api.put_as_account(HUMAN, HUMAN, contact(HUMAN)).get_json()["email"]["verified"] is True
+    assert api.mail(HUMAN) == [HUMAN]

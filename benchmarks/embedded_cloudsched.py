@@ -14,17 +14,20 @@ from pydantic import BaseModel
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
+from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.local.runner import make_queue
 
 benchmark = BenchmarkRun()
 store, clock = SqliteStore(benchmark.folder / "tasks.db"), SystemClock()
 
 
-app = App(Settings(secret="a secret of this benchmark"), store=store, clock=clock)
-queue = make_queue(app, clock, threads=DEFAULT_WORKERS)
-app.container.replace(dispatcher=queue)
+def deliver(body: bytes, token: str) -> object:
+    """Pass the queue's messages to the app."""
+    return app.deliver(body, token)
+
+
+queue = InProcessDispatcher(clock, deliver)
+app = App(Settings(secret="a secret of this benchmark"), store=store, dispatcher=queue, clock=clock)
 
 
 class Numbered(BaseModel):

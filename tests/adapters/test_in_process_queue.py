@@ -1,26 +1,25 @@
-"""What both in-process queues promise beyond the port: precision, threads that survive, a bounded memory."""
+"""What the in-process queue promises beyond the port: precision, threads that survive, a bounded memory."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.group_commits import deliver_each
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.adapters import in_process_queue
 from cloudsched.adapters.clocks import ManualClock, SystemClock
-from cloudsched.adapters.in_process_queue import GroupDispatcher, InProcessDispatcher
+from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.cli.serve import serve
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.engine.ports import service_threads
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.clock import Clock
+    from collections.abc import Callable
 
 NOW = datetime(2026, 1, 1, 9, tzinfo=UTC)
 """In the past by the real clock, so due at once."""
@@ -29,24 +28,6 @@ NOW = datetime(2026, 1, 1, 9, tzinfo=UTC)
 
 def envelope(name: str, at: datetime = NOW) -> QueueMessage:
     return QueueMessage(name, at, name.encode(), "token")
-
-
-OpenQueue = Callable[..., InProcessDispatcher]
-
-
-def open_alone(clock: Clock, deliver: Callable[[bytes, str], object], **options: int) -> InProcessDispatcher:
-    return InProcessDispatcher(clock, deliver, **options)
-
-
-def open_groups(clock: Clock, deliver: Callable[[bytes, str], object], **options: int) -> InProcessDispatcher:
-    return GroupDispatcher(clock, deliver_each(deliver), **options)
-
-
-@pytest.fixture(params=[open_alone, open_groups], ids=["alone", "in groups"])
-def open_queue(request: pytest.FixtureRequest) -> OpenQueue:
-    """Open either queue."""
-    opened: OpenQueue = request.param
-    return opened
 
 
 def collector(count: int) -> tuple[list[tuple[datetime, bytes]], threading.Event, Callable[[bytes, str], None]]:
@@ -61,11 +42,11 @@ def collector(count: int) -> tuple[list[tuple[datetime, bytes]], threading.Event
     return received, done, deliver
 
 
-def test_each_comes_at_its_instant_on_the_real_clock(open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_comes_at_its_instant_on_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """None too early, and none only when the clock is read again; the benchmark says how punctual they are."""
     monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * WAIT_SECONDS)
     received, done, deliver = collector(50)
-    with open_queue(SystemClock(), deliver) as dispatcher:
+    with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
         begin = datetime.now(UTC) + timedelta(milliseconds=50)
         for number in reversed(range(50)):
             dispatcher.create(envelope(str(number), begin + timedelta(milliseconds=5 * number)))
@@ -73,18 +54,18 @@ def test_each_comes_at_its_instant_on_the_real_clock(open_queue: OpenQueue, monk
     assert all(at >= begin + timedelta(milliseconds=5 * int(body)) for at, body in received)
 
 
-def test_a_clock_that_is_set_forward_is_noticed(open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_is_set_forward_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 0.01)
     received, done, deliver = collector(1)
     clock = ManualClock(NOW)
-    with open_queue(clock, deliver) as dispatcher:
+    with InProcessDispatcher(clock, deliver) as dispatcher:
         dispatcher.create(envelope("one", NOW + timedelta(days=30)))
         clock.advance(timedelta(days=31))
         assert done.wait(WAIT_SECONDS)
     assert len(received) == 1
 
 
-def test_a_handler_cannot_end_a_worker_thread(open_queue: OpenQueue) -> None:
+def test_a_handler_cannot_end_a_worker_thread() -> None:
     done = threading.Event()
     calls: list[bytes] = []
 
@@ -94,13 +75,13 @@ def test_a_handler_cannot_end_a_worker_thread(open_queue: OpenQueue) -> None:
             raise SystemExit
         done.set()
 
-    with open_queue(SystemClock(), deliver, workers=1) as dispatcher:
+    with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
         for number in range(3):
             dispatcher.create(envelope(str(number)))
         assert done.wait(WAIT_SECONDS)
 
 
-def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest(open_queue: OpenQueue) -> None:
+def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest() -> None:
     began, release, finished = threading.Event(), threading.Event(), list[bytes]()
 
     def deliver(body: bytes, _: str) -> None:
@@ -115,7 +96,7 @@ def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest(open_queue:
             return False
         return True
 
-    dispatcher = open_queue(SystemClock(), deliver, workers=1)
+    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=1)
     dispatcher.create(envelope("before the start"))
     dispatcher.start()
     assert began.wait(WAIT_SECONDS)
@@ -132,23 +113,25 @@ def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest(open_queue:
     assert not closer.is_alive()
 
 
-def test_the_executor_may_close_its_own_queue(open_queue: OpenQueue) -> None:
+def test_the_executor_may_close_its_own_queue() -> None:
     done = threading.Event()
 
     def deliver(_: bytes, __: str) -> None:
+        assert not dispatcher.stop()  # this delivery goes on
         dispatcher.close()
         done.set()
 
-    dispatcher = open_queue(SystemClock(), deliver, workers=2)
+    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=2)
     dispatcher.start()
     dispatcher.create(envelope("one"))
     assert done.wait(WAIT_SECONDS)
+    assert dispatcher.stop()
 
 
-def test_a_limited_number_of_names_is_remembered(open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limited_number_of_names_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_process_queue, "MAX_REMEMBERED_NAMES", 10)
     received, done, deliver = collector(30)
-    with open_queue(SystemClock(), deliver, workers=1) as dispatcher:
+    with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
         for number in range(30):
             dispatcher.create(envelope(str(number)))
         assert done.wait(WAIT_SECONDS)
@@ -156,20 +139,18 @@ def test_a_limited_number_of_names_is_remembered(open_queue: OpenQueue, monkeypa
     assert dispatcher.inspect() == (0, 0, 10)
 
 
-def test_an_earlier_dispatch_wakes_the_thread_that_waits_for_a_later_one(
-    open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_earlier_dispatch_wakes_the_thread_that_waits_for_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing waits until the clock is read again, however far away the dispatch is that was the next one."""
     monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * WAIT_SECONDS)
     received, done, deliver = collector(1)
-    with open_queue(SystemClock(), deliver) as dispatcher:
+    with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
         dispatcher.create(envelope("later", datetime.now(UTC) + timedelta(days=1)))
         dispatcher.create(envelope("now"))
         assert done.wait(WAIT_SECONDS)
     assert [body for _, body in received] == [b"now"]
 
 
-def test_urgent_dispatches_come_first_and_then_those_due_earlier(open_queue: OpenQueue) -> None:
+def test_urgent_dispatches_come_first_and_then_those_due_earlier() -> None:
     """Of what is due when a thread is free: by priority, by the instant, and by the order of creation."""
     began, go_on, done = threading.Event(), threading.Event(), threading.Event()
     order: list[str] = []
@@ -183,7 +164,7 @@ def test_urgent_dispatches_come_first_and_then_those_due_earlier(open_queue: Ope
         if len(order) == 6:
             done.set()
 
-    with open_queue(SystemClock(), deliver, workers=1) as dispatcher:
+    with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
         dispatcher.create(envelope("in progress"))
         assert began.wait(WAIT_SECONDS)
         for seconds, name in enumerate(("LOW", "NORMAL", "HIGH", "CRITICAL"), 1):
@@ -196,10 +177,10 @@ def test_urgent_dispatches_come_first_and_then_those_due_earlier(open_queue: Ope
     assert order == ["CRITICAL", "HIGH", "NORMAL, earlier", "NORMAL", "NORMAL, created later", "LOW"]
 
 
-def test_by_default_32_deliveries_wait_at_the_same_time(open_queue: OpenQueue) -> None:
+def test_by_default_32_deliveries_wait_at_the_same_time() -> None:
     """As many as that share a wait for the disk; `cloudsched serve` says the same number."""
     meeting = threading.Barrier(33, timeout=WAIT_SECONDS)
-    with open_queue(SystemClock(), lambda _body, _token: meeting.wait()) as dispatcher:
+    with InProcessDispatcher(SystemClock(), lambda _body, _token: meeting.wait()) as dispatcher:
         for number in range(32):
             dispatcher.create(envelope(str(number)))
         meeting.wait()  # all of them have to be under way
@@ -207,9 +188,7 @@ def test_by_default_32_deliveries_wait_at_the_same_time(open_queue: OpenQueue) -
     assert threads.default == in_process_queue.DEFAULT_WORKERS == 32
 
 
-def test_while_threads_deliver_another_one_watches_the_time(
-    open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_while_threads_deliver_another_one_watches_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes due during deliveries is delivered beside them, as long as a thread is idle."""
     monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * WAIT_SECONDS)
     meeting = threading.Barrier(4, timeout=WAIT_SECONDS)
@@ -221,7 +200,7 @@ def test_while_threads_deliver_another_one_watches_the_time(
         except threading.BrokenBarrierError as error:
             failures.append(error)
 
-    with open_queue(SystemClock(), deliver, workers=4) as dispatcher:
+    with InProcessDispatcher(SystemClock(), deliver, workers=4) as dispatcher:
         dispatcher.create(envelope("1"))
         dispatcher.create(envelope("2"))
         begin = datetime.now(UTC)
@@ -229,3 +208,33 @@ def test_while_threads_deliver_another_one_watches_the_time(
         dispatcher.create(envelope("4", begin + timedelta(milliseconds=40)))
         wait_until(lambda: dispatcher.inspect().pending == 0, "all are delivered")
     assert not failures
+
+
+@pytest.mark.parametrize("error", [MemoryError(), SystemExit(1), KeyError("x")], ids=lambda error: type(error).__name__)
+def test_what_could_not_be_queued_again_is_taken_again(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """The sweep sends it under the same name, which is forgotten then."""
+    monkeypatch.setattr(service_threads, "MAX_PAUSE", 0.01)
+    received, done, deliver = collector(1)
+    fails = True
+
+    def refuse(body: bytes, token: str) -> None:
+        if fails:
+            raise ConnectionError
+        deliver(body, token)
+
+    dispatcher = InProcessDispatcher(SystemClock(), refuse, workers=2)
+    put, main = dispatcher._put, threading.current_thread()  # noqa: SLF001 - from inside
+
+    def fail(pending: Any) -> None:  # noqa: ANN401 - handed on
+        if fails and threading.current_thread() is not main:
+            raise type(error)(*error.args)
+        put(pending)
+
+    monkeypatch.setattr(dispatcher, "_put", fail)
+    with dispatcher:
+        dispatcher.create(envelope("one"))
+        wait_until(lambda: dispatcher.inspect().pending == 0, "it is given up")
+        fails = False
+        dispatcher.create(envelope("one"))
+        assert done.wait(WAIT_SECONDS)
+    assert len(received) == 1

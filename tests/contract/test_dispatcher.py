@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.group_commits import deliver_each
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.adapters import in_process_queue as inprocess
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
-from cloudsched.adapters.in_process_queue import GroupDispatcher, InProcessDispatcher
+from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
@@ -92,16 +91,6 @@ def in_process() -> Iterator[DispatcherUnderTest]:
 
 
 @contextmanager
-def in_groups() -> Iterator[DispatcherUnderTest]:
-    clock = ManualClock(NOW)
-    executor = Executor(clock.now)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inprocess, "CLOCK_CHECK_SECONDS", 0.002)
-        with GroupDispatcher(clock, deliver_each(executor.deliver), workers=3) as dispatcher:
-            yield DispatcherUnderTest(dispatcher, executor, clock.advance)
-
-
-@contextmanager
 def cloud_tasks() -> Iterator[DispatcherUnderTest]:
     clock = MovableClock(NOW, frozen=True)
     executor = Executor(clock.now)
@@ -142,9 +131,7 @@ def cloud_tasks() -> Iterator[DispatcherUnderTest]:
         thread.join()
 
 
-@pytest.fixture(
-    scope="module", params=[in_process, in_groups, cloud_tasks], ids=["in-process", "in-groups", "cloud-tasks"]
-)
+@pytest.fixture(scope="module", params=[in_process, cloud_tasks], ids=["in-process", "cloud-tasks"])
 def open_dispatcher(request: pytest.FixtureRequest) -> OpenLine:
     """Open a new, empty dispatcher of each kind."""
     opened: OpenLine = request.param

@@ -42,10 +42,8 @@ ERRORS = (
     KeyError("x"),
     SystemExit(1),
 )
-READ_THE_CLOCK = ("cloudsched-load", "cloudsched-sweep", "cloudsched-commits")
+READ_THE_CLOCK = ("cloudsched-load", "cloudsched-sweep", "cloudsched-worker-1")
 """Those of a service that read the clock in each turn."""
-WORKER = "cloudsched-worker-1"
-"""The one that calls handlers: `tests/adapters/test_group_queue.py` has it fail."""
 OF_THE_WEB_SERVER = {"cloudsched-web-server", "CP Server Thread", "Thread (_serve_unservicable)"}
 
 
@@ -113,7 +111,7 @@ def test_a_new_thread_of_a_service_has_its_test_here(tmp_path: Path, others: set
     with run_service(App(), Settings(access=Access(open=True)), data=tmp_path, threads=1) as service:
         assert request(service.url, "GET", "/healthz").status == 200
         found = {*threading.enumerate()} - others
-    known = {*READ_THE_CLOCK, WORKER, *OF_THE_WEB_SERVER}
+    known = {*READ_THE_CLOCK, *OF_THE_WEB_SERVER}
     assert {re.sub(r"(Thread)-\d+( \(_worker\))?", r"\1", each.name) for each in found} - known == set()
     assert [
         each.name for each in found if each.name.startswith("cloudsched-") and not isinstance(each, ServiceThread)

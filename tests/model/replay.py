@@ -421,9 +421,6 @@ class ValueStore:
         documents += [(f"waiter/{key}/{each.entry_id}", keep(each)) for each in lock.entered]
         return Writes(checks, tuple(documents), ())
 
-    def commit_many(self, *_: object) -> Never:
-        raise AssertionError("no world commits in groups")
-
     def load_lock(self, key: str) -> VersionedLock:
         number = self._read("load_lock", f"lock/{key}")
         return VersionedLock(Lock(key=key) if number is None else self._document(number), _version(number))

@@ -68,8 +68,6 @@ class FaultProfile:
     """Whether programs call the API, and send each request again until they get its answer."""
     redefines: float = 0.0
     """The probability that a change by a client is an edit of what a task runs."""
-    is_grouped: bool = False
-    """Whether executors commit in groups, as on one machine."""
     restarts: int = 0
     """How often the executors, which are one process, are killed and started again; 0 if they are many processes."""
 
@@ -397,21 +395,4 @@ RESTART_PROFILES = (
     ),
     FaultProfile("restarts workers", fault=0.03, linger=0.3, changes=24, length=_HOURS, has_workers=True, restarts=20),
     FaultProfile("restarts quick", fault=0.03, linger=0.3, changes=24, length=_HOURS, has_quick=True, restarts=20),
-)
-
-GROUP_PROFILES = tuple(
-    replace(each, is_grouped=True)
-    for each in (
-        FaultProfile("groups fault-free"),
-        FaultProfile("groups slow", linger=0.2),
-        FaultProfile("groups faults", fault=0.08, linger=0.05),
-        FaultProfile("groups crashes", kill=0.05, linger=0.1),
-        FaultProfile("groups rivals", fault=0.06, kill=0.02, yields=0.3, linger=0.1, changes=24, rivals=(1, 2, 3, 5)),
-        FaultProfile("groups crowd", fault=0.02, kill=0.01, linger=0.4, is_crowded=True),
-        FaultProfile("groups quick", fault=0.05, kill=0.03, yields=0.2, linger=0.1, changes=24, has_quick=True),
-        FaultProfile("groups durable", fault=0.05, kill=0.03, yields=0.2, linger=0.1, is_durable=True),
-        FaultProfile("groups channels", fault=0.04, kill=0.02, linger=0.1, has_channels=True),
-        FaultProfile("groups restarts", fault=0.03, linger=0.3, changes=24, length=_HOURS, restarts=20),
-        FaultProfile("groups restarts quick", linger=0.3, changes=24, length=_HOURS, has_quick=True, restarts=20),
-    )
 )

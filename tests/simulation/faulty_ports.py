@@ -120,29 +120,6 @@ class FaultyStore:
 
         return self._call("commit", effect, is_commit=True)
 
-    def commit_many(self, commits: Sequence[Commit]) -> Sequence[VersionedTask | Exception]:
-        """Make the commits in up to two transactions, either of which may fail: other writers come between them."""
-        cut = self._world.random.randint(0, len(commits)) if commits else 0
-        return [*self._commit_together(commits[:cut]), *self._commit_together(commits[cut:])]
-
-    def _commit_together(self, commits: Sequence[Commit]) -> Sequence[VersionedTask | Exception]:
-        def effect() -> Sequence[VersionedTask | Exception]:
-            olds = [self._world.committed.get(each.task.id) for each in commits]
-            results = self._world.real_store.commit_many(commits)
-            for commit, old, result in zip(commits, olds, results, strict=True):
-                if isinstance(result, Exception):
-                    continue
-                if (commit.base and commit.base.task) != old:
-                    raise InvariantViolated(f"the base of {commit.task.id} is not what is stored")
-                with self._world.groups.acting_for(commit.task.id):
-                    self._check(commit, old)
-            return results
-
-        try:
-            return self._call("commit_many", effect) if commits else ()
-        except StoreUnavailable as error:
-            return [error] * len(commits)
-
     def _check(self, commit: Commit, old: Task | None) -> None:
         """Apply the invariants to a commit that took effect."""
         world, task, executions, entries = self._world, commit.task, commit.executions, commit.entries
@@ -258,15 +235,7 @@ class FaultyStore:
         return self._call("list_offers", effect)
 
     def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
-        def effect() -> Sequence[VersionedTask]:
-            found = self._world.real_store.load_many(task_ids)
-            for each in found:
-                with self._world.groups.acting_for(each.task.id):
-                    self._world.rules.on_read(each)
-                    self._world.trees.on_load(each.task.id)
-            return found
-
-        return self._call("load_many", effect)
+        return self._call("load_many", lambda: self._world.real_store.load_many(task_ids))
 
     def next_wakeup(self) -> datetime | None:
         return self._world.real_store.next_wakeup()

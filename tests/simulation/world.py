@@ -19,7 +19,6 @@ from greenlet import getcurrent, greenlet
 from tests.simulation.actors_channels import add_person, cancel_all, make_senders
 from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change, pick_task
 from tests.simulation.actors_durable_handlers import register_durable_handlers
-from tests.simulation.actors_groups import Groups
 from tests.simulation.actors_handlers import register_handlers
 from tests.simulation.actors_journeys import add_traveller
 from tests.simulation.actors_releases import Releases
@@ -133,7 +132,6 @@ class World:
         self.budgets = BudgetInvariants(self)
         self.documents = DocumentInvariants()
         self.workers = Workers(self)
-        self.groups = Groups(self)
         self._trace: deque[tuple[datetime, str, str | Callable[[], str]]] = deque(maxlen=400)
         self.processes: list[Process] = []
         self.current: Process | None = None
@@ -215,7 +213,7 @@ class World:
         """Create a process with the same app and the same leases; the world draws when it starts."""
         process = self.current
         assert process
-        self.create_process(kind, process.app, work).tokens = process.tokens
+        self._create_process(kind, process.app, work).tokens = process.tokens
 
     def maybe_crash(self, when: str) -> None:
         """Crash the current process, with the probability that the fault profile gives."""
@@ -350,7 +348,7 @@ class World:
         self.random.shuffle(due)
         for sent in due:
             body, token = sent.target.body, sent.target.headers["X-Cloudsched-Token"]
-            app = self.random.choice(self.apps[: 1 if self.fault_profile.is_grouped else 3])
+            app = self.random.choice(self.apps[:3])
             self.start_process("deliver", app, partial(self._run_delivery, app, body, token), sent)
             if self.is_faulty():
                 self.log("the queue delivers twice")
@@ -360,11 +358,7 @@ class World:
         self.deliveries += 1
         self.log(f"gets {body.decode()}")
         assert self.current
-        content = json.loads(body)
-        self.current.revision = content.get("revision", 0)
-        if self.fault_profile.is_grouped:
-            self.groups.deliver(app, body, token, content.get("taskId", ""))
-            return
+        self.current.revision = json.loads(body).get("revision", 0)
         verdict = app.deliver(body, token)
         self.log(f"{verdict.action}: {verdict.reason}")
 
@@ -396,12 +390,11 @@ class World:
         wanted: WorkerFilter | None = None,
     ) -> None:
         """Start a process and run it until it first yields."""
-        process = self.create_process(kind, app, work)
+        process = self._create_process(kind, app, work)
         process.sent, process.wanted = sent, wanted
         self._resume_process(process)
 
-    def create_process(self, kind: str, app: App, work: Callable[[], None]) -> Process:
-        """Create a process; the world draws when it starts."""
+    def _create_process(self, kind: str, app: App, work: Callable[[], None]) -> Process:
         self._number += 1
         process = Process(f"{kind}-{self._number}", work, app, number=self._number, begun_at=self.now)
         process.zone_data = self.releases.data_of(app)

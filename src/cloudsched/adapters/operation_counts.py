@@ -98,12 +98,6 @@ def _write(_: object, commit: Commit) -> Mapping[str, int]:
     return {"commits": 1, "writes": writes, "deletes": deletes}
 
 
-def _write_each(results: Sequence[object], commits: Sequence[Commit]) -> Mapping[str, int]:
-    made = [commit for result, commit in zip(results, commits, strict=True) if not isinstance(result, Exception)]
-    counted = [_write(None, each) for each in made]
-    return {name: sum(each[name] for each in counted) for name in ("commits", "writes", "deletes")}
-
-
 def _write_lock(_: object, lock: VersionedLock) -> Mapping[str, int]:
     writes, deletes = lock.count_writes()
     return {"commits": 1, "writes": writes, "deletes": deletes}
@@ -114,7 +108,6 @@ STORE: Final[Mapping[str, Cost]] = {
     "close": _free,
     "commit": _write,
     "commit_lock": _write_lock,
-    "commit_many": _write_each,
     "count_shards": _free,
     "expire": _free,
     "list_due_tasks": _read_page,

@@ -17,18 +17,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, GroupDispatcher
-from cloudsched.engine.execution.group_executor import GroupExecutor
+from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, InProcessDispatcher
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
-    from cloudsched.engine.execution.group_executor import Call, EndedRun
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
     from cloudsched.local.folder_lock import FolderLock
@@ -122,19 +119,6 @@ class WindowedDispatcher:
         self._queue.close()
 
 
-def make_queue(app: App, clock: Clock, *, threads: int) -> GroupDispatcher[EndedRun]:
-    """Return the queue of the process that runs an app's tasks alone; `threads` is the most handlers at a time."""
-
-    def commit(
-        messages: Sequence[QueueMessage], ends: Sequence[EndedRun]
-    ) -> tuple[Sequence[Call], Sequence[Call | None]]:
-        parts = app.container
-        group = GroupExecutor(parts.engine, parts.executor, parts.attempt_runner, parts.tracer, app.deliver)
-        return group.commit(messages, ends)
-
-    return GroupDispatcher(clock, commit, workers=threads)
-
-
 class FolderRunner:
     """A context that runs the tasks of a folder, which this process has locked.
 
@@ -146,7 +130,7 @@ class FolderRunner:
     def __init__(self, app: App, *, threads: int) -> None:
         self._app = app
         self.clock: Clock = SystemClock()
-        self._queue = make_queue(app, self.clock, threads=threads)
+        self._queue = InProcessDispatcher(self.clock, app.deliver, workers=threads)
         self.queue = WindowedDispatcher(self._queue)
         self._maintenance = _Maintenance(app, self.clock, self.queue)
 

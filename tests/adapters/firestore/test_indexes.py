@@ -151,7 +151,6 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
     return {
         "load": lambda: store.load("t1"),
         "commit": lambda: store.commit(Commit(task)),
-        "commit_many": lambda: store.commit_many([Commit(task), Commit(task)]),
         "load_lock": lambda: store.load_lock("k"),
         "commit_lock": lambda: store.commit_lock(VersionedLock(Lock(key="k"), None)),
         "list_waiters": lambda: [

@@ -80,7 +80,7 @@ class Blocked:
 
 def run(group: GroupCommit, work: Callable[[sqlite3.Connection], int]) -> int:
     """Return what the work returned, or raise what it raised."""
-    (unit,) = group.run(work)
+    unit = group.run(work)
     if unit.error is not None:
         raise unit.error
     return unit.result or 0
@@ -91,7 +91,7 @@ def start_writers(group: GroupCommit, *works: Callable[[sqlite3.Connection], int
     answers: list[Any] = [None] * len(works)
 
     def write(place: int) -> None:
-        (unit,) = group.run(works[place])
+        unit = group.run(works[place])
         answers[place] = unit.failure or (unit.result if unit.error is None else type(unit.error))
 
     for place in range(len(works)):
@@ -268,7 +268,7 @@ def test_one_that_is_interrupted_while_it_commits_for_others_tells_them() -> Non
     wait_until(lambda: group.waiting == 1)
     answers: list[str | None] = []
     for number in (1, 2):
-        threading.Thread(target=lambda n=number: answers.append(group.run(insert(n))[0].failure), daemon=True).start()
+        threading.Thread(target=lambda n=number: answers.append(group.run(insert(n)).failure), daemon=True).start()
         wait_until(lambda expected=number + 1: group.waiting == expected)  # type: ignore[misc]  # its default
     blocked.release()
     assert interrupted.wait(WAIT_SECONDS)
@@ -323,7 +323,7 @@ def test_a_full_disk_fails_all_of_a_group_and_is_named() -> None:
     blocked, failures = Blocked(group), list[str | None]()
 
     def write(*numbers: int) -> None:
-        failures.append(group.run(insert(*numbers))[0].failure)
+        failures.append(group.run(insert(*numbers)).failure)
 
     threads = [threading.Thread(target=write, args=numbers) for numbers in ((1,), tuple(range(2, 5_000)))]
     for thread in threads:
@@ -336,72 +336,6 @@ def test_a_full_disk_fails_all_of_a_group_and_is_named() -> None:
     assert connection.numbers() == set()
     connection.execute("PRAGMA max_page_count = 100000").fetchall()
     assert run(group, insert(3)) == 3
-
-
-def test_parts_of_one_writer_share_a_transaction_and_fail_alone() -> None:
-    """It waits once for all of them. One that fails leaves nothing behind and the others as they are."""
-    connection = Connection()
-    group = open_group(connection)
-    units = group.run(insert(1), insert(2, 3, 1), insert(4))
-    assert [unit.result if unit.error is None else type(unit.error) for unit in units] == [
-        *(1, sqlite3.IntegrityError, 4)
-    ]
-    assert all(unit.done and unit.failure is None for unit in units)
-    assert connection.numbers() == {1, 4}
-    assert connection.statements.count("COMMIT") == 1
-    assert group.run() == []
-
-
-@pytest.mark.parametrize("most", [1, 3, 64])
-def test_parts_of_one_writer_are_answered_with_those_of_others(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many share a transaction: none is forgotten, whoever commits, and whoever comes next is served."""
-    monkeypatch.setattr(database, "MAX_GROUP_SIZE", most)
-    connection = Connection()
-    group = open_group(connection)
-    results = list[int | None]()
-
-    def write(first: int) -> None:
-        for number in range(first, first + 100, 5):
-            units = group.run(*[insert(each) for each in range(number, number + 5)])
-            assert [unit.result for unit in units] == [*range(number, number + 5)]
-            results.extend(unit.result for unit in units)
-            results.append(run(group, insert(number + 5000)))
-
-    threads = [threading.Thread(target=write, args=(1000 * number,), daemon=True) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(WAIT_SECONDS)
-    assert len(results) == 480
-    assert connection.numbers() == set(results)
-    assert run(group, insert(9999)) == 9999
-
-
-def test_a_writer_of_many_parts_that_is_interrupted_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its parts that nobody has begun are given up with it, and those behind them are served."""
-    monkeypatch.setattr(database, "MAX_GROUP_SIZE", 2)
-    connection = Connection()
-    group = open_group(connection)
-    blocked = Blocked(group)
-
-    def interrupt(_: sqlite3.Connection) -> int:
-        raise KeyboardInterrupt
-
-    def write() -> None:
-        with pytest.raises(KeyboardInterrupt):
-            group.run(interrupt, insert(1), insert(2), insert(3))
-        is_over.set()
-
-    is_over = threading.Event()
-    threading.Thread(target=write, daemon=True).start()
-    wait_until(lambda: group.waiting == 4)
-    answers = list[int | None]()
-    threading.Thread(target=lambda: answers.append(group.run(insert(4))[0].result), daemon=True).start()
-    wait_until(lambda: group.waiting == 5)
-    blocked.release()
-    assert is_over.wait(WAIT_SECONDS)
-    wait_until(lambda: answers == [4])
-    assert connection.numbers() == {4}
 
 
 _KILLED_BEFORE_COMMIT = """
@@ -430,16 +364,10 @@ insert(1)
 started, go_on = threading.Event(), threading.Event()
 threading.Thread(target=database.write, args=(lambda _: (started.set(), go_on.wait(60)),)).start()
 started.wait(60)
-def insert_both():
-    works = [lambda connection, n=n: connection.execute("INSERT INTO numbers VALUES (?)", (n,)) for n in (4, 5)]
-    database.write_all(works)
-    print(4, 5, flush=True)
-
 threads = [threading.Thread(target=insert, args=(number,)) for number in (2, 3)]
-threads.append(threading.Thread(target=insert_both))
 for thread in threads:
     thread.start()
-while database._commits.waiting < 4:
+while database._commits.waiting < 2:
     threading.Event().wait(0.001)
 dies = True
 go_on.set()

@@ -185,16 +185,6 @@ class FirestoreStore:
         self._known.keep(task, (version.value, get_commit_id(write.update)), size)
         return VersionedTask(task, version)
 
-    def commit_many(self, commits: Sequence[Commit]) -> Sequence[VersionedTask | Exception]:
-        """Make commits that are independent of each other, one after the other."""
-        return [self._try_to_commit(each) for each in commits]
-
-    def _try_to_commit(self, commit: Commit) -> VersionedTask | Exception:
-        try:
-            return self.commit(commit)
-        except Exception as error:  # noqa: BLE001 - raised again, where this commit was asked for
-            return error
-
     def load_lock(self, key: str) -> VersionedLock:
         """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
         found = self._get("locks", lock_id(key))

@@ -103,38 +103,31 @@ class GroupCommit:
         """Count the writers that wait for a transaction, apart from those whose transaction is under way."""
         return len(self._waiting)
 
-    def run(self, *works: Callable[[sqlite3.Connection], T]) -> list[WriteUnit[T]]:
-        """Run each of `works` inside a transaction, perhaps in another thread; return them once that has ended.
-
-        What succeeded is on disk then. One that fails leaves the others as they are.
-        """
-        units, leads = [WriteUnit(work) for work in works], False
-        for unit in units:
-            unit.turn.acquire()
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> WriteUnit[T]:
+        """Run `work` inside a transaction, perhaps in another thread; return it once that is on disk, or has failed."""
+        unit = WriteUnit(work)
+        unit.turn.acquire()
         try:
             with self._queue_lock:
-                self._waiting.extend(units)
-                if units and not self._has_leader:
-                    units[0].leads = self._has_leader = leads = True
-            for unit in units:
-                if not leads:
-                    unit.turn.acquire()
-                    leads = unit.leads
-                while not unit.done:
-                    self._commit_group()
+                self._waiting.append(unit)
+                if not self._has_leader:
+                    unit.leads = self._has_leader = True
+            if not unit.leads:
+                unit.turn.acquire()
+            while not unit.done:
+                self._commit_group()
         finally:
-            self._leave(units)
-        return units
+            self._leave(unit)
+        return unit
 
-    def _leave(self, units: Sequence[WriteUnit[Any]]) -> None:
+    def _leave(self, unit: WriteUnit[Any]) -> None:
         """Let the next writer commit if this one did, also after an interrupt, when nobody waits for its work."""
-        if all(unit.done and not unit.leads for unit in units):
+        if not unit.leads and unit.done:
             return
         with self._queue_lock:
-            for unit in units:
-                if not unit.done and unit in self._waiting:
-                    self._waiting.remove(unit)
-            if not any(unit.leads for unit in units):
+            if not unit.done and unit in self._waiting:
+                self._waiting.remove(unit)
+            if not unit.leads:
                 return
             self._has_leader = bool(self._waiting)
             if self._waiting:
@@ -267,26 +260,16 @@ class Database:
         Raises:
             StoreUnavailable: Another process kept the file locked for too long, or the disk failed.
         """
-        (unit,) = self._commits.run(work)
-        if (unit.error is not None or unit.failure is not None) and (error := self._find_error(unit)) is not None:
-            raise error
-        return cast("T", unit.result)
-
-    def write_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
-        """Run each of `works` as `write` does; return its result, or what `write` would have raised.
-
-        They are independent of each other, and wait for the disk together.
-        """
-        units = self._commits.run(*works)
-        return [self._find_error(unit) or cast("T", unit.result) for unit in units]
-
-    def _find_error(self, unit: WriteUnit[Any]) -> Exception | None:
-        if unit.failure is None and not isinstance(unit.error, sqlite3.Error):
-            return unit.error
-        self.has_failed_to_write = True
+        unit = self._commits.run(work)
         if unit.failure is not None:
-            return StoreUnavailable(self._name, unit.failure)
-        return self._translate(cast("sqlite3.Error", unit.error))
+            self.has_failed_to_write = True
+            raise StoreUnavailable(self._name, unit.failure)
+        if unit.error is not None:
+            if not isinstance(unit.error, sqlite3.Error):
+                raise unit.error
+            self.has_failed_to_write = True
+            raise self._translate(unit.error)
+        return cast("T", unit.result)
 
     def require_same_file(self) -> None:
         """Check that the file that is open is still the one that its path names: what is written to another is lost.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -48,11 +47,10 @@ from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from cloudsched.adapters.sqlite.task_rows import TaskRow
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.store import Commit
@@ -130,24 +128,44 @@ class SqliteStore:
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
-        prepared = _prepare(commit)
-        committed = self._database.write(prepared.write)
-        for each in prepared.tasks:
+        task, writes = commit.task, (commit, *commit.others)
+        tasks = [to_task_row(each) for each in writes]
+        made = [(each.task.id, e) for each in writes for e in each.executions]
+        expiring = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in made if e.expire_at]
+        expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in commit.messages if m.expire_at]
+        records: dict[str, list[Row]] = {
+            PUT_EXECUTION: [to_execution_row(key, e) for key, e in made],
+            _PUT_MESSAGE: [
+                (m.owner, m.id, to_microseconds(m.created_at), to_json(m, "inboxes", m.owner, "messages", m.id))
+                for m in commit.messages
+            ],
+            _DELETE_STEPS: [(task.id, each.execution_id) for each in commit.archived],
+            _PUT_STEP: [
+                (
+                    *(task.id, e.execution_id, e.number),
+                    to_json(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id),
+                )
+                for e in commit.entries
+            ],
+            _PUT_EXPIRING: expiring,
+        }
+
+        def write(connection: sqlite3.Connection) -> int:
+            version, *_ = [write_task(connection, each) for each in tasks]
+            if commit.lock is not None:
+                write_lock(connection, commit.lock)
+            if commit.delivered is not None:
+                mark_delivered(connection, commit.delivered)
+            for statement, rows in records.items():
+                if rows:
+                    connection.executemany(statement, rows)
+            return version
+
+        version = self._database.write(write)
+        for each in tasks:
             body = each.body.encode()
             self._known.keep(each.write.task, body, len(body))
-        return committed
-
-    def commit_many(self, commits: Sequence[Commit]) -> Sequence[VersionedTask | Exception]:
-        """Make commits that are independent of each other, and wait for the disk once."""
-        prepared = [_try_to_prepare(each) for each in commits]
-        written = iter(self._database.write_all([each.write for each in prepared if isinstance(each, _Prepared)]))
-        results = [each if isinstance(each, Exception) else next(written) for each in prepared]
-        for each, result in zip(prepared, results, strict=True):
-            if isinstance(each, _Prepared) and not isinstance(result, Exception):
-                for row in each.tasks:
-                    body = row.body.encode()
-                    self._known.keep(row.write.task, body, len(body))
-        return results
+        return VersionedTask(task, TaskVersion(version, tasks[0].offer, task))
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key; an empty one if there is none."""
@@ -331,66 +349,6 @@ def _try_to_write(connection: sqlite3.Connection) -> None:
     connection.execute(
         "INSERT OR REPLACE INTO records (kind, id, owner, version, body) VALUES (?, '', '', 1, ?)", _TRIAL
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A commit, as rows."""
-
-    commit: Commit
-    tasks: Sequence[TaskRow]
-    records: Mapping[str, Sequence[Row]]
-    """The rows of each statement."""
-
-    def write(self, connection: sqlite3.Connection) -> VersionedTask:
-        """Write it, and return its task with the new version."""
-        version, *_ = [write_task(connection, each) for each in self.tasks]
-        if self.commit.lock is not None:
-            write_lock(connection, self.commit.lock)
-        if self.commit.delivered is not None:
-            mark_delivered(connection, self.commit.delivered)
-        for statement, rows in self.records.items():
-            if rows:
-                connection.executemany(statement, rows)
-        task = self.commit.task
-        return VersionedTask(task, TaskVersion(version, self.tasks[0].offer, task))
-
-
-def _prepare(commit: Commit) -> _Prepared:
-    """Return what a commit writes.
-
-    Raises:
-        InvalidInput: A document is too large.
-    """
-    task, writes = commit.task, (commit, *commit.others)
-    tasks = [to_task_row(each) for each in writes]
-    made = [(each.task.id, e) for each in writes for e in each.executions]
-    expiring = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in made if e.expire_at]
-    expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in commit.messages if m.expire_at]
-    records: dict[str, list[Row]] = {
-        PUT_EXECUTION: [to_execution_row(key, e) for key, e in made],
-        _PUT_MESSAGE: [
-            (m.owner, m.id, to_microseconds(m.created_at), to_json(m, "inboxes", m.owner, "messages", m.id))
-            for m in commit.messages
-        ],
-        _DELETE_STEPS: [(task.id, each.execution_id) for each in commit.archived],
-        _PUT_STEP: [
-            (
-                *(task.id, e.execution_id, e.number),
-                to_json(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id),
-            )
-            for e in commit.entries
-        ],
-        _PUT_EXPIRING: expiring,
-    }
-    return _Prepared(commit, tasks, records)
-
-
-def _try_to_prepare(commit: Commit) -> _Prepared | Exception:
-    try:
-        return _prepare(commit)
-    except Exception as error:  # noqa: BLE001 - raised again, where this commit was asked for
-        return error
 
 
 def _to_document(kind: type[D], key: str, body: bytes) -> D:

@@ -511,11 +511,6 @@ class Task(PublicTask):
         return answer
 
     @property
-    def tells_somebody(self) -> bool:
-        """Return whether an address that it names is told of its executions."""
-        return self.on_completion is not None or self.ping is not None
-
-    @property
     def has_ended(self) -> bool:
         """Return whether it has a final status and no open run."""
         return self.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not self.runs

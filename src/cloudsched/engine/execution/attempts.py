@@ -73,14 +73,6 @@ class AttemptEnd:
         self._follow_ups: FollowUps | None = None
         self._has_decided = False
 
-    @property
-    def is_plain(self) -> bool:
-        """Return whether nothing comes with it but the end of a run that succeeded, and that has no journal."""
-        outcome, run = self.report.outcome, self._run
-        if not isinstance(outcome, Done) or outcome.then or run.lock_key is not None:
-            return False
-        return not (run.steps or self.report.entries or self._journal)
-
     def decide(self, task: Task, base: VersionedTask) -> Commit | None:
         """Return what to commit; None if the lease is no longer held.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.finish import on_heartbeat, on_release
@@ -182,34 +181,24 @@ class ClaimedRun:
         kept = self._engine.logs.keep(task.id, run, self._token_hash, found)
         return task.model_copy(update={"runs": task.runs_with(kept)})
 
-    def decide(self, decide: Decide) -> Commit | None:
-        """Return what is to be committed of a decision on the task as it was last known; `accept` it once it is.
-
-        None if the lease is no longer held. Nobody else may change the run meanwhile.
-        """
-        return self._decide_on(self._stored, decide)
-
-    def accept(self, committed: Committed) -> None:
-        """Note that what was decided is committed."""
-        self._stored, self.task = committed.stored, committed.stored.task
-        if self.quick_claim is not None:
-            self.quick_claim = None
-            self._dispatch_beside(committed.stored.task)
-
-    def _decide_on(self, read: VersionedTask | None, decide: Decide) -> Commit | None:
-        if read is None:  # deleted
-            return None
-        task = read.task if self.log is None else self._with_log(read.task, self.log)
-        commit, claim = decide(task, read), self.quick_claim
-        return commit if commit is None or claim is None else claim.commit.then(commit)
-
     def _commit(self, decide: Decide) -> Committed | None:
         """Commit what is decided, again after each conflict; None if nothing is, as the lease is no longer held."""
         stored = self._stored  # read once: another thread of the worker may replace it meanwhile
-        task_id, decide_on = stored.task.id, partial(self._decide_on, decide=decide)
+        task_id = stored.task.id
+
+        def decide_on(read: VersionedTask | None) -> Commit | None:
+            if read is None:  # deleted
+                return None
+            task = read.task if self.log is None else self._with_log(read.task, self.log)
+            commit, claim = decide(task, read), self.quick_claim
+            return commit if commit is None or claim is None else claim.commit.then(commit)
+
         committed = self._engine.committer.apply(f"task {task_id}", lambda: self._reload(task_id), decide_on, stored)
         if committed is not None:
-            self.accept(committed)
+            self._stored, self.task = committed.stored, committed.stored.task
+            if self.quick_claim is not None:
+                self.quick_claim = None
+                self._dispatch_beside(committed.stored.task)
         return committed
 
     def _reload(self, task_id: str) -> VersionedTask | None:

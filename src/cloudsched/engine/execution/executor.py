@@ -38,10 +38,10 @@ from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.store import Commit, Committed
 from cloudsched.engine.state.attempt_log import find_thread
-from cloudsched.errors import ClockSkewed, InvalidInput, NotAllowed, Unauthenticated
+from cloudsched.errors import ClockSkewed, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Lease
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.ports.tracing import Tracer
 
@@ -70,17 +69,6 @@ class NotClaimed:
 
     stored: VersionedTask | None
     decision: Drop | Hop | WaitForLock
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A run that a dispatch begins, and its claim."""
-
-    dispatch: Dispatch
-    claimed: ClaimedRun | None
-    """The run, if it is a quick handler's, whose claim is committed with its result."""
-    claim: Commit | None
-    """What is to be committed first, otherwise."""
 
 
 BUDGET_RETRY_DELAY = timedelta(minutes=5)
@@ -209,56 +197,6 @@ class Executor:
                 return result
         finally:
             self.in_progress.end(dispatch)
-
-    def decide_claims(
-        self, messages: Sequence[QueueMessage], changing: Collection[str] = ()
-    ) -> list[PlannedRun | None]:
-        """Return the runs that some dispatches begin, decided on one read of their tasks: they are `in_progress` then.
-
-        None is for a dispatch that is to be delivered alone: nothing is to be called for it now, its claim needs more
-        than a plain commit (`Committer.is_plain`), it is no dispatch of a task, or its task is among those that are
-        `changing` at the same time.
-
-        Raises:
-            StoreUnavailable: The store did not answer.
-        """
-        dispatches = [self._try_to_parse(each) for each in messages]
-        ids = {each.task_id for each in dispatches if each is not None}.difference(changing)
-        found = {each.task.id: each for each in self._engine.store.load_many(sorted(ids))} if ids else {}
-        return [None if each is None else self._try_to_plan(each, found.pop(each.task_id, None)) for each in dispatches]
-
-    def _try_to_parse(self, message: QueueMessage) -> Dispatch | None:
-        if message.is_hop:
-            return None
-        try:
-            self._keys.verify(message.body, message.token)
-            return _parse_dispatch(message.body, self._engine.clock)
-        except (Unauthenticated, InvalidInput):
-            return None
-
-    def _try_to_plan(self, dispatch: Dispatch, stored: VersionedTask | None) -> PlannedRun | None:
-        planned = None
-        self.in_progress.begin(dispatch)
-        try:
-            planned = None if stored is None else self._plan(dispatch, stored)
-        except Exception:  # noqa: BLE001 - raised again where it is delivered alone, and keeps no other from running
-            planned = None
-        finally:
-            if planned is None:
-                self.in_progress.end(dispatch)
-        return planned
-
-    def _plan(self, dispatch: Dispatch, stored: VersionedTask) -> PlannedRun | None:
-        now = self._engine.clock.now()
-        if stored.task.lock_key is not None or stored.task.has_budget or stored.read_at is not None:
-            return None
-        with limit_search(DISPATCH_STEPS):
-            decided = self._decide(dispatch, lease_fingerprint(secrets.token_hex(16)), (stored, now))
-        if isinstance(decided, ClaimedRun):
-            return PlannedRun(dispatch, decided, None)
-        if isinstance(decided, Commit) and decided.run is not None and self._engine.committer.is_plain(decided):
-            return PlannedRun(dispatch, None, decided)
-        return None
 
     def _claim(self, dispatch: Dispatch) -> ClaimedRun | DeliveryResult:
         """Load, decide and commit the claim, again after each conflict; if nothing is to be called, do what is left."""

@@ -301,14 +301,6 @@ class Store(Protocol):
         """
         ...
 
-    def commit_many(self, commits: Sequence[Commit]) -> Sequence[VersionedTask | Exception]:
-        """Make several commits, each as `commit` does: return its task, or the error that it would have raised.
-
-        Each is atomic by itself and takes effect whatever becomes of the others, in any order. Nothing is returned
-        before all that took effect survives.
-        """
-        ...
-
     def load_lock(self, key: str) -> VersionedLock:
         """Return the lock of a key as it is now, with the waiters that were notified. One document is read.
 

@@ -10,13 +10,13 @@ outlives its execution. If their task has a callback, executions that end withou
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.usage import add_usage
 from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.engine.ports.store import NO_GRANTS, ArchivedJournal, Commit, Committed
+from cloudsched.engine.ports.store import ArchivedJournal, Commit, Committed
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import Contended, PreconditionFailed, StoreUnavailable, VersionConflict
 
@@ -148,30 +148,6 @@ class Committer:
             deliveries.dispatch(callbacks)
         return committed
 
-    def is_plain(self, commit: Commit) -> bool:
-        """Return whether a commit needs nothing but the store, so that it can be made with `commit_many`."""
-        if commit.base is None or commit.task.tells_somebody or commit.grants is not NO_GRANTS:
-            return False
-        if commit.lock or commit.others or commit.delivered or commit.entries or commit.archived:
-            return False
-        final = [each for each in commit.executions if each.status.is_final]
-        if any(each.status in FAILURE_STATUSES for each in final):
-            return False
-        before = commit.claimed or commit.base.task
-        return not (final and any(run.steps or commit.journals.get(run.execution_id) for run in before.runs))
-
-    def commit_many(self, commits: Sequence[Commit]) -> Sequence[Committed | Exception]:
-        """Make plain commits that are independent of each other; return each, or why it was not made.
-
-        What changed is not logged: call `log_commit` where the log lines belong.
-        """
-        whole = [_count(each, each.claimed or cast("VersionedTask", each.base).task) for each in commits]
-        results = self._store.commit_many(whole)
-        return [
-            result if isinstance(result, Exception) else Committed(result, commit)
-            for result, commit in zip(results, whole, strict=True)
-        ]
-
     def try_to_change(self, stored: VersionedTask, now: datetime, **changes: Any) -> Task | None:
         """Commit changes that somebody else's make superfluous; None if there were any since the task was read."""
         try:
@@ -206,11 +182,6 @@ class Committer:
         ended_ids = {run.execution_id for run in ended}
         entries = [each for each in commit.entries if each.execution_id not in ended_ids]
         return commit.having(executions=tuple(records.values()), entries=entries, archived=archived)
-
-
-def log_commit(commit: Commit) -> None:
-    """Log what a commit that took effect has changed of its task."""
-    log_changes(commit, commit.claimed or (None if commit.base is None else commit.base.task))
 
 
 def _count(commit: Commit, before: Task) -> Commit:

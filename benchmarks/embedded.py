@@ -1,7 +1,5 @@
 """Compare the embedded stack with the alternatives for one machine: APScheduler 3, DBOS and huey, all with SQLite.
 
-It is measured twice, the second time with a quick handler, whose claim and result are one commit.
-
     python -m benchmarks.embedded [--tasks 2000] [--json] [--rivals PYTHON]
 
 The rivals run in an environment of their own (`benchmarks.rivals`), unless ``--rivals`` names a Python that has them.
@@ -40,7 +38,7 @@ from rich.table import Table
 
 HERE = Path(__file__).parent
 SYNCS, SYNCED_BYTES = 50, 40 * 1024
-OURS, QUICK = "cloudsched", "cloudsched, quick"
+OURS = "cloudsched"
 LEAD_FACTORS = (3, 6, 12)
 """How long before they are due tasks are created, one after another until that is long enough for all of them."""
 RIVALS = {"APScheduler 3": "embedded_apscheduler.py", "DBOS": "embedded_dbos.py", "huey": "embedded_huey.py"}
@@ -70,7 +68,7 @@ class TooLateError(Exception):
     """A contestant's tasks came due before all of them were created."""
 
 
-def measure(command: tuple[str, ...], tasks: int, folder: Path) -> dict[str, Any]:
+def measure(command: tuple[str, str], tasks: int, folder: Path) -> dict[str, Any]:
     """Run one contestant and return its figures; no figures if its tasks are due too early with every lead factor."""
     for factor in LEAD_FACTORS:
         try:
@@ -80,7 +78,7 @@ def measure(command: tuple[str, ...], tasks: int, folder: Path) -> dict[str, Any
     return {}
 
 
-def measure_once(command: tuple[str, ...], tasks: int, folder: Path, factor: int) -> dict[str, Any]:
+def measure_once(command: tuple[str, str], tasks: int, folder: Path, factor: int) -> dict[str, Any]:
     """Run all parts of the workload in new folders, and return their figures.
 
     Raises:
@@ -92,13 +90,13 @@ def measure_once(command: tuple[str, ...], tasks: int, folder: Path, factor: int
     return figures | run_part(command, tasks, folder / "restart", "restart", factor)
 
 
-def run_part(command: tuple[str, ...], tasks: int, folder: Path, part: str, factor: int) -> dict[str, Any]:
+def run_part(command: tuple[str, str], tasks: int, folder: Path, part: str, factor: int) -> dict[str, Any]:
     """Run one part of the workload in a process of its own, and return its figures."""
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "LEAD_FACTOR": str(factor)}
-    interpreter, script, *options = command
+    interpreter, script = command
     process = subprocess.run(  # noqa: S603 - our own scripts
-        (interpreter, str(HERE / script), str(folder), str(tasks), part, *options),
+        (interpreter, str(HERE / script), str(folder), str(tasks), part),
         capture_output=True,
         text=True,
         check=False,
@@ -135,8 +133,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         rivals = options.rivals or install_rivals()
-        ours = (sys.executable, "embedded_cloudsched.py")
-        contestants: dict[str, tuple[str, ...]] = {OURS: ours, QUICK: (*ours, "quick")}
+        contestants = {OURS: (sys.executable, "embedded_cloudsched.py")}
         contestants |= {name: (str(rivals), script) for name, script in RIVALS.items()}
         syncs = [measure_sync(folder)]
         figures = {name: measure(command, options.tasks, folder / name) for name, command in contestants.items()}
@@ -163,10 +160,9 @@ def show(figures: dict[str, dict[str, Any]], tasks: int, syncs: list[float]) -> 
     console = Console(width=150)
     console.print(table)
     console.print("a sync of the disk takes " + ", then ".join(f"{1e3 * each:.1f} ms" for each in syncs))
-    measured = [name for name in RIVALS if figures[name]]
-    for ours, name in ((ours, name) for ours in (OURS, QUICK) if figures[ours] for name in measured):
-        ratios = {key: figures[ours][key] / figures[name][key] for key in ("created", "run", "restarted")}
-        console.print(f"{ours} / {name}: " + ", ".join(f"{key} {ratio:.1f}x" for key, ratio in ratios.items()))
+    for name in (name for name in RIVALS if figures[OURS] and figures[name]):
+        ratios = {key: figures[OURS][key] / figures[name][key] for key in ("created", "run", "restarted")}
+        console.print(f"{OURS} / {name}: " + ", ".join(f"{key} {ratio:.1f}x" for key, ratio in ratios.items()))
 
 
 if __name__ == "__main__":

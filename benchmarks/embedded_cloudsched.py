@@ -1,11 +1,7 @@
-"""cloudsched runs the workload of ``embedded.py``: the embedded store in a file, the queue in the process.
-
-With ``quick`` as the last argument its handler is declared so: one commit for claim and result.
-"""
+"""cloudsched runs the workload of ``embedded.py``: the embedded store in a file, the queue in the process."""
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
@@ -36,7 +32,7 @@ class Numbered(BaseModel):
     number: int
 
 
-@app.handler("note", quick="quick" in sys.argv[4:])
+@app.handler("note")
 def note(task: Numbered) -> None:
     """Record the call."""
     benchmark.record_run(task.number)

@@ -1,7 +1,7 @@
 """Show what a deployment takes at each size, and where it breaks: the real engine, in virtual time, on models.
 
     python -m benchmarks.scale [--quick] [--json]
-    python -m benchmarks.scale --markdown                    # the tables of docs/explanation/scale.md
+    python -m benchmarks.scale --markdown                    # the table of docs/explanation/scale.md
     python -m benchmarks.scale --chart docs/images/scale.svg
 
 The engine, the planner, the sweep and both adapters are those that run in production. Firestore and Cloud Tasks are
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.scale_chart import draw_chart
 from benchmarks.scale_queue import QueueSetup
-from benchmarks.scale_report import Result, make_markdown, make_quick_markdown, make_table
+from benchmarks.scale_report import Result, make_markdown, make_table
 from benchmarks.scale_scenarios import Effort, measure_fan_out, measure_outage, measure_purge, measure_steady
 from benchmarks.scale_world import Deployment
 from rich.console import Console
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 SIZES: Final = (10**4, 10**6, 10**8)
 RATES: Final = (10, 1_000, 50_000)
-QUICK_HANDLERS: Final = 10**6
-"""Of so many tasks the figures of quick handlers are."""
 QUICK: Final = Effort(rate=40.0, window=10, backlog=300, hashed=50_000)
 FULL: Final = Effort(rate=100.0, window=20, backlog=2_000, hashed=1_000_000)
 CHART: Final = Effort(rate=24.0, window=10, backlog=0, hashed=10_000)
@@ -44,7 +42,7 @@ CHART_SHARDS: Final = (1, 8, 512)
 CHART_RATES: Final = (60, 125, 200, 240, 300, 400, 600)
 """Occurrences a second of each shard."""
 _RATE_OF_A_SHARD: Final = 125
-"""Half of what a shard takes; twice as much of quick handlers, which write their task once."""
+"""Half of what a shard takes."""
 _RATE_OF_A_QUEUE: Final = 312.5
 """Five eighths of what a queue dispatches, so that a backlog can drain beside the load."""
 _CONCURRENT: Final = 120
@@ -53,19 +51,17 @@ _DEFAULT_RATE: Final = 100
 """Up to here the default settings do: one shard, and one queue of 200/30."""
 
 
-def choose_deployment(tasks: int, rate: float, *, is_quick: bool = False) -> Deployment:
+def choose_deployment(tasks: int, rate: float) -> Deployment:
     """Return the settings that `docs/explanation/scale.md` advises for a rate."""
     if rate <= _DEFAULT_RATE:
-        return Deployment(tasks, rate, is_quick=is_quick)
-    shards = 2 ** math.ceil(math.log2(rate / _RATE_OF_A_SHARD / (2 if is_quick else 1)))
+        return Deployment(tasks, rate)
+    shards = 2 ** math.ceil(math.log2(rate / _RATE_OF_A_SHARD))
     queues = QueueSetup(math.ceil(rate / _RATE_OF_A_QUEUE), 500.0, _CONCURRENT)
-    return Deployment(tasks, rate, shards, queues, is_quick)
+    return Deployment(tasks, rate, shards, queues)
 
 
-def measure(
-    sizes: Sequence[int], rates: Sequence[float], effort: Effort, *, is_quick: bool = False
-) -> Iterator[Result]:
-    """Yield a result for each size and rate: as advised, and (unless its handlers are quick) with one shard.
+def measure(sizes: Sequence[int], rates: Sequence[float], effort: Effort) -> Iterator[Result]:
+    """Yield a result for each size and rate: as advised, and with one shard.
 
     A recovery depends on the rate, the shards and the queues alone: it is simulated once for each, and every size has
     a backlog of its own.
@@ -73,8 +69,8 @@ def measure(
     recoveries = {}
     for tasks in sizes:
         for rate in rates:
-            advised = choose_deployment(tasks, rate, is_quick=is_quick)
-            for deployment in dict.fromkeys((advised, advised if is_quick else replace(advised, shards=1))):
+            advised = choose_deployment(tasks, rate)
+            for deployment in dict.fromkeys((advised, replace(advised, shards=1))):
                 steady, fan_out = measure_steady(deployment, effort), measure_fan_out(deployment)
                 if steady.is_saturated:
                     yield Result(deployment, steady, fan_out, None, None)
@@ -114,16 +110,14 @@ def main() -> None:
         return
     begun, used, effort = time.monotonic(), time.process_time(), QUICK if options.quick else FULL
     rows = _collect(measure(SIZES, RATES, effort))
-    quick = _collect(measure([QUICK_HANDLERS], RATES, effort, is_quick=True))
     if options.json:
-        print(json.dumps({"rows": rows, "quickHandlers": quick}))
+        print(json.dumps({"rows": rows}))
         return
     if options.markdown:
-        print(make_markdown(rows), make_quick_markdown(_pair(quick, rows)), sep="\n\n")
+        print(make_markdown(rows))
         return
     console = Console(width=190)
     console.print(make_table(rows))
-    console.print(make_table(quick, "The same with quick handlers, and half as many shards"))
     print("!: it falls behind. ±: sampling error of rates, two standard deviations; 0 if nothing was sampled.")
     hottest = max(rows, key=lambda row: row["hottestRangeWritesPerSecond"])
     print(f"The hottest range: {hottest['hottestRange']}. Ramps from cold take", end=" ")
@@ -144,16 +138,6 @@ def _collect(results: Iterable[Result]) -> list[dict[str, Any]]:
         size = f"{row['tasks']:,} tasks, {row['occurrencesPerSecond']:,} a second, shards: {row['shards']}"
         print(f"{size}: p99 {row['latenessP99Seconds']} s", file=sys.stderr, flush=True)
     return rows
-
-
-def _pair(quick: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return each row of quick handlers after the same load of ordinary ones."""
-
-    def find(row: dict[str, Any]) -> dict[str, Any]:
-        size = row["tasks"], row["occurrencesPerSecond"]
-        return next(each for each in rows if (each["tasks"], each["occurrencesPerSecond"]) == size)
-
-    return [each for row in quick for each in (find(row), row)]
 
 
 def _find_ramp(rows: Sequence[dict[str, float]], rate: float) -> float:

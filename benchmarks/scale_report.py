@@ -30,11 +30,6 @@ _HEADINGS: Final = (
     "queues' use", "after a purge", "after an outage", "USD a month",
 )  # fmt: skip
 
-_QUICK_HEADINGS: Final = (
-    "occurrences/s", "handlers", "shards", "reads", "writes", "dispatches", "late, p99", "hottest range",
-    "after a purge", "after an outage", "USD a month",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -124,7 +119,6 @@ class Result:
             "recoveryOfAMillionSeconds": _round(million),
             "sweepFanOutSeconds": round(self.fan_out, 3),
             "rampSeconds": self.ramp_seconds,
-            "isQuick": deployment.is_quick,
             "dollars": {name: round(each, 2) for name, each in dollars.items()},
             "simulatedOccurrences": steady.occurrences,
             "simulatedFraction": round(steady.fraction, 6),
@@ -158,30 +152,9 @@ def make_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def make_quick_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of quick handlers, each beside the same load of ordinary ones."""
-    lines = [f"| {' | '.join(_QUICK_HEADINGS)} |", f"|---:|---|{'---:|' * (len(_QUICK_HEADINGS) - 2)}"]
-    for row in rows:
-        cells = (
-            f"{row['occurrencesPerSecond']:,}",
-            "quick" if row["isQuick"] else "ordinary",
-            f"{row['shards']:,}",
-            f"{row['readsPerOccurrence']:.2f}",
-            f"{row['writesPerOccurrence']:.2f}",
-            f"{row['dispatchesPerOccurrence']:.2f}",
-            f"{row['latenessP99Seconds']:.2f} s",
-            f"{row['hottestRangeWritesPerSecond']:,.0f}/s",
-            _show_duration(row["recoveryAfterPurgeSeconds"]),
-            _show_duration(row["recoveryAfterOutageSeconds"]),
-            f"{row['dollarsPerMonth']:,.0f}",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def make_table(rows: Sequence[Mapping[str, Any]], title: str = "A month of steady load, simulated") -> Table:
+def make_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return the table that people read."""
-    table = Table(title=title)
+    table = Table(title="A month of steady load, simulated")
     headings = (
         "tasks", "due/s", "shards", "queues", "served/s", "late p50 s", "p99 s", "reads", "writes", "dispatches",
         "range/s", "document/s", "queue use", "purged s", "outage s", "$ a month", "± %",

@@ -66,7 +66,6 @@ class Deployment:
         rate: How many occurrences a second they are asked for.
         shards: `CLOUDSCHED_SHARDS`.
         queues: The queues of each priority.
-        is_quick: Whether the tasks' handler is quick.
         indexes: The database's indexes; those that the scripts create for so many shards if None.
     """
 
@@ -74,7 +73,6 @@ class Deployment:
     rate: float
     shards: int = 1
     queues: QueueSetup = field(default_factory=QueueSetup)
-    is_quick: bool = False
     indexes: Indexes | None = None
 
     @property
@@ -162,7 +160,7 @@ class World:
             chance=self.chance,
             monotonic=self.time.monotonic,
         )
-        self.app.container.registry.register("tick", quick=self.deployment.is_quick)(self._make_handler())
+        self.app.container.registry.register("tick")(self._make_handler())
         if self.deployment.shards > 1:
             self.store._shards.store_placement(Placement(self.deployment.shards))  # noqa: SLF001 - as after `shards grow`
 

@@ -25,7 +25,7 @@ from cloudsched.domain.transitions.cost_plan import (
     plan_costs,
     plan_sweep,
 )
-from cloudsched.domain.transitions.forecast import DELIVERY, HOP, LOCK, OCCURRENCE, QUICK_OCCURRENCE, WORKER
+from cloudsched.domain.transitions.forecast import DELIVERY, HOP, LOCK, OCCURRENCE, WORKER
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.cost_plan import CostLine
@@ -36,7 +36,6 @@ _SHOWN_WHOLE = 100
 _ROWS = {
     "creation of a task": UsageCounts(writes=1, dispatches=1),
     "successful occurrence": OCCURRENCE,
-    "successful occurrence of a quick handler": QUICK_OCCURRENCE,
     "… more, with a lock key that is free": LOCK,
     "… more, run by a worker at the store": WORKER,
     "… more, for each channel but `WEB`": DELIVERY,
@@ -62,22 +61,19 @@ def render() -> str:
 
 
 def render_million() -> str:
-    """Return the table of a million occurrences, of plain handlers and of quick ones."""
-    plain, quick = (plan_costs(_MILLION, DEFAULT_PRICES, is_quick=is_quick) for is_quick in (False, True))
-    lines = ["| part | amount | USD | quick handlers: amount | USD |", "|---|---|---|---|---|"]
-    for one, other in zip(plain, quick, strict=True):
-        if one.is_compute and not any("before" in line for line in lines):
-            lines.append(_sum("**before compute and logs**", [e for e in plain if not e.is_compute], quick))
-        shown = " | ".join(f"{_show(each.amount)} | {each.dollars:.2f}" for each in (one, other))
-        lines.append(f"| {one.part} | {shown} |")
-    lines.append(_sum("**together**", plain, quick))
+    """Return the table of a million occurrences."""
+    parts = plan_costs(_MILLION, DEFAULT_PRICES)
+    lines = ["| part | amount | USD |", "|---|---|---|"]
+    for each in parts:
+        if each.is_compute and not any("before" in line for line in lines):
+            lines.append(_sum("**before compute and logs**", [e for e in parts if not e.is_compute]))
+        lines.append(f"| {each.part} | {_show(each.amount)} | {each.dollars:.2f} |")
+    lines.append(_sum("**together**", parts))
     return "\n".join(lines) + "\n"
 
 
-def _sum(name: str, plain: list[CostLine], quick: list[CostLine]) -> str:
-    totals = (sum(each.dollars for each in some[: len(plain)]) for some in (plain, quick))
-    one, other = (f"**{total:.2f}**" for total in totals)
-    return f"| {name} | | {one} | | {other} |"
+def _sum(name: str, parts: list[CostLine]) -> str:
+    return f"| {name} | | **{sum(each.dollars for each in parts):.2f}** |"
 
 
 def _show(amount: float) -> str:
@@ -86,7 +82,7 @@ def _show(amount: float) -> str:
 
 def render_levers() -> str:
     """Return what a million costs when instances are shared, and without logs."""
-    lines = ["| a million occurrences | plain handlers | quick handlers |", "|---|---|---|"]
+    lines = ["| a million occurrences | USD |", "|---|---|"]
     for name, seconds, has_logs in (
         ("each 100 ms alone on its instance, logs beyond the free 50 GiB", DEFAULT_SECONDS, True),
         ("the same, logs within the free 50 GiB", DEFAULT_SECONDS, False),
@@ -94,15 +90,9 @@ def render_levers() -> str:
         ("ten share an instance, logs within the free 50 GiB", DEFAULT_SECONDS / 10, False),
         ("no time at all, no logs: the floor", 0.0, False),
     ):
-        totals = [
-            sum(
-                each.dollars
-                for each in plan_costs(_MILLION, DEFAULT_PRICES, is_quick=is_quick, seconds=seconds)
-                if has_logs or each.part != "GiB of logs"
-            )
-            for is_quick in (False, True)
-        ]
-        lines.append(f"| {name} | {totals[0]:.2f} | {totals[1]:.2f} |")
+        parts = plan_costs(_MILLION, DEFAULT_PRICES, seconds=seconds)
+        total = sum(each.dollars for each in parts if has_logs or each.part != "GiB of logs")
+        lines.append(f"| {name} | {total:.2f} |")
     return "\n".join(lines) + "\n"
 
 

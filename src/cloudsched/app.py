@@ -147,7 +147,6 @@ class App:
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
         draft: str | None = None,
-        quick: bool = False,
         logs: str = "admins",
         events: Mapping[str, Any] | None = None,
         early_events: Iterable[str] = (),
@@ -177,9 +176,6 @@ class App:
             user_queues: The queues that users may ask for, besides the handler's own.
             draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``. None: they never do.
                 Users are proposed only what `access` opens to them. See ``docs/how-to/drafts.md``.
-            quick: Whether claim and result of a run are one commit. Only for an idempotent handler of seconds: two
-                deliveries of an occurrence may run it at the same time, and of these one result is recorded. Without
-                lock, workers and durable operations; see ``docs/explanation/guarantees.md#quick-handlers``.
             logs: Who may read through the API what it logs: ``"admins"``, which is those who see the tasks of all
                 owners; or ``"owner"``, which is the task's owner as well.
             events: The types of the events that it waits for, by name: ``{"decision": Decision}``. What is sent is
@@ -203,7 +199,6 @@ class App:
             user_max_priority=user_max_priority,
             user_queues=user_queues,
             draft=draft,
-            quick=quick,
             logs=logs,
             events=events,
             early_events=early_events,

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from tests.doc_blocks import read_blocks
 from werkzeug.wrappers import Request, Response
 
-from cloudsched import App, Execution, Schedule, Settings, Task
+from cloudsched import App, Execution, Settings, Task
 from cloudsched.client import Client
 from cloudsched.config.access import Access
 from cloudsched.config.features import AssistantSettings
@@ -103,18 +103,6 @@ def test_an_order_is_followed_by_its_invoice() -> None:
     handlers, test = read_python("follow-ups.md")
     names = run(handlers + test.replace("from handlers import app\n", ""), "follow-ups.md")
     names["test_an_order_has_an_invoice"]()
-
-
-def test_a_quick_handler_is_registered(app: App) -> None:
-    """The handler of the page runs in one commit."""
-    (code,) = read_python("guarantees.md")
-    run(code, "guarantees.md", app=app, Feed=Reminder)
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="Feed", handler="refresh", schedule=Schedule.every(timedelta(hours=1)))
-        sim.advance(timedelta(hours=3))
-        before = sim.counts.copy()
-        sim.advance(timedelta(hours=1))
-        assert (sim.executions(task.id)[0].status, sim.counts.since(before).commits) == ("SUCCEEDED", 1)
 
 
 def test_two_tasks_share_a_lock() -> None:

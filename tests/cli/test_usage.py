@@ -80,14 +80,13 @@ def test_a_plan_is_priced_without_a_deployment(
 def test_a_plan_follows_its_options_and_the_prices_of_the_settings(
     run_command: Callable[..., CommandResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Quick handlers write once less, time and retention count, and CLOUDSCHED_PRICES replaces the list's."""
+    """Time and retention count, and CLOUDSCHED_PRICES replaces the list's."""
 
     def plan(*options: str) -> float:
         found = json.loads(run_command("cost", "--plan", "1M/month", *options, "--json").out)
         return float(found["dollarsOfRuns"])
 
     usual = plan()
-    assert usual - plan("--quick") == pytest.approx(0.9)
     assert usual - plan("--seconds", "0") == pytest.approx(2.525)
     assert plan("--kept", "60") - usual == pytest.approx(0.1837, rel=1e-3)
     monkeypatch.setenv("CLOUDSCHED_PRICES", "write=0")
@@ -102,7 +101,7 @@ def test_a_plan_follows_its_options_and_the_prices_of_the_settings(
         ["--plan", "-1/day"],
         ["--plan", "999999999B/second"],
         ["--plan", "1/day", "--owner", "ada"],
-        ["--quick"],
+        ["--kept", "1"],
         ["--seconds", "1"],
     ],
 )

@@ -52,10 +52,6 @@ def make_form_app() -> App:
     def ask(ctx: Context) -> str:
         return f"{ctx.wait_for('decision', Decision).amount} {ctx.wait_for('other')}"
 
-    @app.handler("ping", quick=True)
-    def ping() -> None:
-        pass
-
     return app
 
 
@@ -357,24 +353,6 @@ def test_choices_are_those_of_the_api() -> None:
         ("catchUp", CatchUpMode),
     ):
         assert [each.value for each in fields[name].options] == [*members], name
-
-
-def test_a_quick_handler_is_not_given_what_it_cannot_have(stack: Stack, ui: str) -> None:
-    """Its form has neither a lock nor an overlap, and sends neither, whatever a page from before says."""
-    page = get(f"{ui}/new", handler="ping").text
-    assert 'name="retries"' in page
-    assert 'name="overlap"' not in page
-    assert 'name="lockKey"' not in page
-    form = read_form(page) | {"title": "Pinged", "schedule": "every day at 9", "verb": "create"}
-    answer = post(f"{ui}/new", form | {"overlap": "skip", "lockKey": "db"})
-    assert answer.url.endswith("?done=create"), answer.text
-    (task,) = list_tasks(stack, "Pinged")
-    assert task["overlap"] == "allow"
-    edit = get(f"{ui}/tasks/{task['id']}/edit").text
-    assert 'name="overlap"' not in edit
-    saved = post(f"{ui}/tasks/{task['id']}/edit", read_form(edit) | {"title": "Pinged again", "verb": "save"})
-    assert saved.url.endswith("?done=edit"), saved.text
-    assert 'name="overlap"' in get(f"{ui}/new", handler="backup").text
 
 
 def test_an_awaited_event_is_answered_in_a_form_of_its_fields(stack: Stack, ui: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from cloudsched import App, Context, Schedule, Settings, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
-from cloudsched.domain.transitions.forecast import OCCURRENCE, QUICK_OCCURRENCE
+from cloudsched.domain.transitions.forecast import OCCURRENCE
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
@@ -18,10 +18,6 @@ app = App(Settings())
 
 @app.handler("tick")
 def tick() -> None: ...
-
-
-@app.handler("blink", quick=True)
-def blink() -> None: ...
 
 
 @app.handler("talk")
@@ -84,20 +80,11 @@ def test_a_successful_occurrence_costs_one_read_two_commits_and_one_dispatch(sim
     assert measure_cost(sim, timedelta(hours=24)) == Counts(reads=24, commits=48, writes=72, dispatches=24)
 
 
-def test_an_occurrence_of_a_quick_handler_costs_one_read_one_commit_and_one_dispatch(sim: Simulation) -> None:
-    """Claim and end are one commit of two documents, the task and its record."""
-    make(sim, handler="blink")
-    assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=1, writes=2, dispatches=1)
-    assert measure_cost(sim, timedelta(hours=24)) == Counts(reads=24, commits=24, writes=48, dispatches=24)
-
-
 def test_the_forecast_counts_what_is_measured(sim: Simulation) -> None:
     """Prices, plans and the page on costs are made of its counts."""
-    for handler, expected in (("tick", OCCURRENCE), ("blink", QUICK_OCCURRENCE)):
-        task = make(sim, handler=handler)
-        found = measure_cost(sim, timedelta(hours=1))
-        sim.app.cancel(task)
-        assert (found.reads, found.writes, found.dispatches) == (expected.reads, expected.writes, expected.dispatches)
+    make(sim)
+    found, expected = measure_cost(sim, timedelta(hours=1)), OCCURRENCE
+    assert (found.reads, found.writes, found.dispatches) == (expected.reads, expected.writes, expected.dispatches)
 
 
 def test_a_hop_costs_one_read_and_one_dispatch(sim: Simulation) -> None:

@@ -294,7 +294,6 @@ CONTROLS = (
         "workers",
         {"lease of release": "if run is None or run.lease is None:"},
     ),
-    Control("a quick handler's result counts although its claim is lost", "quick", {"lost claim": "if False:"}),
     Control("nobody follows a calendar's change", "calendar", {"calendar follower": "pass"}),
     Control(
         "who follows a calendar's change gives up before it is written",

@@ -456,13 +456,13 @@ class Model:
         if call.kind != "handler":
             return
         mine = Handling(*call.key)
-        begun = None if self.world.is_quick(mine) else rules.check_begin(self.values, state.snapshot, mine, state.time)
+        begun = rules.check_begin(self.values, state.snapshot, mine, state.time)
         if begun is not None:
             raise Broken(begun)
         if len(state.procs) > 1:
             calls = [self.call_of(each) for each in state.procs]
             running = [Handling(*each.key) for each in calls if each.kind == "handler"]
-            broken = rules.check_handlers([(each, self.world.is_quick(each)) for each in running], state.time)
+            broken = rules.check_handlers(running, state.time)
             if broken is not None:
                 raise Broken(broken)
 

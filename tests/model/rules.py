@@ -253,13 +253,13 @@ def _check_nothing_lost(commit: Committing, before: Task, write: TaskWrite) -> I
         occurrence = occurrence_after(unlimited, occurrence)
 
 
-def check_handlers(running: list[tuple[Handling, bool]], now: int) -> str | None:
-    """Return the rule that handlers break which run at one moment, or None. The flag says whether it is a quick one."""
-    live = [(each, quick) for each, quick in running if each.until > now]
-    for number, (one, is_quick) in enumerate(live):
-        for other, is_other_quick in live[:number]:
+def check_handlers(running: list[Handling], now: int) -> str | None:
+    """Return the rule that handlers break which run at one moment, or None."""
+    live = [each for each in running if each.until > now]
+    for number, one in enumerate(live):
+        for other in live[:number]:
             is_same = (one.task_id, one.execution_id) == (other.task_id, other.execution_id)
-            if is_same and not is_quick and not is_other_quick:
+            if is_same:
                 return f"2: two executors run {one.execution_id} at the same time, each under a lease"
             if one.lock_key is not None and one.lock_key == other.lock_key and not is_same:
                 return f"5: runs of {other.task_id} and {one.task_id} go on together, and both hold {one.lock_key!r}"

@@ -132,7 +132,6 @@ class World:
     store_fails: bool = False
     queue_fails: bool = False
     handler_endings: tuple[str, ...] = ("done", "fails")
-    quick: bool = False
     has_other_code: bool = False
     """Whether another version of the code is delivered to as well, which has no handler."""
     begins_at: int | None = None
@@ -149,11 +148,6 @@ class World:
         """Return how a handler ends when nothing fails."""
         del handling
         return self.handler_endings[0]
-
-    def is_quick(self, handling: Handling) -> bool:
-        """Return whether a handler runs without a claim."""
-        del handling
-        return self.quick
 
 
 def register_sender(processes: Processes) -> None:
@@ -344,17 +338,6 @@ DISTANT = World(
     sweeps=False,
     is_small=True,
 )
-QUICK = World(
-    "quick",
-    "a quick handler: its claim and its result are one commit",
-    {"create": lambda app: app.create(draft("a", expected_duration=timedelta(seconds=20), overlap="allow"))},
-    instants=(60, 80, 130, 180),
-    end=3600,
-    register=lambda processes: register_work(processes, quick=True),
-    handler_endings=("done", "fails", "heartbeat"),
-    requests={name: REQUESTS[name] for name in ("pause", "resume", "edit", "cancel")},
-    quick=True,
-)
 LOCK = World(
     "lock",
     "two tasks with one lock key",
@@ -485,7 +468,7 @@ _ALL = (
         RETRY,
         DISTANT,
     ),
-    *(QUICK, LOCK, LOCK_HEARTBEAT, LOCK_CANCEL, DURABLE, CHILDREN, CHILDREN_CANCEL, WORKER, WORKERS),
+    *(LOCK, LOCK_HEARTBEAT, LOCK_CANCEL, DURABLE, CHILDREN, CHILDREN_CANCEL, WORKER, WORKERS),
     *(DELIVERY, CALENDAR, OTHER_CODE),
 )
 WORLDS = {each.name: each for each in _ALL}

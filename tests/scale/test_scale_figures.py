@@ -113,13 +113,3 @@ def test_the_sweeps_of_all_shards_begin_within_a_second() -> None:
     """One after the other, creating 512 dispatches would take ten; every shard is swept, and by one job."""
     assert measure_fan_out(scale.choose_deployment(10**6, 50_000)) < 1.5
     assert measure_fan_out(scale.choose_deployment(10**6, 1_000)) < 0.5
-
-
-def test_a_quick_handler_costs_a_commit_less() -> None:
-    """One read, the task and its record written once, one dispatch; so half as many shards take the load."""
-    (quick,) = [result.to_row() for result in scale.measure([10**6], [1_000], TINY, is_quick=True)]
-    costs = [quick[f"{name}PerOccurrence"] for name in ("reads", "writes", "dispatches")]
-    assert costs == [1, 2, 1]
-    assert (quick["isQuick"], quick["shards"], quick["isSaturated"]) == (True, 4, False)
-    assert 150 < quick["hottestRangeWritesPerSecond"] < 350
-    assert quick["recoverySeconds"] > 60

@@ -240,16 +240,7 @@ def _pick_policies(world: World, task_id: str) -> dict[str, Any]:
         "lock_key": _lock_key(world),
         **(pick_channels(world) if world.fault_profile.has_channels else {"delivery_channels": choose([(), ("WEB",)])}),
         **(_pick_worker_fields(world, task_id) if world.fault_profile.has_workers else {}),
-        **(_pick_quick_fields(world) if world.kinds.get(task_id) == "blink" else {}),
     }
-
-
-def _pick_quick_fields(world: World) -> dict[str, Any]:
-    """Return what a quick handler asks of its tasks, or now and then nothing: then its run is claimed, or refused."""
-    if world.random.random() < 0.15:
-        return {}
-    durations = [timedelta(seconds=5), timedelta(seconds=15)]
-    return {"overlap": Overlap.ALLOW, "lock_key": None, "expected_duration": world.random.choice(durations)}
 
 
 def _pick_worker_fields(world: World, task_id: str) -> dict[str, Any]:

@@ -46,14 +46,13 @@ def register_durable_handlers(app: App, world: World) -> None:
 
 def child_fields(script: random.Random, world: World) -> dict[str, Any]:
     """Return the fields of a task that runs child tasks instead of a handler."""
-    kinds = ["work", "flow", "blink"] if world.fault_profile.has_quick else ["work", "flow"]
-    handlers = script.choices(kinds, k=script.choice([1, 2, 3]))
+    handlers = script.choices(["work", "flow"], k=script.choice([1, 2, 3]))
     return {
         "children": [
             {
                 "handler": each,
                 "retry": _retry(script).model_dump(mode="json", by_alias=True),
-                **({} if each == "blink" else _pick_fields(script, world)),
+                **_pick_fields(script, world),
             }
             for each in handlers
         ],
@@ -167,8 +166,6 @@ class _RandomWorkflow:
 
     def _start_call(self) -> CallHandle[Any]:
         handler = self._script.choice(["work", "flow"] if self._depth < 1 else ["work"])
-        if self._world.fault_profile.has_quick and self._script.random() < 0.4:
-            return self._ctx.call("blink", retry=_retry(self._script))
         fields: dict[str, Any] = {"retry": _retry(self._script), **_pick_fields(self._script, self._world)}
         if self._script.random() < 0.2:
             fields["retention"] = timedelta(minutes=5)

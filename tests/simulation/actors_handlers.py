@@ -17,10 +17,9 @@ class HandlerError(Exception):
     """The error of a failing handler."""
 
 
-def register_handlers(app: App, world: World, *, quick: bool) -> None:
-    """Register the handler on an app, also as one that may be quick."""
+def register_handlers(app: App, world: World) -> None:
+    """Register the handler on an app."""
 
-    @app.handler("blink", quick=quick)
     @app.handler("chore")
     def chore(ctx: Context) -> object:
         return run(ctx)

@@ -59,9 +59,6 @@ class FaultProfile:
     """Whether results are delivered to a person, who changes preferences."""
     is_sharded: bool = False
     """Whether the store gets more shards, twice."""
-    has_quick: bool = False
-    """Whether many tasks have a quick handler, which two deliveries may call at once."""
-
     has_budgets: bool = False
     """Whether owners have budgets, which are used up, looked at and raised."""
     loses_answers: bool = False
@@ -73,8 +70,6 @@ class FaultProfile:
 
     def pick_kind(self, random: Random) -> str:
         """Return the kind of handler that a task has."""
-        if self.has_quick:
-            return random.choice(["flow", "blink", "children"] if self.is_durable else ["blink", "blink", "work"])
         if self.is_durable:
             return random.choice(["flow", "flow", "children", "work"])
         return random.choice(["work", "work", "chore"]) if self.has_workers else "work"
@@ -344,27 +339,6 @@ SHARD_PROFILES = _make_profiles(
     },
 )
 
-QUICK_PROFILES = _make_profiles(
-    FaultProfile("quick", changes=24, length=_HOURS, has_quick=True),
-    {
-        "fault-free": {},
-        "slow": {"linger": 0.3},
-        "faults": {"fault": 0.08, "linger": 0.05},
-        "crashes": {"kill": 0.05, "linger": 0.1},
-        "rivals": {
-            "fault": 0.06,
-            "kill": 0.02,
-            "linger": 0.15,
-            "drift": timedelta(seconds=1),
-            "steps": 0.05,
-            "yields": 0.3,
-            "rivals": (1, 2, 3),
-            "purge": 0.05,
-        },
-        "durable": {"fault": 0.03, "kill": 0.015, "linger": 0.1, "is_durable": True},
-    },
-)
-
 RESTART_PROFILES = (
     FaultProfile("restarts", linger=0.4, changes=24, length=_HOURS, restarts=20),
     FaultProfile("restarts crowd", linger=0.4, length=_HOURS, is_crowded=True, restarts=20),
@@ -394,5 +368,4 @@ RESTART_PROFILES = (
         restarts=20,
     ),
     FaultProfile("restarts workers", fault=0.03, linger=0.3, changes=24, length=_HOURS, has_workers=True, restarts=20),
-    FaultProfile("restarts quick", fault=0.03, linger=0.3, changes=24, length=_HOURS, has_quick=True, restarts=20),
 )

@@ -101,7 +101,6 @@ class FaultyStore:
     def load(self, task_id: str) -> VersionedTask | None:
         def effect() -> VersionedTask | None:
             stored = self._world.real_store.load(task_id)
-            self._world.rules.on_read(stored)
             self._world.trees.on_load(task_id)
             return stored and replace(stored, read_at=self._world.now)
 

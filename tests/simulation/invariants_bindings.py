@@ -1,8 +1,7 @@
 """E1: all attempts of an execution run what it began with, whatever its task is edited to meanwhile.
 
 That is: the same handler with the same payload, defined by the same author; and its record names that handler. An
-execution begins with the commit that claims its first attempt, and a retry by hand does not begin it anew. A quick
-handler's begins with its result: until then, an edit gives it another run.
+execution begins with the commit that claims its first attempt, and a retry by hand does not begin it anew.
 """
 
 from __future__ import annotations

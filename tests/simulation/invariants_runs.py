@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_bindings import BindingInvariants
-from tests.simulation.invariants_quick import QuickInvariants
 from tests.simulation.schedules import covers, is_same_plan
 
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, WaitingFor
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from cloudsched import Context, Execution, Task
     from cloudsched.domain.documents.execution import Message, Run
     from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.store import VersionedTask
 
 _NO_FUTURE = timedelta(days=30)
 MAX_HOPS_AT_ONCE = 10
@@ -51,8 +49,6 @@ class HandlerCall:
     until: datetime
     """When its lease ends."""
     lock_key: str | None
-    is_claimed: bool = True
-    """Whether it runs under a lease; a quick handler does from its first heartbeat on."""
 
 
 class RunInvariants:
@@ -70,7 +66,6 @@ class RunInvariants:
         """The occurrences of each task's schedule that were begun, or wait to be."""
         self._payloads: dict[tuple[str, datetime, str], dict[str, int]] = {}
         """What each execution runs with."""
-        self._quick = QuickInvariants(world, self._fail)
         self.bindings = BindingInvariants(self._fail)
         self._told: dict[str, Task] = {}
         self._verbs: dict[str, str] = {}
@@ -113,10 +108,6 @@ class RunInvariants:
         process = self._world.current
         assert process
         until = self._world.now + left
-        if self._quick.is_unclaimed(process, task, key):
-            self._quick.check_start(process, task, key)
-            self._calls.append(HandlerCall(process, key, until, task.scoped_lock_key, is_claimed=False))
-            return
         record = self._records.get(key)
         if record and record.status.is_final:
             self._fail(f"1: {key} runs although it is {record.status}")
@@ -129,7 +120,7 @@ class RunInvariants:
         for other in self._calls:
             if other.until <= self._world.now + 2 * self._world.fault_profile.drift:
                 continue
-            if other.key == key and other.is_claimed:
+            if other.key == key:
                 self._fail(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
             if lock_key is not None and other.lock_key == lock_key:
                 self._fail(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
@@ -142,7 +133,7 @@ class RunInvariants:
     def on_lease_renewed(self, left: timedelta) -> None:
         """Note that the lease of the current process's handler was renewed."""
         (mine,) = [call for call in self._calls if call.process is self._world.current]
-        mine.until, mine.is_claimed = self._world.now + left, True
+        mine.until = self._world.now + left
         for other in self._calls:
             is_live = other is not mine and other.until > self._world.now + 2 * self._world.fault_profile.drift
             if is_live and other.lock_key is not None and other.lock_key == mine.lock_key:
@@ -152,17 +143,12 @@ class RunInvariants:
         """Note that a process runs no handler any more, since that has ended or the process has."""
         self._calls = [call for call in self._calls if call.process is not process]
 
-    def on_read(self, stored: VersionedTask | None) -> None:
-        """Note what the current process has read."""
-        self._quick.on_read(stored)
-
     # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def on_commit(
         self, before: Task | None, after: Task, executions: Sequence[Execution], messages: Sequence[Message]
     ) -> None:
         self._check_no_secret(after.model_dump_json(), *(one.model_dump_json() for one in (*executions, *messages)))
-        self._quick.on_commit(before, after, executions)
         self.bindings.on_commit(before, after, executions)
         self._check_run_count(before, after, executions)
         self._check_final_records(after, executions)
@@ -192,12 +178,6 @@ class RunInvariants:
                 counted.add(run.execution_id)
                 if before and before.planned_to and run.scheduled_for <= before.planned_to:
                     self._fail(f"1: {after.id} comes back to {run.scheduled_for}, and was at {before.planned_to}")
-        for each in self._quick.find_begun(before, executions):
-            key = (after.id, after.created_at, each.id)
-            if each.trigger is Trigger.SCHEDULE and key not in self._begun and key not in self._records:
-                counted.add(each.id)
-                if before and before.planned_to and each.scheduled_for <= before.planned_to:
-                    self._fail(f"1: {after.id} comes back to {each.scheduled_for}, and was at {before.planned_to}")
         counted -= {each.id for each in executions if each.status.is_final and each.started_at is None}
         if after.run_count != len(counted):
             self._fail(f"{after.id} counts {after.run_count} runs, and had {sorted(counted)}")
@@ -253,7 +233,6 @@ class RunInvariants:
             if old and old.lease and old.lease.token_hash == run.lease.token_hash:
                 self._note_renewal((after.id, after.created_at, run.execution_id), run.lease.until - now)
                 continue
-            process.claims.add((after.id, after.created_at, run.execution_id))
             self._locks[after.id, after.created_at, run.execution_id] = after.scoped_lock_key
             if old and old.lease and old.lease.until > now:
                 self._fail(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")

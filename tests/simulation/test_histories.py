@@ -22,7 +22,6 @@ from tests.simulation.faults import (
     DURABLE_PROFILES,
     JOURNEY_PROFILES,
     PROFILES,
-    QUICK_PROFILES,
     RELEASE_PROFILES,
     REQUEST_PROFILES,
     RESTART_PROFILES,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 ALL_PROFILES = (
     *(*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES),
     *(*JOURNEY_PROFILES, *RELEASE_PROFILES),
-    *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *QUICK_PROFILES, *BUDGET_PROFILES),
+    *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *BUDGET_PROFILES),
     *REQUEST_PROFILES,
     *RESTART_PROFILES,
 )
@@ -92,10 +91,7 @@ def test_every_history_keeps_the_invariants(
 
 @pytest.mark.parametrize(
     "profile",
-    [
-        each[4]
-        for each in (PROFILES, DURABLE_PROFILES, WORKER_PROFILES, CALENDAR_PROFILES, CHANNEL_PROFILES, QUICK_PROFILES)
-    ],
+    [each[4] for each in (PROFILES, DURABLE_PROFILES, WORKER_PROFILES, CALENDAR_PROFILES, CHANNEL_PROFILES)],
     ids=lambda profile: profile.name,
 )
 def test_a_seed_repeats_its_history(profile: FaultProfile) -> None:

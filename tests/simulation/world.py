@@ -91,10 +91,6 @@ class Process:
     """What it may claim, if it is a worker."""
     tokens: set[str] = field(default_factory=set)
     """The leases that it may act for."""
-    claims: set[tuple[str, datetime, str]] = field(default_factory=set)
-    """The runs that it has claimed."""
-    read: dict[str, tuple[Task, int]] = field(default_factory=dict)
-    """The tasks as it read them last, and how many commits there had been."""
     rests_until: datetime | None = None
     """When it resumes, if it waits for time to pass."""
     zone_data: ZoneData = field(default_factory=lambda: time_zones.in_use)
@@ -147,7 +143,6 @@ class World:
         self.ids = (*IDS, *MORE_IDS) if fault_profile.has_workers else IDS
         self.kinds = {each: fault_profile.pick_kind(self.random) for each in self.ids}
         self._paces: dict[str, Any] = self.random.choice(_PACES) if fault_profile.is_durable else {}
-        self._quick_share = self.random.choice([1.0, 1.0, 0.6]) if fault_profile.has_quick else 0.0
         errors = (fault_profile.wrong_clock, *[timedelta(0)] * (5 if fault_profile.has_workers else 3))
         self.apps = [self.start_app(each) for each in errors]
         """Three for executors, one for clients and, where there are workers, two for them."""
@@ -173,7 +168,7 @@ class World:
             monotonic=lambda: 0.0,  # a history is the same on a busy machine
         )
         app.container.executor._checks_clock = True  # noqa: SLF001 - as it does by the system's clock
-        register_handlers(app, self, quick=self._quick_share > 0 and self.random.random() < self._quick_share)
+        register_handlers(app, self)
         register_durable_handlers(app, self)
         register_asked_handlers(app, self)
         if self.fault_profile.has_channels:

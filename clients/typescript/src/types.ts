@@ -975,8 +975,6 @@ export interface HandlerInfo {
   access: Requesters;
   /** Whether scripts may call it. */
   isTool: boolean;
-  /** Whether the claim and the result of its runs are one commit: they cost less, and are never shown as RUNNING. */
-  isQuick: boolean;
   /** The queue of the workers that run its tasks, unless a task says otherwise. */
   queue?: string;
   /** The JSON schema of its payload; None if it takes any object. */

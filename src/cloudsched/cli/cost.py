@@ -26,7 +26,7 @@ from cloudsched.errors import InvalidInput
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from cloudsched.client.client import Client
     from cloudsched.client.views import TaskView
@@ -72,7 +72,6 @@ class _Row:
 @click.option("--owner", help="Count only this owner's tasks.")
 @click.option("--handler", help="Count only this handler's.")
 @click.option("--plan", metavar="RATE", help="Ask no deployment: price so many runs, such as 1M/month or 300/minute.")
-@click.option("--quick", is_flag=True, help="With --plan: the handlers are quick=True.")
 @click.option(
     "--seconds",
     type=click.FloatRange(0, 3600),
@@ -96,7 +95,6 @@ def cost(  # noqa: PLR0913 - each is an option of its own
     owner: str | None,
     handler: str | None,
     plan: str | None,
-    quick: bool,
     seconds: float | None,
     kept: float | None,
     as_json: bool,
@@ -108,17 +106,16 @@ def cost(  # noqa: PLR0913 - each is an option of its own
     if plan is not None:
         if since is not None or owner is not None or handler is not None:
             raise click.UsageError("--plan is about no deployment: leave out --from, --owner and --handler.")
-        _print_plan(plan, is_quick=quick, seconds=seconds, kept=kept, as_json=as_json)
+        _print_plan(plan, seconds=seconds, kept=kept, as_json=as_json)
         return
-    if quick or seconds is not None or kept is not None:
-        raise click.UsageError("--quick, --seconds and --kept are about a --plan.")
+    if seconds is not None or kept is not None:
+        raise click.UsageError("--seconds and --kept are about a --plan.")
     given = None if since is None else parse_instant(since, timezone, "--from")
     known = client.usage(owner=owner, page_size=1)
     start = given or (known.summed_until if known.is_complete else datetime.now(UTC))
     end = start + timedelta(days=days)
     tasks = client.tasks(status="ACTIVE", owner=owner, handler=handler)
-    quick_handlers = {each.name for each in client.handlers() if each.is_quick}
-    rows = _forecast(tasks, start, end, quick_handlers)
+    rows = _forecast(tasks, start, end)
     if owner is None and handler is None:
         sweeps = _SWEEPS_A_DAY * days
         rows["(sweep)"] = _Row(counts=_multiply(_SWEEP, sweeps), requests=sweeps)
@@ -144,14 +141,14 @@ def cost(  # noqa: PLR0913 - each is an option of its own
         )
 
 
-def _print_plan(plan: str, *, is_quick: bool, seconds: float | None, kept: float | None, as_json: bool) -> None:
+def _print_plan(plan: str, *, seconds: float | None, kept: float | None, as_json: bool) -> None:
     try:
         occurrences = parse_plan(plan)
     except InvalidInput as error:
         raise click.BadParameter(f"{error.problem}. {error.hint}", param_hint="--plan") from error
     prices = Settings.from_environment().prices.per_million
     seconds, kept = DEFAULT_SECONDS if seconds is None else seconds, DEFAULT_KEPT_DAYS if kept is None else kept
-    lines = plan_costs(occurrences, prices, is_quick=is_quick, seconds=seconds, kept_days=kept)
+    lines = plan_costs(occurrences, prices, seconds=seconds, kept_days=kept)
     sweep = plan_sweep(prices)
     before, whole = sum(each.dollars for each in lines if not each.is_compute), sum(each.dollars for each in lines)
     assumed = [
@@ -188,10 +185,10 @@ def _to_plan_line(line: CostLine) -> tuple[str, str, str]:
     return line.part, amount, f"{line.dollars:,.2f}"
 
 
-def _forecast(tasks: Iterable[TaskView], start: datetime, end: datetime, quick: Collection[str]) -> dict[str, _Row]:
+def _forecast(tasks: Iterable[TaskView], start: datetime, end: datetime) -> dict[str, _Row]:
     rows: dict[str, _Row] = {}
     for task in tasks:
-        found = forecast_task(task, start, end, is_quick=task.handler in quick)
+        found = forecast_task(task, start, end)
         row = rows.setdefault(task.handler, _Row())
         row.tasks += 1
         row.occurrences += found.occurrences

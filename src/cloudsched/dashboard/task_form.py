@@ -18,7 +18,6 @@ from cloudsched.dashboard.task_options import (
     MORE,
     NAMES,
     drop_defaults,
-    list_refused,
     make_options,
     read_before,
     read_changes,
@@ -275,9 +274,7 @@ def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
     if key.isascii() and key.isalnum() and len(key) <= _LONGEST_KEY:
         answer["key"] = key
     errors: dict[str, str] = {}
-    refused = list_refused(is_quick=_is_quick(answer["handlers"], handler), task=None)
-    given = {name: text for name, text in answer["texts"].items() if name not in refused}
-    content = {"handler": handler, **read_new(given, errors)}
+    content = {"handler": handler, **read_new(answer["texts"], errors)}
     payload = read_value(_find_slot(answer["handlers"], handler), answer["texts"], errors)
     if payload is not ABSENT:
         content[_PAYLOAD] = payload
@@ -365,8 +362,7 @@ def build(answer: Json, visit: Visit) -> TaskFormPage:
     handler = answer["handler"]
     zones = tuple(dict.fromkeys([texts.get("timezone") or visit.zone.key, visit.zone.key, "UTC", OWNER_ZONE]))
     names = tuple(name for name in NAMES if name not in MORE)
-    refused = list_refused(is_quick=_is_quick(answer["handlers"], handler), task=task)
-    more = tuple(name for name in MORE if name not in refused and (name != "owner" or _may_choose_owner(visit, task)))
+    more = tuple(name for name in MORE if name != "owner" or _may_choose_owner(visit, task))
     is_new = task is None
     chosen = visit if task is None else visit.in_zone_of(task)
     return TaskFormPage(
@@ -396,10 +392,6 @@ def build(answer: Json, visit: Visit) -> TaskFormPage:
 def _find_slot(handlers: list[Json], name: str) -> Slot:
     schema: dict[str, Any] | None = next((each.get("payloadSchema") for each in handlers if each["name"] == name), None)
     return read_schema(schema)
-
-
-def _is_quick(handlers: list[Json], name: str) -> bool:
-    return any(each["name"] == name and each.get("isQuick", False) for each in handlers)
 
 
 def _may_choose_owner(visit: Visit, task: Json | None) -> bool:

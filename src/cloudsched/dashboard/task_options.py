@@ -50,8 +50,6 @@ MORE: Final[tuple[str, ...]] = (
 NAMES: Final[tuple[str, ...]] = (*_FIRST, *MORE)
 _OF_FOLLOWERS: Final = frozenset({"followsOwner", "startZone"})
 """The fields of a schedule that say which zone it follows: another zone in the form replaces them."""
-_NOT_OF_QUICK: Final = {"lockKey": "", "overlap": "allow"}
-"""What a quick handler cannot have, since its runs claim nothing: the options, and their only values."""
 _LABELS: Final = {
     "title": "Title",
     "schedule": "When: words, cron, an instant, a duration or a rule",
@@ -150,14 +148,6 @@ def write_schedule(schedule: Json) -> str:
     if len(kept) == 1 and {*kept} <= {"at", "local"}:
         return str(next(iter(kept.values())))
     return json.dumps(kept, ensure_ascii=False)
-
-
-def list_refused(*, is_quick: bool, task: Json | None) -> frozenset[str]:
-    """Return the options that a form does not have: the handler allows one value of them, and the task has it."""
-    if not is_quick:
-        return frozenset()
-    now = _NOT_OF_QUICK if task is None else write_options(task)
-    return frozenset(name for name, only in _NOT_OF_QUICK.items() if now[name] == only)
 
 
 def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str], schedule: str = "") -> Json:

@@ -50,11 +50,6 @@ def nap(ctx: Context) -> None:
     ctx.sleep(2 * HOUR)
 
 
-@app.handler("swift", quick=True)
-def swift() -> None:
-    """Succeed, as a quick handler."""
-
-
 @pytest.fixture
 def sim() -> Iterator[Simulation]:
     with Simulation(app) as simulation:
@@ -72,7 +67,7 @@ def list_pings(sim: Simulation) -> list[str]:
 
 @pytest.mark.parametrize(
     ("handler", "pings"),
-    [("broken", ["/id/start", "/id/fail"]), ("nap", ["/id/start", "/id"]), ("stop", []), ("swift", ["/id"])],
+    [("broken", ["/id/start", "/id/fail"]), ("nap", ["/id/start", "/id"]), ("stop", [])],
 )
 def test_each_execution_is_told_of_once(sim: Simulation, handler: str, pings: list[str]) -> None:
     """Its beginning and its end, whatever its attempts and suspensions; nothing of what was cancelled at once."""

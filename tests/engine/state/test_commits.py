@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,7 @@ from cloudsched.errors import Contended, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.conftest import MakeTask
 
@@ -108,22 +106,6 @@ def test_a_new_task_is_stored_and_logged(
     assert [(record.action, record.taskId) for record in caplog.records] == [("created", "new")]  # type: ignore[attr-defined]
 
 
-def test_joined_commits_have_the_first_base_and_all_records(
-    make_task: MakeTask, make_execution: Callable[..., Execution]
-) -> None:
-    """What the first one has cost is the cost of both; the last task is written."""
-    with closing(SqliteStore()) as store:
-        base = store.commit(Commit(make_task(id="t")))
-        claimed, ended = (base.task.model_copy(update={"message": each}) for each in ("claimed", "ended"))
-        first = Commit(claimed, base, (make_execution(claimed, "e1"),), reads=3, dispatches=2)
-        second = Commit(ended, replace(base, task=claimed), (make_execution(ended, "e2"),), reads=0)
-        both = first.then(second)
-        assert (both.base, both.task, both.claimed) == (base, ended, claimed)
-        assert (both.reads, both.dispatches) == (3, 2)
-        store.commit(both)
-        assert {each.id for each in store.list_executions("t", limit=9).items} == {"e1", "e2"}
-
-
 class Checked(SqliteStore):
     """A store that checks of each commit that it was decided on what is stored."""
 
@@ -134,7 +116,7 @@ class Checked(SqliteStore):
 
     def commit(self, commit: Commit) -> VersionedTask:
         stored = {each.task.id: self.load(each.task.id) for each in (commit, *commit.others)}
-        if self.conflicts and commit.claimed is not None:
+        if self.conflicts and commit.executions:
             self.conflicts -= 1
             raise VersionConflict("a test's")
         committed = super().commit(commit)
@@ -146,12 +128,11 @@ class Checked(SqliteStore):
 
 
 @pytest.mark.parametrize("conflicts", [0, 2])
-@pytest.mark.parametrize("quick", [False, True])
-def test_the_base_of_each_commit_is_the_task_as_it_was_stored(*, quick: bool, conflicts: int) -> None:
-    """Also if its claim is a part of it, and with what the handler logs: a store may write only what differs."""
+def test_the_base_of_each_commit_is_the_task_as_it_was_stored(conflicts: int) -> None:
+    """Also with what the handler logs: a store may write only what differs."""
     app, calls = App(), list[int]()
 
-    @app.handler("work", quick=quick, retry=1)
+    @app.handler("work", retry=1)
     def work(ctx: Context) -> str:
         calls.append(len(calls))
         ctx.progress("half")
@@ -170,15 +151,14 @@ def test_the_base_of_each_commit_is_the_task_as_it_was_stored(*, quick: bool, co
 
 
 @pytest.mark.parametrize("fails", ["before", "after"])
-@pytest.mark.parametrize("quick", [False, True])
-def test_a_failure_hook_is_called_for_each_commit_that_is_tried(*, quick: bool, fails: str) -> None:
+def test_a_failure_hook_is_called_for_each_commit_that_is_tried(fails: str) -> None:
     """Right before it: a hook may be called twice, but no failure is stored of which it was not told."""
     app, told, lost = App(), list[ExecutionStatus](), [True]
 
     def tell(_: Task, execution: Execution) -> None:
         told.append(execution.status)
 
-    @app.handler("work", quick=quick, retry=False, on_failure=tell)
+    @app.handler("work", retry=False, on_failure=tell)
     def work() -> None:
         raise ValueError("never works")
 

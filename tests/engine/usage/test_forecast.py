@@ -25,9 +25,6 @@ def sim() -> Iterator[Simulation]:
     @app.handler("tick")
     def tick() -> None: ...
 
-    @app.handler("blink", quick=True)
-    def blink() -> None: ...
-
     with Simulation(app, start=START) as simulation:
         yield simulation
 
@@ -47,8 +44,7 @@ def make(sim: Simulation, rule: str = "FREQ=HOURLY", **more: object) -> str:
         {"rule": "FREQ=DAILY", "until": START + timedelta(days=4)},
         {"max_runs": 7},
         {"pull": "gpu"},
-        {"handler": "blink"},
-        {"handler": "blink", "rule": "FREQ=SECONDLY;INTERVAL=1200", "max_runs": 50},
+        {"rule": "FREQ=SECONDLY;INTERVAL=1200", "max_runs": 50},
     ],
     ids=str,
 )
@@ -57,8 +53,7 @@ def test_a_forecast_agrees_with_what_is_billed(sim: Simulation, more: dict[str, 
     task_id = make(sim, **more)
     if "pull" in more:
         sim.add_worker("gpu")
-    quick, end = more.get("handler") == "blink", sim.now + timedelta(days=8)
-    forecast = forecast_task(sim.app.get(task_id), sim.now, end, is_quick=quick)
+    forecast = forecast_task(sim.app.get(task_id), sim.now, sim.now + timedelta(days=8))
     before = sum(each.counts.writes for each in sim.app.get(task_id).usage)
     sim.advance(timedelta(days=8))
     used = [each.counts for each in sim.app.get(task_id).usage]
@@ -68,17 +63,6 @@ def test_a_forecast_agrees_with_what_is_billed(sim: Simulation, more: dict[str, 
     assert forecast.counts.deletes == sum(each.deletes for each in used)
     assert forecast.counts.reads == sum(each.reads for each in used)
     assert forecast.counts.dispatches == sum(each.dispatches for each in used)
-
-
-def test_a_quick_task_whose_runs_follow_closely_costs_what_others_cost(sim: Simulation) -> None:
-    """Its runs are claimed first, so that the next is sent before the end of each."""
-    closely = sim.app.get(make(sim, "FREQ=SECONDLY;INTERVAL=8", handler="blink"))
-    end = sim.now + timedelta(minutes=10)
-    forecasts = [forecast_task(closely, sim.now, end, is_quick=each) for each in (False, True)]
-    assert forecasts[0] == forecasts[1]
-    before = sim.counts.copy()
-    sim.advance(timedelta(minutes=10) - timedelta(microseconds=1))
-    assert sim.counts.since(before).writes == forecasts[1].counts.writes
 
 
 def test_waiting_beyond_the_horizon_is_forecast(sim: Simulation) -> None:

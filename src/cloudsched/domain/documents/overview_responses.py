@@ -299,8 +299,6 @@ class HandlerInfo(ApiResponse):
     """Who may name it."""
     is_tool: bool
     """Whether scripts may call it."""
-    is_quick: bool = False
-    """Whether the claim and the result of its runs are one commit: they cost less, and are never shown as RUNNING."""
     queue: str | None = None
     """The queue of the workers that run its tasks, unless a task says otherwise."""
     payload_schema: dict[str, Any] | None = None

@@ -70,7 +70,7 @@ def _explain_wait(evidence: Evidence, run: Run) -> _Found | None:
 def _explain_time(evidence: Evidence, run: Run) -> _Found:
     task = evidence.task
     if run.due_at <= evidence.now:
-        return Reason.DUE, say_due(evidence, run.due_at), run.due_at
+        return Reason.DUE, say_due(task, run.due_at), run.due_at
     if run.attempts and run.attempts[-1].number == run.attempt - 1:
         return Reason.RETRYING, _explain_retry(task, run), run.due_at
     if run.started_at is not None:
@@ -108,13 +108,11 @@ def explain_lock(evidence: Evidence) -> str:
     return f"{sentence}. Now {count} it, until {until.removeprefix('on ')} at the latest unless renewed."
 
 
-def say_due(evidence: Evidence, at: datetime) -> str:
+def say_due(task: Task, at: datetime) -> str:
     """Return the sentence of what is due and has not begun, as far as the store says."""
-    was_due = f"It was due {say_instant(evidence.task, at)}, and"
-    if evidence.task.status is TaskStatus.PAUSED:
+    was_due = f"It was due {say_instant(task, at)}, and"
+    if task.status is TaskStatus.PAUSED:
         return f"{was_due} starts once its task is resumed."
-    if evidence.is_quick:
-        return f"{was_due} has no result yet. Its handler is quick: until its end nothing says that it is running."
     return f"{was_due} its dispatch has not arrived yet. If that was lost, the sweep sends another."
 
 
@@ -172,7 +170,7 @@ def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) ->
 def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
     """Return why a durable handler goes on at an instant: it sleeps, tries a step again, or was interrupted."""
     if run.due_at <= evidence.now:
-        return Reason.DUE, say_due(evidence, run.due_at), run.due_at
+        return Reason.DUE, say_due(evidence.task, run.due_at), run.due_at
     until = say_instant(evidence.task, run.due_at).removeprefix("on ")
     if reason.startswith("sleeps"):
         return Reason.SLEEPING, f"Its handler sleeps until {until}.", run.due_at
@@ -334,7 +332,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         elif evidence.waiting:
             yield Finding(reason=Reason.WAITING_FOR_LOCK, sentence=explain_lock(evidence), at=start)
         else:
-            yield Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
+            yield Finding(reason=Reason.DUE, sentence=say_due(task, start), at=start)
         yield from _explain_calendars(evidence, occurrence)
         yield from _explain_journey(task, occurrence)
     elif not task.runs:

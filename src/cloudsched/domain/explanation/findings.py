@@ -119,8 +119,6 @@ class Evidence:
     """The task's entries in that lock's wait list."""
     shows_holders: bool = False
     """Whether the reader may learn which tasks hold the lock."""
-    is_quick: bool = False
-    """Whether its handler is quick, and its runs claim nothing before they end."""
     last: Execution | None = None
     """Its last record."""
     listeners: int | None = None

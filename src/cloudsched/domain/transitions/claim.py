@@ -45,23 +45,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
-    from cloudsched.domain.documents.task import PublicTask, Task
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.planning import Dispatch
-
-
-MAX_QUICK_DURATION = timedelta(seconds=20)
-"""The longest expected duration: the sweep takes an occurrence for lost that is overdue for that long, and sends it
-again."""
-
-
-def fits_quick(task: PublicTask) -> bool:
-    """Return whether a quick handler can run this task with one commit; if not, its runs are claimed first.
-
-    The runs of a quick handler are claimed by the commit of their result. So nothing else may depend on a claim: no
-    lock, no workers, no overlap policy that asks whether a run is open, and no attempt that takes long.
-    """
-    is_alone = task.pull is None and task.lock_key is None and task.overlap is Overlap.ALLOW
-    return is_alone and task.expected_duration <= MAX_QUICK_DURATION
 
 
 FULL_RETRY_DELAY = timedelta(minutes=1)

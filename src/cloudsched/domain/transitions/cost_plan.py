@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.overview_responses import to_amounts
-from cloudsched.domain.transitions.forecast import OCCURRENCE, QUICK_OCCURRENCE
+from cloudsched.domain.transitions.forecast import OCCURRENCE
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ def plan_costs(
     occurrences: float,
     prices: Mapping[str, float],
     *,
-    is_quick: bool = False,
     seconds: float = DEFAULT_SECONDS,
     kept_days: float = DEFAULT_KEPT_DAYS,
 ) -> list[CostLine]:
@@ -82,11 +81,10 @@ def plan_costs(
     Args:
         occurrences: How many there are.
         prices: Dollars for a million of each, as the setting `CLOUDSCHED_PRICES` has them.
-        is_quick: Whether their handlers are quick, so that one commit does for two.
         seconds: For how long each has an instance for itself.
         kept_days: How long records are kept; each is deleted in the end.
     """
-    each = to_amounts(QUICK_OCCURRENCE if is_quick else OCCURRENCE)
+    each = to_amounts(OCCURRENCE)
     kept = occurrences * RECORD_BYTES / _GIB * kept_days / MONTH_DAYS
     logs = occurrences * LOG_BYTES / _GIB
     return [

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.domain.transitions.claim import fits_quick
 from cloudsched.domain.transitions.planning import HORIZON
 from cloudsched.errors import InvalidSchedule
 
@@ -25,8 +24,6 @@ _WEEK: Final = timedelta(days=7)
 
 OCCURRENCE: Final = UsageCounts(executions=1, reads=1, writes=3, dispatches=1)
 """A successful occurrence."""
-QUICK_OCCURRENCE: Final = UsageCounts(executions=1, reads=1, writes=2, dispatches=1)
-"""A successful occurrence of a task whose handler is quick, and which needs nothing else."""
 LOCK: Final = UsageCounts(reads=2, writes=1, deletes=1)
 """What a lock key adds, if it never has to wait."""
 WORKER: Final = UsageCounts(reads=2, writes=2, deletes=1)
@@ -47,21 +44,19 @@ class TaskForecast:
     counts: UsageCounts
 
 
-def forecast_task(task: PublicTask, start: datetime, end: datetime, *, is_quick: bool = False) -> TaskForecast:
+def forecast_task(task: PublicTask, start: datetime, end: datetime) -> TaskForecast:
     """Return what a task is going to use from one instant to before another, if each attempt succeeds.
 
     Calls, children, steps, retries and what handlers create are not in it. A task that is not ACTIVE uses nothing.
-    `is_quick` says that its handler is quick, which saves a write if its occurrences do not follow too closely.
     """
     first = task.next_execution_time
     if task.status is not TaskStatus.ACTIVE or first is None:
         return TaskForecast(0, is_extrapolated=False, counts=UsageCounts())
     last = end if task.until is None else min(end, task.until + timedelta(microseconds=1))
     count, is_extrapolated = _count(task.schedule, max(first, start), last)
-    is_spaced = count * task.expected_duration < last - max(first, start)
     if task.max_runs is not None:
         count = min(count, max(0, task.max_runs - task.run_count))
-    each = QUICK_OCCURRENCE if is_quick and is_spaced and fits_quick(task) else OCCURRENCE
+    each = OCCURRENCE
     if task.lock_key is not None:
         each += LOCK
     if task.pull is not None:

@@ -10,7 +10,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.finish import on_outcome
@@ -24,7 +24,6 @@ from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.store import NO_GRANTS, Commit
 from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog
-from cloudsched.engine.state.event_log import log_started
 from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -182,11 +181,6 @@ class DeliveryResult:
     reason: str
 
 
-STARTED_TOO_LATE: Final = DeliveryResult(
-    DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class StartedAttempt:
     """A run whose handler may be called now."""
@@ -216,16 +210,11 @@ class AttemptRunner:
         """
         attempt = self.start(claimed_run)
         if attempt is None:
-            return STARTED_TOO_LATE
-        report = self.invoke(attempt)
-        end = self.decide(attempt, report)
+            why = "the lease expired before the handler could be called"
+            return DeliveryResult(DeliveryAction.SUPERSEDED, why)
+        end = self.decide(attempt, self.invoke(attempt))
         committed = self.commit(claimed_run, end)
-        self.dispatch(claimed_run, committed, claimed_run.sent_wakeups)
-        return self.describe(claimed_run, end, committed)
-
-    @staticmethod
-    def describe(claimed_run: ClaimedRun, end: AttemptEnd, committed: Committed | None) -> DeliveryResult:
-        """Return what a delivery did, from how its attempt ended and what was committed of that."""
+        self.dispatch(claimed_run, committed)
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)
@@ -233,22 +222,16 @@ class AttemptRunner:
         return DeliveryResult(DeliveryAction.RAN, f"attempt {claimed_run.run.attempt}: {outcome}")
 
     def start(self, claimed_run: ClaimedRun) -> StartedAttempt | None:
-        """Dispatch what may run concurrently, and return the attempt to run; None if its lease has already expired.
-
-        If its claim is not committed, there is nothing to dispatch before: the dispatch that it came with is repeated.
-        """
+        """Dispatch what may run concurrently, and return the attempt to run; None if its lease has already expired."""
         task, run = claimed_run.begun_task, claimed_run.run
-        if claimed_run.quick_claim is None:
-            with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
-                claimed_run.sent_wakeups = self.dispatch_wakeups(claimed_run.task)
-            now = self._engine.clock.now()
-            # guard: late start
-            if run.wake_at <= now:  # this process stood still for too long: the next delivery records the expired lease
-                expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
-                self._engine.sender.send(task, [expiry], now)
-                return None
-        else:
-            log_started(task, run)
+        with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
+            claimed_run.sent_wakeups = self.dispatch_wakeups(claimed_run.task)
+        now = self._engine.clock.now()
+        # guard: late start
+        if run.wake_at <= now:  # this process stood still for too long: the next delivery records the expired lease
+            expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
+            self._engine.sender.send(task, [expiry], now)
+            return None
         durable_run = self._durable.create_durable_run(claimed_run)
         claimed_run.log = found = self._engine.logs.begin(run, self._engine.clock)
         if found is not None:
@@ -288,15 +271,8 @@ class AttemptRunner:
         except BlobsUnavailable as error:
             return claimed_run.finish(end.to_suspension(error).decide)
 
-    def dispatch(
-        self, claimed_run: ClaimedRun, committed: Committed | None, sent_wakeups: tuple[WakeUp, ...] = ()
-    ) -> None:
-        """Dispatch what follows from the end of an attempt.
-
-        Args:
-            claimed_run: The run, as its holder changes it.
-            committed: Its end as committed; None if the lease was lost before.
-            sent_wakeups: What was dispatched at the start.
+    def dispatch(self, claimed_run: ClaimedRun, committed: Committed | None) -> None:
+        """Dispatch what follows from the end of an attempt; `committed` is None if the lease was lost before.
 
         Raises:
             QueueUnavailable: Something could not be dispatched.
@@ -316,7 +292,7 @@ class AttemptRunner:
             self._child_tasks.recheck_awaited_calls(task, run.execution_id)
         if commit.others:
             self._dispatch_others(commit.others)
-        self.dispatch_wakeups(task, already_sent=sent_wakeups)  # guard: next dispatch
+        self.dispatch_wakeups(task, already_sent=claimed_run.sent_wakeups)  # guard: next dispatch
         if commit.grants is not NO_GRANTS:
             self._engine.locks.updates.notify(commit.grants, self._engine.clock.now())
         self.notify_parent(task)

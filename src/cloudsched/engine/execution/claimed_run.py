@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.finish import on_heartbeat, on_release
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.locks import is_held_by
-from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
 from cloudsched.engine.ports.store import Commit
@@ -31,21 +29,6 @@ if TYPE_CHECKING:
     """Decides on a task, with what its run has logged, and as it was read; None if the lease is no longer held."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuickClaim:
-    """The claim of a quick handler's run, which is committed together with its result, or with the first heartbeat.
-
-    Until then nothing in the store says that the handler is called. So another delivery of the same occurrence may call
-    it, too; the version that was read is the precondition of the one commit, and of several only one takes effect.
-    After a conflict the claim is decided again on what is stored now: who has lost it (another delivery recorded the
-    run; the task was paused, edited, cancelled or deleted) commits nothing.
-    """
-
-    commit: Commit
-    decide_again: Callable[[VersionedTask], Commit | None]
-    """Claims the same attempt on what is stored now, as of the instant of the first claim; None if it is lost."""
-
-
 class ClaimedRun:
     """A claimed run, with the last known state of its task, on which its changes are committed.
 
@@ -53,12 +36,9 @@ class ClaimedRun:
         engine: The engine's parts.
         claimed: The task as its claim has left it.
         run: The run.
-        quick_claim: Its claim, if that is not committed yet.
     """
 
-    def __init__(
-        self, engine: EngineContext, claimed: VersionedTask, run: Run, quick_claim: QuickClaim | None = None
-    ) -> None:
+    def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run) -> None:
         if run.lease is None:
             raise ValueError("a claimed run has a lease")
         self._engine = engine
@@ -67,13 +47,11 @@ class ClaimedRun:
         """The task as it was last read or written."""
         self.begun_task = claimed.task if run.definition is None else claimed.task.as_begun(run)
         """The task as it was claimed, with what the run began with: whoever edits it meanwhile changes later runs."""
-        self.quick_claim = quick_claim
-        """Its claim, until that is committed."""
         self.run = run
         """The run as it was claimed."""
         self._token_hash = run.lease.token_hash
         self.sent_wakeups: tuple[WakeUp, ...] = ()
-        """What was dispatched when it began or while its handler goes on, and need not be dispatched again."""
+        """What was dispatched when it began, and need not be dispatched again."""
         self.log: AttemptLog | ReportedLog | None = None
         """What its handler logs or its worker has reported, if that is kept: each commit stores what is new."""
 
@@ -189,45 +167,16 @@ class ClaimedRun:
         def decide_on(read: VersionedTask | None) -> Commit | None:
             if read is None:  # deleted
                 return None
-            task = read.task if self.log is None else self._with_log(read.task, self.log)
-            commit, claim = decide(task, read), self.quick_claim
-            return commit if commit is None or claim is None else claim.commit.then(commit)
+            return decide(read.task if self.log is None else self._with_log(read.task, self.log), read)
 
         committed = self._engine.committer.apply(f"task {task_id}", lambda: self._reload(task_id), decide_on, stored)
         if committed is not None:
             self._stored, self.task = committed.stored, committed.stored.task
-            if self.quick_claim is not None:
-                self.quick_claim = None
-                self._dispatch_beside(committed.stored.task)
         return committed
 
     def _reload(self, task_id: str) -> VersionedTask | None:
-        """Read the task again, after a conflict; claim the run again on it, if that was not committed yet."""
+        """Read the task again, after a conflict."""
         stored = self._engine.store.load(task_id)
-        if stored is not None and self.quick_claim is not None:
-            stored = self._claim_again(stored, self.quick_claim)
         if stored is not None:
             self._stored, self.task = stored, stored.task
         return stored
-
-    def _claim_again(self, stored: VersionedTask, claim: QuickClaim) -> VersionedTask:
-        """Return the task as the claim leaves it now; as it is if it was committed, or is lost."""
-        run = stored.task.find_run(self.run.execution_id)
-        if run and run.lease and run.lease.token_hash == self._token_hash:
-            self.quick_claim = None  # it was committed, although the answer was lost
-            return stored
-        commit = claim.decide_again(stored)
-        if commit is None:  # guard: lost claim
-            return stored  # without the lease: nothing is committed
-        self.quick_claim = replace(claim, commit=commit)
-        return replace(stored, task=commit.task)
-
-    def _dispatch_beside(self, task: Task) -> None:
-        """Dispatch what may run while the handler goes on; if the queue cannot be reached, its end does so."""
-        run = task.find_run(self.run.execution_id)
-        if run is None or run.lease is None:  # it has ended, and what follows comes with that
-            return
-        wakeups = executor_wakeups(task)
-        with suppress(QueueUnavailable):
-            self._engine.sender.send(task, wakeups, self._engine.clock.now())
-            self.sent_wakeups = wakeups

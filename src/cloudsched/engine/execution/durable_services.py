@@ -17,7 +17,6 @@ from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
 from cloudsched.engine.handlers.called_scripts import SCRIPT_CALL
-from cloudsched.engine.handlers.quick import QuickJournal
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.errors import InvalidInput, UnknownHandler
 
@@ -52,13 +51,12 @@ class DurableServices:
     def create_durable_run(self, claimed_run: ClaimedRun) -> DurableRun:
         """Return the durable run of a run that has just been claimed; its journal is opened when it is first needed.
 
-        A quick handler, and one that does not get the context, has no journal, unless the run has begun one before.
+        A handler that does not get the context has no journal, unless the run has begun one before.
         """
         task, run, clock = claimed_run.begun_task, claimed_run.run, self._engine.clock
         handler = None if run.steps else self._engine.registry.find(task.handler)
         if handler is not None and not handler.may_be_durable:
-            journal = QuickJournal if handler.is_quick else NoJournal
-            return journal(task.id, run.execution_id, clock)
+            return NoJournal(task.id, run.execution_id, clock)
         return Replay(task.id, run, clock, partial(self._surround, claimed_run))
 
     def _surround(self, claimed_run: ClaimedRun) -> Surroundings:

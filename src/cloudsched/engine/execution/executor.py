@@ -2,8 +2,7 @@
 
 Authenticate, load, decide, claim, call, finish, send the next dispatch. Each step reads and writes as little as it can:
 a successful occurrence costs one read, two commits and one created dispatch, a hop one read and one dispatch. After a
-crash between any two steps, the redelivery or the sweep continues from the last commit. The run of a quick handler is
-claimed and finished by one commit.
+crash between any two steps, the redelivery or the sweep continues from the last commit.
 """
 
 from __future__ import annotations
@@ -24,16 +23,15 @@ from cloudsched.domain.transitions.claim import (
     Claim,
     Drop,
     Hop,
-    fits_quick,
     missed_lock_turn,
     on_dispatch,
     on_orphaned_lease,
 )
 from cloudsched.domain.transitions.offers import offer_expiry
-from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups, start_time
+from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
-from cloudsched.engine.execution.claimed_run import ClaimedRun, QuickClaim
+from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.store import Commit, Committed
@@ -73,9 +71,6 @@ class NotClaimed:
 
 BUDGET_RETRY_DELAY = timedelta(minutes=5)
 """How long a start waits whose owner's budget is used up, if its task cannot be paused now."""
-MAX_QUICK_LATENESS = timedelta(minutes=1)
-"""A run that is later than this is claimed first: the handler may have killed the processes that tried it before, and
-only attempts that were claimed are counted."""
 
 
 def _report_stuck(task: Task, dispatch: Dispatch, now: datetime) -> None:
@@ -217,7 +212,7 @@ class Executor:
     def _decide(
         self, dispatch: Dispatch, token_hash: str, loaded: tuple[VersionedTask | None, datetime]
     ) -> Commit | ClaimedRun | NotClaimed:
-        """Return what to commit for a dispatch; a run if its claim is committed, or is to be with its result.
+        """Return what to commit for a dispatch; a run if its claim is committed already.
 
         Raises:
             VersionConflict: The lock has changed since it was read.
@@ -258,7 +253,7 @@ class Executor:
 
     def _to_commit(
         self, dispatch: Dispatch, stored: VersionedTask, decision: Claim, now: datetime
-    ) -> Commit | ClaimedRun | NotClaimed:
+    ) -> Commit | NotClaimed:
         deliveries = 1 + max(timedelta(0), now - stored.task.updated_at) // HORIZON  # each hop took a read as well
         run, about = decision.run, {"reason": decision.reason, "dispatches": deliveries}
         if run is None:
@@ -266,10 +261,6 @@ class Executor:
         if stored.task.has_budget and (refusal := self._engine.budgets().find_refusal(stored.task.owner)):
             return self._pause_for_budget(stored, refusal, now, deliveries)
         claim = Commit.build(stored, decision.transition, run=run, reads=deliveries + run.steps, **about)
-        handler = self._engine.registry.find(claim.task.handler)
-        if handler is not None and handler.is_quick and self._may_join(stored.task, decision, now):
-            quick_claim = QuickClaim(claim, partial(self._claim_quick_again, dispatch, claim))
-            return ClaimedRun(self._engine, replace(stored, task=claim.task), run, quick_claim)
         if run.lock_key is None:
             return claim
         acquired = self._engine.locks.acquire(claim.task, run, dispatch, now)
@@ -299,36 +290,6 @@ class Executor:
             return record
         lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.clock.now())
         return replace(record, lock=lock, grants=grants)
-
-    @staticmethod
-    def _may_join(before: Task, claim: Claim, now: datetime) -> bool:
-        """Return whether the claim of a quick handler may be committed with its result.
-
-        Not if the next occurrence may come due meanwhile, since that is dispatched by the same commit; and not if its
-        task needs more than a quick handler may have, since that was not quick when the task was made.
-        """
-        task, run = claim.transition.task, claim.run
-        if run is None or run.definition is not None or run.steps or not fits_quick(task):
-            return False
-        known = before.find_run(run.execution_id)
-        has_lost_lease = known is not None and known.lease is not None
-        if has_lost_lease or now - run.due_at > MAX_QUICK_LATENESS:
-            return False
-        following = task.next_execution_time
-        return following is None or start_time(task, following) - now > task.expected_duration
-
-    def _claim_quick_again(self, dispatch: Dispatch, first: Commit, stored: VersionedTask) -> Commit | None:
-        """Claim the same attempt on what is stored now, as of the instant of the first claim; None if it is lost."""
-        if first.run is None or first.run.lease is None:
-            raise ValueError("only a run is claimed again")
-        claimed_at, token_hash = first.run.lease.started_at, first.run.lease.token_hash
-        decision = on_dispatch(stored.task, dispatch, claimed_at, token_hash, holder=self._holder)
-        if not isinstance(decision, Claim) or not self._may_join(stored.task, decision, claimed_at):
-            return None
-        run = decision.run
-        if run is None or (run.execution_id, run.attempt) != (first.run.execution_id, first.run.attempt):
-            return None
-        return Commit.build(stored, decision.transition, reads=first.reads, dispatches=first.dispatches)
 
     def _load(self, task_id: str) -> tuple[VersionedTask | None, datetime]:
         """Load a task; return it with this machine's time, which has to agree with the store's that comes with it.

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import exception_text
-from cloudsched.domain.documents.policy import Overlap, Priority
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskId, owner_id_prefix
 from cloudsched.domain.transitions.invalid_input import Faults
 from cloudsched.engine.durable.suspend import is_handler_failure
@@ -140,8 +140,6 @@ class Handler:
     """The events that are kept if they come before it waits for them."""
     draft: str | None = None
     """What it does, in words, if drafts may propose it."""
-    is_quick: bool = False
-    """Whether the claim and the result of its runs are one commit; see `engine.handlers.quick`."""
     is_built_in: bool = False
     """Whether it runs what its task contains, such as a script, instead of a function of the app."""
     estimate: Callable[[TaskDraft], Mapping[str, Any]] | None = None
@@ -150,7 +148,7 @@ class Handler:
     @property
     def may_be_durable(self) -> bool:
         """Return whether its code, or a dependency's, can get the context, which alone writes a journal."""
-        return not self.is_quick and (self.takes_context or bool(self.dependencies))
+        return self.takes_context or bool(self.dependencies)
 
     @property
     def is_for_users(self) -> bool:
@@ -160,8 +158,7 @@ class Handler:
     @property
     def defaults(self) -> dict[str, Any]:
         """The values of fields that a task leaves out; None where the handler sets no value either."""
-        defaults = {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
-        return {**defaults, "overlap": Overlap.ALLOW} if self.is_quick else defaults
+        return {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
 
     def parse_payload(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
         """Return the payload as the type that the handler takes.

@@ -24,7 +24,6 @@ from cloudsched.domain.transitions.suspend import parse_event_name
 from cloudsched.engine.handlers.declaration import Declaration, check_declaration
 from cloudsched.engine.handlers.event_types import EventType
 from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX, Handler, builtin_handler, validate_task_id
-from cloudsched.engine.handlers.quick import DEFAULT_QUICK_DURATION, refuse_durable_use, validate_quick
 from cloudsched.engine.handlers.run_children import run_children
 from cloudsched.engine.handlers.signature import read_signature
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
@@ -155,7 +154,6 @@ class HandlerOptions(TypedDict, total=False):
     user_max_priority: Priority | str | None
     user_queues: Iterable[str]
     draft: str | None
-    quick: bool
     logs: str
     events: Mapping[str, Any] | None
     early_events: Iterable[str]
@@ -215,8 +213,6 @@ class Registry:
         user_options = validate_access(name, options)
         id_of = validate_task_id(name, options.get("task_id"))
         summary = validate_draft_text(name, options.get("draft"))
-        quick, queues = options.get("quick", False), user_options["user_queues"]
-        is_quick = validate_quick(name, quick=quick, pull=workers, expected_duration=duration, queues=queues)
         owners_see_logs = validate_log_readers(name, options.get("logs", "admins"))
         events = validate_events(name, options.get("events") or {}, options.get("early_events", ()))
 
@@ -224,8 +220,6 @@ class Registry:
             if name in self.registrations.handlers:
                 raise Misconfigured(f"There are two handlers named {name!r}; rename one of them.")
             signature = read_signature(name, function)
-            if is_quick:
-                refuse_durable_use(name, function, signature)
             self.registrations.handlers[name] = Handler(
                 name=name,
                 function=function,
@@ -235,13 +229,12 @@ class Registry:
                 dependencies=signature.dependencies,
                 retry=policy,
                 retry_on=retry_on if isinstance(retry_on, tuple) else (retry_on,),
-                expected_duration=duration or (DEFAULT_QUICK_DURATION if is_quick else None),
+                expected_duration=duration,
                 pull=workers,
                 on_failure=options.get("on_failure"),
                 is_tool=options.get("tool", False),
                 task_id=id_of,
                 draft=summary,
-                is_quick=is_quick,
                 owners_see_logs=owners_see_logs,
                 **user_options,
                 **events,
@@ -320,11 +313,6 @@ class Registry:
         """Note a task that the code declares. Raises Misconfigured."""
         declarations = self.registrations.declarations
         declarations[declaration.id] = check_declaration(declaration, declarations)
-
-    def is_quick(self, name: str) -> bool:
-        """Return whether there is a handler of that name, and it is quick."""
-        handler = self.registrations.handlers.get(name)
-        return handler is not None and handler.is_quick
 
     def names(self, function: object) -> list[str]:
         """Return the names by which a function is registered."""

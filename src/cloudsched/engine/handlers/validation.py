@@ -16,7 +16,6 @@ from cloudsched.domain.documents.json_limits import (
 from cloudsched.domain.documents.policy import LockScope
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.invalid_input import Faults
-from cloudsched.engine.handlers.quick import require_quick_task
 from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
 
@@ -48,9 +47,8 @@ def validate_draft(
         registry: All handlers.
         retention: How long the task is kept if the draft does not set it.
         requesters: Whose request it is: users may name only some handlers, with limited priorities and queues.
-        changed: The fields that an edit concerns, by their wire names; None for all. Only these may be wrong in a new
-            way, in which an older task may be wrong as well: fields that a payload's model does not know, and what a
-            quick handler cannot run.
+        changed: The fields that an edit concerns, by their wire names; None for all. Fields that a payload's model does
+            not know are refused only if it concerns the payload: an older task may have some.
 
     Raises:
         InvalidInput: The payload or a script does not fit, or is too large; or a user exceeds what users may request.
@@ -71,7 +69,7 @@ def validate_draft(
             _check_pull(draft)
     if draft.children:
         with faults:
-            _check_children(draft, registry, changed, is_payload_new=is_payload_new)
+            _check_children(draft, registry, is_payload_new=is_payload_new)
     estimated = {} if handler is None or handler.estimate is None or faults else handler.estimate(draft)
     defaults = {"retention": retention, **({} if handler is None else handler.defaults), **estimated}
     missing = {
@@ -84,9 +82,6 @@ def validate_draft(
         completed = _assign_lock_scopes(completed, requesters)
         if not faults:
             _check_sizes(completed)
-    if handler is not None and handler.is_quick:
-        with faults:
-            require_quick_task(handler, completed, changed)
     if requesters is Requesters.USERS:
         with faults:
             require_user_access(completed, registry)
@@ -159,9 +154,7 @@ def _lock_scope(key: str | None, scope: LockScope | None, requesters: Requesters
     return LockScope.OWNER
 
 
-def _check_children(
-    draft: TaskDraft, registry: Registry, changed: Collection[str] | None, *, is_payload_new: bool
-) -> None:
+def _check_children(draft: TaskDraft, registry: Registry, *, is_payload_new: bool) -> None:
     """Check that each child's handler exists and accepts its payload, as far as the payload is known before it runs."""
     faults = Faults()
     for number, child in enumerate(draft.children):
@@ -172,25 +165,19 @@ def _check_children(
         if child.pull is not None and child.handler not in registry and not registry.is_for_users:
             continue
         try:
-            _check_child(child, registry, changed, is_payload_new=is_payload_new)
+            _check_child(child, registry, is_payload_new=is_payload_new)
         except InvalidInput as error:
             faults.add(*(type(each)(f"{where}.{each.field}", each.problem, each.hint) for each in error.faults))
     faults.tell()
     require_storable("children", [child.to_wire() for child in draft.children], MAX_PAYLOAD)
 
 
-def _check_child(child: Child, registry: Registry, changed: Collection[str] | None, *, is_payload_new: bool) -> None:
+def _check_child(child: Child, registry: Registry, *, is_payload_new: bool) -> None:
     handler = registry.get(child.handler)
     if handler.is_built_in:
         raise InvalidInput("handler", f"is {handler.name!r}, which is built in", "Name a handler of your app.")
-    faults = Faults()
-    if handler.is_quick and (changed is None or "children" in changed):
-        with faults:
-            require_quick_task(handler, child)
-    with faults:
-        if child.results_as is None:
-            handler.check_payload(child.payload, refuses_unknown=is_payload_new)
-        elif not handler.accepts_field(child.results_as):
-            hint = "Give the JSON name of the payload field that takes the results."
-            raise InvalidInput("resultsAs", f"is not a field of the payload of {handler.name!r}", hint)
-    faults.tell()
+    if child.results_as is None:
+        handler.check_payload(child.payload, refuses_unknown=is_payload_new)
+    elif not handler.accepts_field(child.results_as):
+        hint = "Give the JSON name of the payload field that takes the results."
+        raise InvalidInput("resultsAs", f"is not a field of the payload of {handler.name!r}", hint)

@@ -185,8 +185,6 @@ class Commit(TaskWrite):
     """How many dispatches it took."""
     journals: Mapping[str, Sequence[JournalEntry]] = field(default_factory=dict)
     """The journals that have been loaded already, by execution id."""
-    claimed: Task | None = None
-    """The task as its claim has left it, if that is a part of this commit: what changed until then has been logged."""
     run: Run | None = None
     """The run that it claims, if its handler is to be called next."""
     reason: str = ""
@@ -236,16 +234,6 @@ class Commit(TaskWrite):
             lock_writes, lock_deletes = self.lock.count_writes()
             writes, deletes = writes + lock_writes, deletes + lock_deletes
         return writes, deletes
-
-    def then(self, later: Commit) -> Commit:
-        """Return one commit of both: of this one, and of one that was decided on the task as this one leaves it."""
-        return later.having(
-            base=self.base,
-            executions=(*self.executions, *later.executions),
-            reads=self.reads,
-            dispatches=self.dispatches,
-            claimed=self.task,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.domain.transitions.planning import WakeUp
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner, StartedAttempt
     from cloudsched.engine.ports.store import Committed, VersionedTask
@@ -74,7 +73,7 @@ class WorkerClaims:
         """
         claimed_run, run = attempt.claimed_run, attempt.claimed_run.run
         committed = self._attempt_runner.commit(claimed_run, self._attempt_runner.decide(attempt, report))
-        self._dispatch(claimed_run, committed, claimed_run.sent_wakeups)
+        self._dispatch(claimed_run, committed)
         if committed is None and run.lease is not None:  # the commit may have succeeded, but its answer was lost
             with suppress(LeaseLost, NotFound):
                 return self._replay_of_finished(claimed_run.task, run.execution_id, run.lease.token_hash)
@@ -222,11 +221,9 @@ class WorkerClaims:
         self._dispatch(claimed_run, released)
         return released.stored.task
 
-    def _dispatch(
-        self, claimed_run: ClaimedRun, committed: Committed | None, sent_wakeups: tuple[WakeUp, ...] = ()
-    ) -> None:
+    def _dispatch(self, claimed_run: ClaimedRun, committed: Committed | None) -> None:
         with self._defer_dispatch_on_outage(claimed_run.task.id):
-            self._attempt_runner.dispatch(claimed_run, committed, sent_wakeups)
+            self._attempt_runner.dispatch(claimed_run, committed)
 
     @contextmanager
     def _defer_dispatch_on_outage(self, task_id: str) -> Iterator[None]:

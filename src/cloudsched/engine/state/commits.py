@@ -123,7 +123,7 @@ class Committer:
             created = self._store.commit(commit)
             log_changes(commit, None)
             return created
-        before = commit.claimed or commit.base.task
+        before = commit.base.task
         final = [each for each in commit.executions if each.status.is_final]
         with_journal = [run for run in before.runs if run.steps or commit.journals.get(run.execution_id)]
         has_journals = bool(final and (commit.entries or with_journal))
@@ -194,7 +194,7 @@ def _count(commit: Commit, before: Task) -> Commit:
     was_leased, is_leased = (
         sum([run.lease is not None and run.lease.worker is None for run in each.runs]) for each in (before, task)
     )
-    claims = 0 if commit.claimed is not None else was_leased - is_leased
+    claims = was_leased - is_leased
     used: dict[str, float] = {
         "reads": commit.reads + (commit.lock is not None) + claims,
         "writes": writes + claims,

@@ -78,7 +78,16 @@ def _task_actions(before: Task | None, task: Task) -> list[str]:
 def _log_run(task: Task, run: Run, before: Run | None) -> None:
     old_lease = before.lease if before else None
     if run.lease is not None and (old_lease is None or old_lease.token_hash != run.lease.token_hash):
-        log_started(task, run)
+        worker: dict[str, object] = {} if run.lease.worker is None else {"worker": run.lease.worker}
+        _log_line(
+            task,
+            "started",
+            level=logging.INFO if run.resumed_from is None else logging.DEBUG,
+            executionId=run.execution_id,
+            attempt=run.attempt,
+            latenessSeconds=max(0.0, (run.lease.started_at - run.due_at).total_seconds()),
+            **worker,  # type: ignore[arg-type]  # a field, not one of the line's own parts
+        )
     elif run.waiting_for is WaitingFor.WORKER and (before is None or before.waiting_for is not WaitingFor.WORKER):
         queue_key = task.pull.queue_key if task.pull else ""
         _log_line(task, "queued_for_worker", executionId=run.execution_id, attempt=run.attempt, queueKey=queue_key)
@@ -88,23 +97,6 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
         is_same_wait = before.resumed_from is not None and before.resumed_from.events == run.suspension.events
         level = logging.DEBUG if is_same_wait else logging.INFO  # it has only looked whether its event has come
         _log_line(task, "suspended", level=level, executionId=run.execution_id, until=run.due_at.isoformat())
-
-
-def log_started(task: Task, run: Run) -> None:
-    """Log that an attempt has started: one that is claimed, or that a quick handler begins before its claim."""
-    if run.lease is None or not log.isEnabledFor(logging.INFO):
-        return
-    lateness = (run.lease.started_at - run.due_at).total_seconds()
-    worker: dict[str, object] = {} if run.lease.worker is None else {"worker": run.lease.worker}
-    _log_line(
-        task,
-        "started",
-        level=logging.INFO if run.resumed_from is None else logging.DEBUG,
-        executionId=run.execution_id,
-        attempt=run.attempt,
-        latenessSeconds=max(0.0, lateness),
-        **worker,  # type: ignore[arg-type]  # a field, not one of the line's own parts
-    )
 
 
 def _log_execution(task: Task, execution: Execution) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.claim import fits_quick
 from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.authority import OWN_CODE
@@ -170,8 +169,7 @@ class DeclaredTasks:
             raise InvalidInput("owner", f"of {task.id!r} is {task.owner!r}, not {declaration.owner!r}", hint)
         # Words count from the task's creation, so that they mean the same in each deployment.
         draft = self._scheduler.check(self._read_draft(content, task.created_at))
-        is_quick = self._engine.registry.is_quick(draft.handler)
-        details, fields = _find_differences(task, draft, declaration, self._engine.clock.now(), is_quick=is_quick)
+        details, fields = _find_differences(task, draft, declaration, self._engine.clock.now())
         if fields:
             yield Change(Action.UPDATE, task.id, "; ".join(details), fields)
         if declaration.is_paused:
@@ -221,12 +219,11 @@ def _tell(schedule: Schedule, now: datetime) -> str:
 
 
 def _find_differences(
-    task: Task, draft: TaskDraft, declaration: Declaration, now: datetime, *, is_quick: bool
+    task: Task, draft: TaskDraft, declaration: Declaration, now: datetime
 ) -> tuple[list[str], dict[str, Any]]:
     """Return what differs for people, and the merge patch that brings the task in line with the draft.
 
-    What the declaration leaves to its handler stays as it is, unless that is another handler now, or has become a quick
-    one that cannot run the task so with one commit.
+    What the declaration leaves to its handler stays as it is, unless that is another handler now.
     """
     details, fields = list[str](), dict[str, Any]()
     if draft.handler != task.handler:
@@ -241,7 +238,7 @@ def _find_differences(
         wire = draft.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         fields["schedule"] = {**cleared, **wire}
     wanted = draft.to_wire()
-    if "handler" in fields or (is_quick and not fits_quick(task)):
+    if "handler" in fields:
         left_out = (name for name in _OF_HANDLERS if name not in declaration.more)
         for name in (each for each in left_out if getattr(draft, each) != getattr(task, each)):
             details.append(f"{name.replace('_', ' ')} of its handler")

@@ -29,7 +29,6 @@ def explain_task(
     task: Task,
     *,
     shows_holders: bool,
-    is_quick: bool = False,
     at: datetime | None = None,
 ) -> Explanation:
     """Return why a task runs when it does, or does not run; or why it did or did not on the day of an instant.
@@ -42,7 +41,6 @@ def explain_task(
         clock: The engine's clock.
         task: The task as it was read.
         shows_holders: Whether the reader may learn which tasks hold its lock.
-        is_quick: Whether its handler is quick.
         at: The instant; None for the present.
     """
     key, lock = task.scoped_lock_key, None
@@ -62,7 +60,6 @@ def explain_task(
         lock=lock,
         waiting=waiting,
         shows_holders=shows_holders,
-        is_quick=is_quick,
         last=last,
         listeners=count_listeners(store, task, now),
     )

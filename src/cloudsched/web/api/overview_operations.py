@@ -171,7 +171,6 @@ def _make_handler(handler: Handler) -> responses.HandlerInfo:
         description=" ".join(about.split()) or None,
         access=handler.access,
         is_tool=handler.is_tool,
-        is_quick=handler.is_quick,
         queue=None if handler.pull is None else handler.pull.queue,
         payload_schema=None if handler.payload is None else _make_schema(handler.payload),
         event_schemas={name: schema for name, schema in events.items() if schema is not None} or None,

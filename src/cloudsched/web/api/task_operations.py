@@ -312,10 +312,7 @@ def explain_task(call: ApiCall, query: bodies.ExplainQuery) -> Response:
     """
     shows_holders = call.caller.visible_owner is None
     container, task = call.app.container, call.app.get(call.task_id)
-    is_quick = container.registry.is_quick(task.handler)
-    found = explain.explain_task(
-        container.store, container.clock, task, shows_holders=shows_holders, is_quick=is_quick, at=query.at
-    )
+    found = explain.explain_task(container.store, container.clock, task, shows_holders=shows_holders, at=query.at)
     return json_response(found.to_wire())
 
 

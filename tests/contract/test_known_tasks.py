@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -250,16 +249,3 @@ def test_it_has_no_more_bytes_than_it_may_have(make_task: MakeTask) -> None:
     assert known.find("t4", 2) is None
     assert known.size == 50
     assert known.find("t0", 2) is None
-
-
-def test_a_version_that_is_made_up_still_writes_everything(store: Store, make_task: MakeTask) -> None:
-    """A store that does not know what is stored at a version writes the whole task."""
-    task = make_task(purpose="gone", status="PAUSED")
-    committed = store.commit(Commit(task, None))
-    unknown = type(committed.version).__base__
-    assert unknown is not None
-    version = unknown(committed.version.value)
-    new = task.model_copy(update={"purpose": "", "title": "New", "status": "ACTIVE"})
-    store.commit(Commit(new, replace(committed, version=version)))
-    vars(store)["_known"] = KnownTasks()
-    assert load(store, task.id).task == new

@@ -376,8 +376,7 @@ class ValueStore:
         return None if number is None else self._processes.values.documents[number]
 
     def _versioned(self, number: int) -> VersionedTask:
-        task = self._document(number)
-        return VersionedTask(task, Version(number, offer_entry(task)))
+        return VersionedTask(self._document(number), Version(number))
 
     def load(self, task_id: str) -> VersionedTask | None:
         number = self._read("load", _of_task(task_id))

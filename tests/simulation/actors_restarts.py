@@ -74,7 +74,7 @@ class Restarts:
         in_progress = WorkInProgress()
         for app in self._world.apps[:3]:
             app.container.executor._holder = app.container.sweeper._holder = f"life {self._lives}"  # noqa: SLF001 - a new life of it
-            app.container.executor.in_progress = in_progress  # they are one process
+            app.container.executor._in_progress = in_progress  # noqa: SLF001 - they are one process
 
     def has_ended(self, lease: Lease) -> bool:
         """Return whether the life of the server that held a lease has ended."""

@@ -23,7 +23,8 @@ from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.engine.ports.records import Version
+from cloudsched.adapters.firestore.task_updates import TaskVersion
+from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+READ = TaskVersion(7, SCHEMA_VERSION, 0, 500)
+"""The version of a task that was read."""
 PATIENCE = timedelta(minutes=1)
 """How long a call may take on a busy machine."""
 INDEXES = Path(__file__).parents[3] / "infra" / "firestore.indexes.json"
@@ -130,7 +133,7 @@ def test_a_load_is_one_read_and_a_commit_one_call(
     assert store.load("a") is None
     assert handler.calls == ["BatchGetDocuments"]
     task = make_task()
-    store.commit(Commit(task, VersionedTask(task, Version(7)), [make_execution(task)], [make_message(task, "m")]))
+    store.commit(Commit(task, VersionedTask(task, READ), [make_execution(task)], [make_message(task, "m")]))
     assert handler.calls == ["BatchGetDocuments", "Commit"]
     writes = handler.commits[0].writes
     assert [write.update.name.partition("/documents/")[2] for write in writes] == [
@@ -194,7 +197,7 @@ def test_a_commit_that_lost_a_race_is_a_conflict(
     handler, store = fake
     handler.failures = [(code, "for a test")]
     with pytest.raises(VersionConflict):
-        store.commit(Commit(make_task(), VersionedTask(make_task(), Version(7))))
+        store.commit(Commit(make_task(), VersionedTask(make_task(), READ)))
     assert len(handler.calls) == 1
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.list_fields import (
@@ -70,7 +70,6 @@ from cloudsched.domain.documents.journal import JournalEntry, entry_id
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, lock_id
-from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, skip_unreadable, start_before
 from cloudsched.engine.ports.records import Version
@@ -178,10 +177,10 @@ class FirestoreStore:
     ) -> VersionedTask:
         """Keep a task as it is stored now, and return it."""
         task, base = task_write.task, task_write.base
-        earlier = 0 if base is None or not isinstance(base.version, TaskVersion) else base.version.size
+        earlier = 0 if base is None else cast("TaskVersion", base.version).size
         size, shard = earlier + write.ByteSize(), self._shards.choose(task.id)
         stored_at = update_time.ToNanoseconds()
-        version = TaskVersion(stored_at, offer_entry(task), task, task.schema_version, shard, size)
+        version = TaskVersion(stored_at, task.schema_version, shard, size)
         self._known.keep(task, (version.value, get_commit_id(write.update)), size)
         return VersionedTask(task, version)
 
@@ -228,7 +227,7 @@ class FirestoreStore:
                 return
         if stored is not None:
             writes = [with_precondition(_Write(delete=name), version)]
-            if stored.version.offer is not None:
+            if stored.task.offer is not None:
                 writes.append(self._build_offer_write(task_id, None))
             self._rpc.commit(writes)
 
@@ -358,28 +357,27 @@ class FirestoreStore:
 
     def _build_task_writes(self, task_write: TaskWrite) -> list[google_calls.Message]:
         """Return the writes of a task, of its offer if that changes, and of its records."""
-        task, version = task_write.task, None if task_write.base is None else task_write.base.version
-        if isinstance(version, TaskVersion) and version.stored is not None:
-            write = self._build_update(task, version, version.stored)
-        else:
-            write = self._build_write(task, "tasks", task.id)
+        task, base = task_write.task, task_write.base
+        version = None if base is None else base.version
+        write = self._build_write(task, "tasks", task.id) if base is None else self._build_update(task, base)
         with_precondition(write, version)
         write.update_transforms.add(field_path=CHANGED_AT, set_to_server_value=_REQUEST_TIME)
         writes = [write]
-        offer = offer_entry(task)
-        if offer != (None if version is None else version.offer):
+        before, offer = task_write.find_offers()
+        if offer != before:
             writes.append(self._build_offer_write(task.id, offer))
         writes += (self._build_write(e, "tasks", task.id, "executions", e.id) for e in task_write.executions)
         return writes
 
-    def _build_update(self, task: Task, version: TaskVersion, stored: Task) -> google_calls.Message:
-        """Return the write of what differs from what is stored at a version.
+    def _build_update(self, task: Task, base: VersionedTask) -> google_calls.Message:
+        """Return the write of what differs from the task as it was read.
 
         A field in the mask that the write does not have is deleted: it has its default again.
 
         Raises:
             InvalidInput: The task is too large now, or a text in it by which it is indexed.
         """
+        stored, version = base.task, cast("TaskVersion", base.version)
         shard, written = self._shards.choose(task.id), list_written(find_changes(stored, task), version)
         task.require_readable(written)
         write, path = _Write(), ("tasks", task.id)
@@ -441,7 +439,7 @@ class FirestoreStore:
         if task is None:
             task = to_document(Task, document)
             self._known.keep(task, stamp, document.ByteSize())
-        return VersionedTask(task, read_version(document, task), read_at)
+        return VersionedTask(task, read_version(document), read_at)
 
 
 def _to_version(update_time: google_calls.Message) -> Version:

@@ -10,9 +10,7 @@ from cloudsched.adapters.firestore.list_fields import HIDDEN, OPEN, PRIVATE_FIEL
 from cloudsched.adapters.firestore.messages import COMMIT_ID, PRIVATE, get_private
 from cloudsched.adapters.firestore.queries import TASK_SHARD, TROUBLE, UNLISTED
 from cloudsched.domain.documents.document import SCHEMA_VERSION, list_stored_fields
-from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES
 from cloudsched.domain.documents.task import Task, find_open_position, find_trouble
-from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.records import Version
 
 if TYPE_CHECKING:
@@ -25,25 +23,21 @@ if TYPE_CHECKING:
 class TaskVersion(Version):
     """The version of a task, and what its document says."""
 
-    stored: Task | None = field(default=None, compare=False, repr=False)
-    """The task as it is stored: what an update is compared with, whatever was decided since; None if not known."""
-    schema_version: int = field(default=0, compare=False)
+    schema_version: int = field(compare=False)
     """The form that it has; 0 if that is not known."""
-    shard: int = field(default=-1, compare=False)
-    """Its shard; -1 if it has none, or that is not known."""
-    size: int = field(default=MAX_DOCUMENT_BYTES, compare=False)
+    shard: int = field(compare=False)
+    """Its shard; -1 if it has none."""
+    size: int = field(compare=False)
     """As many bytes as it has, or more, as it is sent."""
 
 
-def read_version(document: Message, task: Task) -> TaskVersion:
+def read_version(document: Message) -> TaskVersion:
     """Return the version of a task's document."""
     fields, shard = document.fields, -1
     if PRIVATE in fields and "shard" in (changed := get_private(fields)["changed"].map_value.fields):
         shard = changed["shard"].integer_value
     return TaskVersion(
         document.update_time.ToNanoseconds(),
-        offer_entry(task),
-        task,
         fields["schemaVersion"].integer_value if "schemaVersion" in fields else 0,
         shard,
         document.ByteSize(),

@@ -27,7 +27,6 @@ from cloudsched.adapters.sqlite.search import SqliteSearch, fetch_page
 from cloudsched.adapters.sqlite.task_rows import (
     DELETE_OFFER,
     PUT_EXECUTION,
-    TaskVersion,
     to_execution_row,
     to_json,
     to_task_row,
@@ -39,7 +38,6 @@ from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
-from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, skip_unreadable, start_before
 from cloudsched.engine.ports.records import Version
@@ -165,7 +163,7 @@ class SqliteStore:
         for each in tasks:
             body = each.body.encode()
             self._known.keep(each.write.task, body, len(body))
-        return VersionedTask(task, TaskVersion(version, tasks[0].offer, task))
+        return VersionedTask(task, Version(version))
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key; an empty one if there is none."""
@@ -340,8 +338,7 @@ class SqliteStore:
         if task is None:
             task = _to_document(Task, task_id, body)
             self._known.keep(task, body, len(body))
-        offer = None if task.offer is None else offer_entry(task)
-        return VersionedTask(task, TaskVersion(version, offer, task))
+        return VersionedTask(task, Version(version))
 
 
 def _try_to_write(connection: sqlite3.Connection) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from cloudsched.adapters.sqlite.queries import to_microseconds
 from cloudsched.domain.documents.document import find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
 from cloudsched.domain.documents.task import Task, find_list, find_open_position, find_trouble
-from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.records import Version
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -46,22 +44,15 @@ PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_RECORD_COLU
 
 
 @dataclass(frozen=True, slots=True)
-class TaskVersion(Version):
-    """The version of a task, and what its row says."""
-
-    stored: Task | None = field(default=None, compare=False, repr=False)
-    """The task as it is stored: what an update is compared with, whatever was decided since; None if not known."""
-
-
-@dataclass(frozen=True, slots=True)
 class TaskRow:
     """A task as it is written."""
 
     write: TaskWrite
     columns: dict[str, object]
-    """Those that change; all of a task of which it is not known what is stored."""
+    """Those that change; all of a new task."""
     body: str
-    offer: OfferEntry | None
+    offers: tuple[OfferEntry | None, OfferEntry | None]
+    """The one that is stored, and the one that is to be."""
 
 
 def to_task_row(write: TaskWrite) -> TaskRow:
@@ -70,12 +61,10 @@ def to_task_row(write: TaskWrite) -> TaskRow:
     Raises:
         InvalidInput: It is too large.
     """
-    task, version = write.task, None if write.base is None else write.base.version
-    stored = version.stored if isinstance(version, TaskVersion) else None
+    task, stored = write.task, None if write.base is None else write.base.task
     changes = None if stored is None else find_changes(stored, task)
     columns = _list_columns(task, _ALL_FIELDS if changes is None else changes, stored)
-    offer = None if task.offer is None else offer_entry(task)
-    return TaskRow(write, columns, to_json(task, "tasks", task.id, changes=changes), offer)
+    return TaskRow(write, columns, to_json(task, "tasks", task.id, changes=changes), write.find_offers())
 
 
 def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:
@@ -135,8 +124,8 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
         done = connection.execute(statement, (row.body, version, *values, task.id, expected.value))
     if done.rowcount != 1:
         raise VersionConflict(f"task {task.id}")
-    offer = row.offer
-    if offer == (None if expected is None else expected.offer):
+    before, offer = row.offers
+    if offer == before:
         return version
     if offer is None:
         connection.execute(DELETE_OFFER, (task.id,))

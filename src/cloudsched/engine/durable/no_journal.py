@@ -79,11 +79,6 @@ class NoJournal:
     suspension = None
     recorded = Recorded(Usage(), (), 0)
     entries_or_none = None
-    why_not = (
-        " in the store, and this worker reaches its tasks through the API. Run a worker of this queue at the store: "
-        "`cloudsched worker` without --url and CLOUDSCHED_URL, with the store's own settings."
-    )
-    """What the error says after naming what had to be recorded."""
 
     def __init__(self, task_id: str, execution_id: str, clock: Clock) -> None:
         self._values = RepeatableValues(task_id, execution_id)
@@ -102,7 +97,11 @@ class NoJournal:
         Raises:
             WorkflowError: Always.
         """
-        raise WorkflowError(f"{what} has to be recorded{self.why_not}")
+        raise WorkflowError(
+            f"{what} has to be recorded in the store, and this worker reaches its tasks through the API. Run a worker "
+            "of this queue at the store: `cloudsched worker` without --url and CLOUDSCHED_URL, with the store's own "
+            "settings."
+        )
 
     def perform_procedure(
         self,

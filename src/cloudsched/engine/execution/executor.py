@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
@@ -138,11 +138,7 @@ class WorkInProgress:
 
 
 class Executor:
-    """Runs each attempt that is dispatched once, however often its dispatch is delivered.
-
-    Attributes:
-        in_progress: What this process works on.
-    """
+    """Runs each attempt that is dispatched once, however often its dispatch is delivered."""
 
     def __init__(
         self,
@@ -161,7 +157,7 @@ class Executor:
         self._tracer = tracer
         self._checks_clock = checks_clock
         self._holder = holder
-        self.in_progress = WorkInProgress(seconds)
+        self._in_progress = WorkInProgress(seconds)
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; return once its result is stored.
@@ -180,7 +176,7 @@ class Executor:
             "executionId": dispatch.execution_id,
             "attempt": dispatch.attempt,
         }
-        self.in_progress.begin(dispatch)
+        self._in_progress.begin(dispatch)
         try:
             with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
                 with limit_search(DISPATCH_STEPS):
@@ -191,7 +187,7 @@ class Executor:
                     log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
                 return result
         finally:
-            self.in_progress.end(dispatch)
+            self._in_progress.end(dispatch)
 
     def _claim(self, dispatch: Dispatch) -> ClaimedRun | DeliveryResult:
         """Load, decide and commit the claim, again after each conflict; if nothing is to be called, do what is left."""
@@ -233,7 +229,7 @@ class Executor:
 
     def _decide_on(self, task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
         if self._holder is not None:
-            runs_here = self.in_progress.is_shared(dispatch)
+            runs_here = self._in_progress.is_shared(dispatch)
             orphaned = on_orphaned_lease(task, dispatch, now, self._holder, self._engine.random, runs_here=runs_here)
             if orphaned is not None:
                 return orphaned
@@ -249,7 +245,7 @@ class Executor:
         run = task.find_run(dispatch.execution_id)
         if run is None or run.lease is None or run.lease.holder != self._holder or run.lease.until > now:
             return timedelta(0)
-        return self.in_progress.time_left(dispatch, run.lease)
+        return self._in_progress.time_left(dispatch, run.lease)
 
     def _to_commit(
         self, dispatch: Dispatch, stored: VersionedTask, decision: Claim, now: datetime
@@ -289,7 +285,7 @@ class Executor:
         if run is None or run.lock_key is None or run.lease is None:
             return record
         lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.clock.now())
-        return replace(record, lock=lock, grants=grants)
+        return record.having(lock=lock, grants=grants)
 
     def _load(self, task_id: str) -> tuple[VersionedTask | None, datetime]:
         """Load a task; return it with this machine's time, which has to agree with the store's that comes with it.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.record import Record
 
 
@@ -20,8 +19,6 @@ class Version:
     """The version of a document that was read. The value is private to the adapter; compare it only for equality."""
 
     value: object
-    offer: OfferEntry | None = None
-    """The offer that is stored with this version of a task, so that a commit knows whether to write or delete it."""
 
 
 R = TypeVar("R", bound="Record")

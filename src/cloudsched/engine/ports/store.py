@@ -141,9 +141,13 @@ class TaskWrite:
 
     task: Task
     base: VersionedTask | None = None
-    """The task as it was read; None if it must not exist."""
+    """The task as it was read, of which only what differs is written; None if it must not exist."""
     executions: Sequence[Execution] = ()
     """Its records that are created or overwritten with it."""
+
+    def find_offers(self) -> tuple[OfferEntry | None, OfferEntry | None]:
+        """Return the offer that is stored, and the one that is to be: if they differ, it is written or deleted."""
+        return None if self.base is None else offer_entry(self.base.task), offer_entry(self.task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +226,7 @@ class Commit(TaskWrite):
             if each.base is None and not new_tasks:
                 continue
             writes += 1 + len(each.executions)
-            before = None if each.base is None else each.base.version.offer
-            if before is None and each.task.offer is None:
-                continue
-            after = offer_entry(each.task)
+            before, after = each.find_offers()
             if before != after:
                 writes, deletes = writes + (after is not None), deletes + (after is None)
         if self.delivered is not None:

@@ -210,7 +210,7 @@ class WorkQueue:
             stored = tasks.get(offer.task_id)
             if stored is None:
                 continue  # it cannot be read, or was removed
-            if stored.version.offer is None:
+            if stored.task.offer is None:
                 self.contention.record_loss()  # another worker claimed it after the offers were listed
                 continue
             self._try_claim(claim_attempt, stored)

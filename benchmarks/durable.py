@@ -1,12 +1,12 @@
 """Measure durable handlers: 100 steps, 100 concurrent calls, and a replay as the journal grows.
 
-    python -m benchmarks.durable [--repeat N] [--alone]
+    python -m benchmarks.durable [--repeat N]
 
 Each workflow runs on a SQLite file that is synced at every commit. Its floor is the store alone: the same number of
 reads, and of commits with the same number of documents.
-The same workflows run with DBOS directly before, in an environment of its own (`benchmarks.rivals`), also on a SQLite
-file; ``--alone`` leaves it out. DBOS's default for SQLite is a write-ahead log without a sync at each commit; the table
-shows it with and without that sync.
+The same workflows run with DBOS directly before, in an environment of its own (`benchmarks.machine`), also on a SQLite
+file. DBOS's default for SQLite is a write-ahead log without a sync at each commit; the table shows it with and without
+that sync.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks.rivals import install_rivals
+from benchmarks.machine import install_rivals
 from rich.console import Console
 from rich.table import Table
 
@@ -177,15 +177,13 @@ def run_dbos(python: str, *arguments: str) -> dict[str, float]:
 def main() -> None:
     """Measure the workflows and the replays, and print a table of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--alone", action="store_true", help="without DBOS")
     parser.add_argument("--repeat", type=int, default=5, help="how often each is run; the best counts")
     options = parser.parse_args()
     comparisons: list[tuple[str, dict[str, float]]] = []
-    if not options.alone:
-        dbos = str(install_rivals())
-        for name, arguments in (("DBOS", ()), ("DBOS, synced", ("sync",))):
-            results = [run_dbos(dbos, *arguments) for _ in range(options.repeat)]
-            comparisons.append((name, {key: min(each[key] for each in results) for key in results[0]}))
+    dbos = str(install_rivals())
+    for name, arguments in (("DBOS", ()), ("DBOS, synced", ("sync",))):
+        results = [run_dbos(dbos, *arguments) for _ in range(options.repeat)]
+        comparisons.append((name, {key: min(each[key] for each in results) for key in results[0]}))
     table = Table(title=f"Workflows of {SIZE}, the best of {options.repeat}")
     for heading in ("", "seconds", "reads", "commits", "documents", "dispatches"):
         table.add_column(heading, justify="left" if not heading else "right")

@@ -1,16 +1,19 @@
 """Compare the emulator with the `gcloud-tasks-emulator` package from PyPI, in one run.
 
-    python -m benchmarks.emulator [--quick] [--rounds N]
+    python -m benchmarks.emulator [--rounds 3]
 
-The rival runs in an environment of its own (`benchmarks.rivals`). Both get the same requests from the
+The rival runs in an environment of its own (`benchmarks.machine`). Both get the same requests from the
 same client (google-cloud-tasks over gRPC, plain synchronous calls) and deliver to the same trivial target. Eight queues
 share the work, because Cloud Tasks limits each queue to 500 dispatches a second and our emulator enforces that limit.
+The target is this file as well, in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import socket
 import statistics
 import subprocess
 import sys
@@ -23,28 +26,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]
-from benchmarks.rivals import install_rivals
-from google.auth.credentials import AnonymousCredentials
+from benchmarks.machine import install_rivals
 from google.cloud import tasks_v2
-from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport, CloudTasksRestTransport
-from google.protobuf import timestamp_pb2  # type: ignore[import-untyped]
-
-from cloudsched.emulator.model.queue import QueueConfig
-from cloudsched.emulator.model.queues import Queues
-from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, Task
+from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PARENT = "projects/demo/locations/here"
 QUEUES = [f"{PARENT}/queues/q{n}" for n in range(8)]
-THREADS = 4
+THREADS, TASKS = 4, 1000
 
 
 def find_free_port() -> int:
     """Return a port on which nothing listens now."""
-    import socket  # noqa: PLC0415
-
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
@@ -76,16 +71,10 @@ def run_server(command: list[str], port: int) -> Iterator[tuple[int, float]]:
             process.wait()
 
 
-def make_client(port: int, transport: str = "grpc") -> Any:  # noqa: ANN401 - the stubs refuse the documented dicts
-    """Return a Cloud Tasks client of the server on that port, over `grpc` or `rest`."""
-    if transport == "grpc":
-        return tasks_v2.CloudTasksClient(
-            transport=CloudTasksGrpcTransport(channel=grpc.insecure_channel(f"127.0.0.1:{port}"))
-        )
-    anonymous = AnonymousCredentials()  # type: ignore[no-untyped-call]
-    return tasks_v2.CloudTasksClient(
-        transport=CloudTasksRestTransport(host=f"127.0.0.1:{port}", url_scheme="http", credentials=anonymous)
-    )
+def make_client(port: int) -> Any:  # noqa: ANN401 - the stubs refuse the documented dicts
+    """Return a Cloud Tasks client of the server on that port."""
+    channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+    return tasks_v2.CloudTasksClient(transport=CloudTasksGrpcTransport(channel=channel))
 
 
 def create_tasks(
@@ -93,7 +82,6 @@ def create_tasks(
     url: str,
     count: int,
     at: Callable[[int], datetime | None],
-    threads: int = THREADS,
 ) -> float:
     """Create tasks from several threads; return the seconds that it took."""
 
@@ -104,7 +92,7 @@ def create_tasks(
         client.create_task(parent=QUEUES[number % len(QUEUES)], task=task)
 
     start = time.perf_counter()
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         for _ in pool.map(create_one, range(count), chunksize=16):
             pass
     return time.perf_counter() - start
@@ -116,9 +104,9 @@ def fetch(url: str) -> bytes:
         return bytes(response.read())
 
 
-def wait_for_arrivals(url: str, count: int, seconds: float = 120) -> None:
-    """Wait until the target has received that many tasks; raise TimeoutError after `seconds`."""
-    deadline = time.perf_counter() + seconds
+def wait_for_arrivals(url: str, count: int) -> None:
+    """Wait until the target has received that many tasks; raise TimeoutError after two minutes."""
+    deadline = time.perf_counter() + 120
     while int(fetch(f"{url}/count")) < count:
         if time.perf_counter() > deadline:
             raise TimeoutError(f"only {fetch(f'{url}/count')!r} of {count} arrived")
@@ -143,9 +131,10 @@ def pick_best(rounds: list[dict[str, float]]) -> dict[str, float]:
     return {name: (max if name.endswith("/s") else min)(figures[name] for figures in rounds) for name in names}
 
 
-def measure_server(command: list[str], port: int, url: str, count: int) -> dict[str, float]:
+def measure_server(command: list[str], port: int, url: str) -> dict[str, float]:
     """Run a server and return all its figures by name."""
     figures: dict[str, float] = {}
+    count = TASKS
     with run_server(command, port) as (pid, startup_seconds):
         figures["start-up, s"] = startup_seconds
         client = make_client(port)
@@ -158,10 +147,6 @@ def measure_server(command: list[str], port: int, url: str, count: int) -> dict[
         before = read_resident_kilobytes(pid)
         figures["creates over gRPC, /s"] = count / create_tasks(client, url, count, lambda _n: in_an_hour)
         figures["memory for each waiting task, KB"] = (read_resident_kilobytes(pid) - before) / count
-        if "cloudsched.emulator" in command:
-            figures["creates over REST, /s"] = (
-                count / 2 / create_tasks(make_client(port, "rest"), url, count // 2, lambda _n: in_an_hour)
-            )
         start, processor_seconds_before = time.perf_counter(), read_processor_seconds(pid)
         create_tasks(client, url, count, lambda _n: None)
         wait_for_arrivals(url, count)
@@ -180,61 +165,63 @@ def measure_server(command: list[str], port: int, url: str, count: int) -> dict[
     return figures
 
 
-def measure_dispatch(waiting: int) -> float:
-    """Return the microseconds that the queue model spends on one dispatch and its result while other tasks wait."""
-    now = datetime.now(UTC)
-    queues = Queues()
-    name = QUEUES[0]
-    queues.create_queue(name, QueueConfig(rate_limits=RateLimits(burst=10**9)), now)
-    target, result = HttpTarget("http://127.0.0.1/"), HttpResult(status=200)
-    for number in range(waiting):
-        queues.create_task(name, Task(f"w{number}", target, now + timedelta(hours=1, seconds=number % 977), now), now)
-    rounds = 5000
-    for number in range(rounds):
-        queues.create_task(name, Task(f"d{number}", target, now, now), now)
-    start = time.process_time()
-    finished = 0
-    while finished < rounds:
-        for dispatch in queues.take_due(now):
-            queues.finish_attempt(dispatch, result, now)
-            finished += 1
-    return (time.process_time() - start) / rounds * 1e6
+class Target(asyncio.Protocol):
+    """Answers 200 at once, and records when each task arrived; HTTP/1.1 with a Content-Length or without a body.
+
+    `GET /arrivals` returns and clears the record: a list of [the name in the path, seconds since the epoch].
+    `GET /count` returns its length.
+    """
+
+    arrivals: list[tuple[str, float]] = []  # noqa: RUF012 - shared by all connections, on purpose
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Prepare for the requests of a new connection."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.buffer = b""
+
+    def data_received(self, data: bytes) -> None:
+        """Answer each request that is complete."""
+        self.buffer += data
+        while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
+            head = self.buffer[:end].decode("latin-1")
+            length = 0
+            for line in head.split("\r\n")[1:]:
+                name, _, value = line.partition(":")
+                if name.lower() == "content-length":
+                    length = int(value)
+            if len(self.buffer) < end + 4 + length:
+                return
+            self.buffer = self.buffer[end + 4 + length :]
+            path = head.split(" ", 2)[1]
+            body = b""
+            if path == "/arrivals":
+                body = json.dumps(Target.arrivals).encode()
+                Target.arrivals.clear()
+            elif path == "/count":
+                body = str(len(Target.arrivals)).encode()
+            else:
+                Target.arrivals.append((path[1:], time.time()))
+            self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
 
-def measure_memory_of_100_000(url: str) -> float:
-    """Return the megabytes that 100,000 waiting tasks take in the emulator, created in batches."""
-    port = find_free_port()
-    with run_server([sys.executable, "-m", "cloudsched.emulator", "--port", str(port), "--queue", QUEUES[0]], port) as (
-        pid,
-        _,
-    ):
-        client = make_client(port)
-        before = read_resident_kilobytes(pid)
-        seconds = int(time.time()) + 3600
-        task = {
-            "http_request": {"url": url, "body": b"x" * 100},
-            "schedule_time": timestamp_pb2.Timestamp(seconds=seconds),
-        }
-        creation = {"parent": QUEUES[0], "task": task}
-        for _ in range(1000):
-            client.batch_create_tasks(request={"parent": QUEUES[0], "requests": [creation] * 100})
-        return (read_resident_kilobytes(pid) - before) / 1024
+async def serve_target() -> None:
+    """Print the port of the target, and serve until killed."""
+    server = await asyncio.get_running_loop().create_server(Target, "127.0.0.1", 0, backlog=2048)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
 
 
 def main() -> None:
     """Measure both emulators and print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="fewer tasks")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--rounds", type=int, default=3, help="how often both are measured in alternation; the best round counts"
     )
     options = parser.parse_args()
-    count = 1000 if options.quick else 4000
     with ExitStack() as stack:
         rival = install_rivals().with_name("gcloud-tasks-emulator")
-        target = subprocess.Popen(  # noqa: S603
-            [sys.executable, str(Path(__file__).with_name("emulator_target.py"))], stdout=subprocess.PIPE, text=True
-        )
+        target = subprocess.Popen((sys.executable, __file__, "target"), stdout=subprocess.PIPE, text=True)  # noqa: S603
         stack.callback(target.wait)
         stack.callback(target.terminate)
         assert target.stdout is not None
@@ -242,23 +229,19 @@ def main() -> None:
         our_rounds, their_rounds = [], []
         for _ in range(options.rounds):
             port = find_free_port()
-            command = [sys.executable, "-m", "cloudsched.emulator", "--port", str(port)]
-            our_rounds.append(measure_server(command, port, url, count))
+            our_rounds.append(
+                measure_server([sys.executable, "-m", "cloudsched.emulator", "--port", str(port)], port, url)
+            )
             port = find_free_port()
-            command = [str(rival), "start", "-q", "-p", str(port)]
-            their_rounds.append(measure_server(command, port, url, count))
+            their_rounds.append(measure_server([str(rival), "start", "-q", "-p", str(port)], port, url))
         ours, theirs = pick_best(our_rounds), pick_best(their_rounds)
         print(f"{'':40}{'cloudsched':>12}{'rival':>12}{'ratio':>8}")
         for name, figure in ours.items():
-            if name in theirs:
-                print(f"{name:40}{figure:12.2f}{theirs[name]:12.2f}{figure / theirs[name]:8.2f}")
-            else:
-                print(f"{name:40}{figure:12.2f}{'none':>12}")
-        for waiting in (1_000, 100_000):
-            print(f"{f'model, µs a dispatch, {waiting} waiting':40}{measure_dispatch(waiting):12.1f}")
-        if not options.quick:
-            print(f"{'memory for 100,000 waiting tasks, MB':40}{measure_memory_of_100_000(url):12.1f}")
+            print(f"{name:40}{figure:12.2f}{theirs[name]:12.2f}{figure / theirs[name]:8.2f}")
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["target"]:
+        asyncio.run(serve_target())
+    else:
+        main()

@@ -3,7 +3,7 @@
     python -m benchmarks.language [--phrases N] [--alone]
 
 The phrases are a collection that people typed into schedulers, if it lies next to the checkout, and 1,000 generated
-from templates, whose dates come from a plain walk over the calendar. The rivals are those of `benchmarks.rivals`;
+from templates, whose dates come from a plain walk over the calendar. The rivals are those of `benchmarks.machine`;
 ``--alone`` leaves them out.
 "chronologia, strict" refuses a phrase if chronologia leaves words over. A phrase is right if the schedule is the
 intended one, wrong if it is another one without a warning, and otherwise refused. For phrases that mean nothing or are
@@ -26,9 +26,9 @@ from random import Random
 from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks import language_phrases
-from benchmarks.language_scoring import CASES, judge, parse_now
-from benchmarks.rivals import FOLDER, find_site_packages
+from benchmarks.machine import FOLDER, find_site_packages
+from tests.language import template_phrases
+from tests.language.collected_phrases import CASES, judge, parse_now
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
@@ -175,10 +175,10 @@ def score_generated(
     reader: Callable[[Sequence[Phrase]], list[Schedule | None]], count: int
 ) -> tuple[Counter[str], float]:
     """Return the score over phrases from templates, and the CPU time that one takes."""
-    zone = load_tzinfo(language_phrases.ZONE)
-    now = language_phrases.NOW.replace(tzinfo=zone)
-    phrases = list(language_phrases.make(Random(2026), count))  # noqa: S311 -- repeatable
-    asked = [Phrase(one.phrase, now, language_phrases.ZONE) for one in phrases]
+    zone = load_tzinfo(template_phrases.ZONE)
+    now = template_phrases.NOW.replace(tzinfo=zone)
+    phrases = list(template_phrases.make(Random(2026), count))  # noqa: S311 -- repeatable
+    asked = [Phrase(one.phrase, now, template_phrases.ZONE) for one in phrases]
     reader(asked[:20])
     begin = thread_time()
     schedules = reader(asked)

@@ -1,31 +1,35 @@
-"""Say on what the benchmarks run: the machine, and the versions of everything that is measured.
+"""Say on what the benchmarks run, and install what they are compared with.
 
-    python -m benchmarks.machine [--check docs/explanation/benchmarks.md]
+    python -m benchmarks.machine
 
-Put it beside figures that you publish. With ``--check`` the command fails if a page states something else about this
-machine; the load is not compared.
+It prints the machine, and the versions of everything that is measured: put it beside figures that you publish. What our
+figures stand beside is installed in an environment of its own, build/rivals: the dependency group `benchmarks` of
+pyproject.toml and, where there is npm, rrule.js. The benchmarks that have rivals do that themselves.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import os
 import platform
 import shutil
 import sqlite3
 import subprocess
 import sys
-from importlib.metadata import version
+import sysconfig
+import tomllib
+import venv
+from importlib.metadata import distributions, version
 from pathlib import Path
-
-from benchmarks.rivals import list_versions
 
 from cloudsched.domain.recurrence import time_zones
 
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "build" / "rivals"
+GROUP = "benchmarks"
+RRULE = "rrule@2.8.1"
 OURS = ("pydantic", "google-cloud-firestore", "google-cloud-tasks", "grpcio", "python-dateutil")
 """Packages that our figures depend on, and those of the floors."""
-CHANGING = ("load", "cloudsched")
-"""What differs from one run to the next, and so is not compared."""
 
 
 def describe_machine() -> dict[str, str]:
@@ -61,27 +65,53 @@ def read_node() -> str:
     return subprocess.run((node, "--version"), capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
 
 
-def find_differences(page: str, machine: dict[str, str]) -> list[str]:
-    """Return what a page does not say about this machine."""
-    return [
-        f"the page does not say: {name}: {value}"
-        for name, value in machine.items()
-        if name not in CHANGING and f"{name}: {value}" not in page
-    ]
+def install_rivals() -> Path:
+    """Install the rivals unless they are there already, and return their Python."""
+    python, stamp = FOLDER / "bin" / "python", FOLDER / "installed"
+    npm = shutil.which("npm")
+    expected = f"{sys.version} {read_requirements()} {RRULE if npm else ''}"
+    if stamp.is_file() and stamp.read_text("utf-8") == expected:
+        return python
+    print(f"Installing the rivals in {FOLDER} …", file=sys.stderr)
+    venv.create(FOLDER, clear=True, with_pip=True)
+    _run(str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1")
+    _run(str(python), "-m", "pip", "install", "--quiet", "--group", f"{ROOT / 'pyproject.toml'}:{GROUP}")
+    if npm:
+        _run(npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(FOLDER), RRULE)
+    stamp.write_text(expected, "utf-8")
+    return python
 
 
-def main() -> None:
-    """Print the description, or compare a page with it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", type=Path, metavar="PAGE", help="fail if the page states something else")
-    options = parser.parse_args()
-    machine = describe_machine()
-    print(*(f"{name}: {value}" for name, value in machine.items()), sep="\n")
-    if options.check:
-        differences = find_differences(options.check.read_text("utf-8"), machine)
-        print(*differences, sep="\n", file=sys.stderr)
-        sys.exit(bool(differences))
+def find_site_packages() -> Path:
+    """Return the folder of the installed rivals, for benchmarks that import them beside our own packages."""
+    install_rivals()
+    return Path(sysconfig.get_path("purelib", "venv", {"base": str(FOLDER)}))
+
+
+def read_requirements() -> list[str]:
+    """Return the requirements of the dependency group."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+    return list(groups[GROUP])
+
+
+def list_versions() -> dict[str, str]:
+    """Return the versions of the installed rivals by their names."""
+    wanted = {one.partition(">")[0] for one in read_requirements()}
+    folder = find_site_packages()
+    found = {one.name: one.version for one in distributions(path=[str(folder)]) if one.name.lower() in wanted}
+    package = FOLDER / "node_modules" / "rrule" / "package.json"
+    if package.exists():
+        found["rrule.js"] = json.loads(package.read_text("utf-8"))["version"]
+    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+
+def _run(*command: str) -> None:
+    try:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - pip and npm
+    except subprocess.CalledProcessError as error:
+        shutil.rmtree(FOLDER)
+        sys.exit(f"The rivals could not be installed; see the error above. The command was: {' '.join(error.cmd)}")
 
 
 if __name__ == "__main__":
-    main()
+    print(*(f"{name}: {value}" for name, value in describe_machine().items()), sep="\n")

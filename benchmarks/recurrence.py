@@ -23,7 +23,7 @@ from itertools import cycle
 from time import thread_time
 from typing import Any, NamedTuple
 
-from benchmarks.rivals import find_site_packages
+from benchmarks.machine import find_site_packages
 from dateutil.rrule import rrulestr
 
 from cloudsched.domain.recurrence import recurrence_set, rrule, time_zones

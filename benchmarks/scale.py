@@ -1,46 +1,38 @@
 """Show what a deployment takes at each size, and where it breaks: the real engine, in virtual time, on models.
 
-    python -m benchmarks.scale [--quick] [--json]
-    python -m benchmarks.scale --markdown                    # the table of docs/explanation/scale.md
-    python -m benchmarks.scale --chart docs/images/scale.svg
+    python -m benchmarks.scale [--quick] [--markdown]
 
 The engine, the planner, the sweep and both adapters are those that run in production. Firestore and Cloud Tasks are
-models: index entries are derived from ``infra/firestore.indexes.json``, as the scripts choose them for so many shards,
-and 500 writes a second fit into each sequential range; documents, ramps, queues' rates and concurrency have their
-limits; every call has a latency; what does not fit is ABORTED and retried. Of large deployments a part is simulated:
-``docs/explanation/scale.md`` says how, and what none of this measures.
+models (`tests/scale`): index entries are derived from ``infra/firestore.indexes.json``, as the scripts choose them for
+so many shards, and 500 writes a second fit into each sequential range; documents, ramps, queues' rates and concurrency
+have their limits; every call has a latency; what does not fit is ABORTED and retried. Of large deployments a part is
+simulated: ``docs/explanation/scale.md`` says how, and what none of this measures.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import math
 import sys
-import time
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.scale_chart import draw_chart
-from benchmarks.scale_queue import QueueSetup
-from benchmarks.scale_report import Result, make_markdown, make_table
-from benchmarks.scale_scenarios import Effort, measure_fan_out, measure_outage, measure_purge, measure_steady
-from benchmarks.scale_world import Deployment
 from rich.console import Console
+from rich.table import Table
+from tests.scale.cloud_tasks_model import QueueSetup
+from tests.scale.google_limits import DOCUMENT_WINDOW, to_seconds
+from tests.scale.world import Deployment, World
+
+from cloudsched.config.features import DEFAULT_PRICES, Prices
+from cloudsched.emulator.model.task import HORIZON
+from cloudsched.engine.ports.store import choose_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 SIZES: Final = (10**4, 10**6, 10**8)
 RATES: Final = (10, 1_000, 50_000)
-QUICK: Final = Effort(rate=40.0, window=10, backlog=300, hashed=50_000)
-FULL: Final = Effort(rate=100.0, window=20, backlog=2_000, hashed=1_000_000)
-CHART: Final = Effort(rate=24.0, window=10, backlog=0, hashed=10_000)
-CHART_SHARDS: Final = (1, 8, 512)
-CHART_RATES: Final = (60, 125, 200, 240, 300, 400, 600)
-"""Occurrences a second of each shard."""
 _RATE_OF_A_SHARD: Final = 125
 """Half of what a shard takes."""
 _RATE_OF_A_QUEUE: Final = 312.5
@@ -49,6 +41,197 @@ _CONCURRENT: Final = 120
 """Concurrent dispatches of a queue: what 500 deliveries a second take, of about 0.2 s each, and a fifth more."""
 _DEFAULT_RATE: Final = 100
 """Up to here the default settings do: one shard, and one queue of 200/30."""
+MONTH_SECONDS: Final = 30 * 86_400
+CONCURRENCY: Final = 10
+"""Deliveries at a time of one instance (EXECUTE_CONCURRENCY): an instance costs the same whatever it does."""
+INSTANCE_DOLLARS_PER_SECOND: Final = 0.000024 + 0.5 * 0.0000025
+"""One vCPU and 512 MiB (Cloud Run)."""
+STORAGE_DOLLARS_PER_BYTE: Final = 0.15 / 2**30
+OUTAGE_SECONDS: Final = 3_600.0
+BEGIN: Final = 100.0
+"""When the load begins, in virtual seconds: tasks are created before."""
+DRAIN_SECONDS: Final = 15.0
+"""How long what came due in a window may take to run."""
+_ENTRY_BYTES: Final = 100
+"""About what an index entry takes."""
+_MINUTE: Final = 60.0
+_TOO_EARLY: Final = 18.0
+"""A sweep that comes so soon after something was due leaves it to the next one: a purge at its worst."""
+_HEADINGS: Final = (
+    "tasks", "occurrences/s", "shards", "queues", "served/s", "late, p50 and p99", "hottest range", "hottest document",
+    "queues' use", "after a purge", "after an outage", "USD a month",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is simulated.
+
+    Attributes:
+        rate: About how many occurrences a second are simulated, of however many there are.
+        window: Over how many seconds; a multiple of ten.
+        backlog: How many overdue tasks are recovered.
+        hashed: How many ids show how evenly the hash spreads them.
+    """
+
+    rate: float
+    window: int
+    backlog: int
+    hashed: int
+
+
+QUICK: Final = Effort(rate=40.0, window=10, backlog=300, hashed=50_000)
+FULL: Final = Effort(rate=100.0, window=20, backlog=2_000, hashed=1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """A steady load, as it was simulated."""
+
+    occurrences: int
+    """How many came due in the window."""
+    served: int
+    """How many of them have ended, not later than `DRAIN_SECONDS` after the window."""
+    lateness: tuple[float, float]
+    """The median, and what 99 % were below; those that did not run count as late until the end."""
+    reads: float
+    writes: float
+    deletes: float
+    dispatches: float
+    """Of each occurrence that ran; dispatches are tasks created in queues."""
+    hottest_range: str
+    range_writes: float
+    """A second, into that range, of the whole deployment."""
+    hottest_document: str
+    document_writes: float
+    queue_use: float
+    """Which part of its rate the busiest queue dispatched."""
+    busy_seconds: float
+    """How long a delivery took, for each occurrence."""
+    aborted: dict[str, int]
+    imbalance: float
+    error: float
+    """The sampling error of rates, at two standard deviations."""
+    task_bytes: float
+    """What a task takes in storage, with its index entries."""
+
+    fraction: float
+    """The part of the deployment that was simulated."""
+    served_rate: float
+    """How many ended a second, of the whole deployment: in the window, or as long as it fell behind."""
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether the deployment falls behind."""
+        return is_behind(self.occurrences, self.served)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How a part of a backlog was recovered."""
+
+    simulated: int
+    recovered: int
+    first: float
+    """How long the first tenth took, from the loss on."""
+    last: float
+    """How long nine tenths took."""
+    fraction: float
+    """The part of the deployment."""
+
+    def seconds_for(self, backlog: float) -> float | None:
+        """Return how long a backlog of the whole deployment takes; None if it never ends."""
+        if self.recovered < 0.9 * self.simulated:
+            return None
+        rate = 0.8 * self.simulated / max(self.last - self.first, 1e-3)
+        return self.first + max(0.0, backlog * self.fraction - 0.1 * self.simulated) / rate
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was found out about one deployment; no recovery if it falls behind anyway."""
+
+    deployment: Deployment
+    steady: Steady
+    fan_out: float
+    """How many seconds after the sweep's job the sweep of every shard has begun."""
+    purge: Recovery | None
+    outage: Recovery | None
+
+    @property
+    def backlog(self) -> float:
+        """How many tasks are overdue after an hour: each is, once, however often it was due."""
+        return min(self.deployment.tasks, OUTAGE_SECONDS * self.deployment.possible_rate)
+
+    @property
+    def purge_seconds(self) -> float | None:
+        """How long it takes until everything has run that was lost while as much was due as comes in an hour."""
+        return None if self.purge is None else self.purge.seconds_for(self.backlog)
+
+    @property
+    def outage_seconds(self) -> float | None:
+        """How long it takes until everything has run that came due in an hour without executor."""
+        return None if self.outage is None else self.outage.seconds_for(self.backlog)
+
+    def to_dollars(self, prices: Mapping[str, float] = DEFAULT_PRICES) -> dict[str, float]:
+        """Return what a month costs, of what is served: operations, instances, storage, sweeps."""
+        steady, deployment = self.steady, self.deployment
+        rate = steady.served_rate if steady.is_saturated else deployment.possible_rate
+        occurrences = rate * MONTH_SECONDS
+        amounts = {
+            "read": steady.reads,
+            "write": steady.writes,
+            "delete": steady.deletes,
+            "queueOperation": 2 * steady.dispatches,
+            "request": steady.dispatches,
+        }
+        table = Prices(table=tuple(prices.items()))
+        parts = deployment.shards if deployment.shards > 1 else 0
+        sweep = {"read": 1.0 + parts, "write": 1.0, "queueOperation": 2.0 * parts, "request": 1.0 + parts}
+        return {
+            "operations": table.cost({name: amount * occurrences for name, amount in amounts.items()}),
+            "instances": steady.busy_seconds * occurrences / CONCURRENCY * INSTANCE_DOLLARS_PER_SECOND,
+            "storage": steady.task_bytes * deployment.tasks * STORAGE_DOLLARS_PER_BYTE,
+            "sweeps": table.cost(sweep) * MONTH_SECONDS / 60,
+        }
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the row of the JSON; null where something never ends."""
+        steady, deployment, dollars = self.steady, self.deployment, self.to_dollars()
+        seconds = [self.purge_seconds, self.outage_seconds]
+        recovery = None if None in seconds else max(each for each in seconds if each is not None)
+        million = None if self.purge is None else self.purge.seconds_for(1e6)
+        return {
+            "tasks": deployment.tasks,
+            "occurrencesPerSecond": deployment.rate,
+            "shards": deployment.shards,
+            "queues": deployment.queues.count,
+            "hottestRangeWritesPerSecond": round(steady.range_writes, 1),
+            "latenessP99Seconds": round(steady.lateness[1], 3),
+            "readsPerOccurrence": round(steady.reads, 3),
+            "writesPerOccurrence": round(steady.writes, 3),
+            "dispatchesPerOccurrence": round(steady.dispatches, 3),
+            "recoverySeconds": _round(recovery),
+            "dollarsPerMonth": round(math.fsum(dollars.values()), 2),
+            "possibleOccurrencesPerSecond": round(deployment.possible_rate, 1),
+            "servedPerSecond": round(steady.served_rate, 1),
+            "isSaturated": steady.is_saturated,
+            "latenessMedianSeconds": round(steady.lateness[0], 3),
+            "hottestRange": steady.hottest_range,
+            "hottestDocument": steady.hottest_document,
+            "hottestDocumentWritesPerSecond": round(steady.document_writes, 2),
+            "queueUse": round(steady.queue_use, 3),
+            "abortedCommits": {name.removeprefix("aborted by "): number for name, number in steady.aborted.items()},
+            "hashImbalance": round(steady.imbalance, 4),
+            "recoveryAfterPurgeSeconds": _round(self.purge_seconds),
+            "recoveryAfterOutageSeconds": _round(self.outage_seconds),
+            "recoveryOfAMillionSeconds": _round(million),
+            "sweepFanOutSeconds": round(self.fan_out, 3),
+            "dollars": {name: round(each, 2) for name, each in dollars.items()},
+            "simulatedOccurrences": steady.occurrences,
+            "simulatedFraction": round(steady.fraction, 6),
+            "error": round(steady.error, 4),
+        }
 
 
 def choose_deployment(tasks: int, rate: float) -> Deployment:
@@ -56,8 +239,7 @@ def choose_deployment(tasks: int, rate: float) -> Deployment:
     if rate <= _DEFAULT_RATE:
         return Deployment(tasks, rate)
     shards = 2 ** math.ceil(math.log2(rate / _RATE_OF_A_SHARD))
-    queues = QueueSetup(math.ceil(rate / _RATE_OF_A_QUEUE), 500.0, _CONCURRENT)
-    return Deployment(tasks, rate, shards, queues)
+    return Deployment(tasks, rate, shards, QueueSetup(math.ceil(rate / _RATE_OF_A_QUEUE), 500.0, _CONCURRENT))
 
 
 def measure(sizes: Sequence[int], rates: Sequence[float], effort: Effort) -> Iterator[Result]:
@@ -81,67 +263,236 @@ def measure(sizes: Sequence[int], rates: Sequence[float], effort: Effort) -> Ite
                 yield Result(deployment, steady, fan_out, *recoveries[key])
 
 
-def measure_chart() -> dict[int, list[tuple[float, float]]]:
-    """Return for each number of shards the lateness (p99) at rates around its limit."""
-    return {
-        shards: [
-            (shards * rate, measure_steady(_spread(shards, shards * rate), CHART).lateness[1]) for rate in CHART_RATES
+def choose_part(deployment: Deployment, rate: float) -> Deployment:
+    """Return the deployment with the part that has about so many occurrences a second."""
+    fraction = min(1.0, rate / deployment.possible_rate)
+    return replace(deployment, queues=replace(deployment.queues, fraction=fraction))
+
+
+def measure_steady(deployment: Deployment, effort: Effort, seed: int = 0) -> Steady:
+    """Simulate a steady load for a while."""
+    deployment = choose_part(deployment, effort.rate)
+    end = BEGIN + effort.window
+    with World(deployment, seed) as world:
+        dues = _draw_dues(world, BEGIN, end)
+        first_dues = dict(zip(world.create_tasks(dues), dues, strict=True))
+        world.time.seconds = BEGIN
+        world.enforce_limits()
+        world.queues.run(end + DRAIN_SECONDS)
+        limits, counts = world.firestore.limits, world.firestore.counts
+        begun = {(task_id, due): at for task_id, each in world.starts.items() for due, at in reversed(each)}
+        wanted = [
+            (task_id, due + number * deployment.period)
+            for task_id, due in first_dues.items()
+            for number in range(math.ceil((end - due) / deployment.period))
         ]
-        for shards in CHART_SHARDS
-    }
+        count, served = len(wanted), _count_finished(world, end)
+        late = sorted(begun.get((task_id, due), end + DRAIN_SECONDS) - due for task_id, due in wanted)
+        ran = max(1, sum(len(each) for each in world.starts.values()))
+        until = end if deployment.period > effort.window else end + DRAIN_SECONDS
+        hottest, range_writes = limits.ranges.find_hottest(BEGIN, until)
+        documents = limits.documents.sum_by_key(BEGIN, until + DOCUMENT_WINDOW)
+        document = max(documents, key=lambda each: documents[each])
+        imbalance = measure_imbalance(deployment.tasks, deployment.shards, effort.hashed)
+        hops = max(0, math.ceil(deployment.period / HORIZON.total_seconds()) - 1)
+        return Steady(
+            occurrences=count,
+            served=served,
+            lateness=(late[len(late) // 2], late[min(len(late) - 1, int(len(late) * 0.99))]),
+            reads=counts["reads"] / ran + hops,
+            writes=counts["writes"] / ran,
+            deletes=counts["deletes"] / ran,
+            dispatches=world.queues.counts["created"] / ran + hops,
+            hottest_range=str(hottest),
+            range_writes=range_writes
+            * (imbalance if limits.ranges.is_of_shard(hottest) and not is_behind(count, served) else 1.0),
+            hottest_document=str(document).partition("/documents/")[2],
+            document_writes=documents[document] / (until - BEGIN),
+            queue_use=world.queues.find_use(BEGIN, end),
+            busy_seconds=world.queues.busy_seconds / ran,
+            aborted={name: number for name, number in counts.items() if name.startswith("aborted")},
+            imbalance=imbalance,
+            error=2 / math.sqrt(count) if deployment.fraction < 1 else 0.0,
+            task_bytes=_measure_tasks(world),
+            fraction=deployment.fraction,
+            served_rate=_measure_rate(deployment, effort.window, count, served),
+        )
 
 
-def _spread(shards: int, rate: float) -> Deployment:
-    """Return a deployment that nothing but its shards limits."""
-    return Deployment(round(rate * 3_600), rate, shards, QueueSetup(math.ceil(rate / 250.0), 500.0, _CONCURRENT))
+def measure_purge(deployment: Deployment, effort: Effort) -> Recovery:
+    """Lose all dispatches when many tasks are just due, in the worst second, and let the sweep find them."""
+    deployment = choose_part(deployment, effort.rate)
+    with World(deployment) as world:
+        due = math.floor(_MINUTE - _TOO_EARLY)
+        lost = world.create_tasks([due] * effort.backlog, period=10**7)
+        world.queues.run(due - 1.0)
+        world.queues.purge()
+        return _recover(world, lost, due - 1.0, 2 * _MINUTE, effort)
+
+
+def measure_fan_out(deployment: Deployment) -> float:
+    """Return how many seconds after the sweep's job the sweep of each shard has begun, with nothing else to do."""
+    with World(replace(deployment, queues=replace(deployment.queues, fraction=1.0))) as world:
+        world.sweep_each_minute(_MINUTE, _MINUTE)
+        world.queues.run(2 * _MINUTE)
+        return max(world.swept.values(), default=_MINUTE) - _MINUTE
+
+
+def measure_outage(deployment: Deployment, effort: Effort) -> Recovery:
+    """Answer no dispatch while many tasks come due, sweeping all the while, then let the executor work again."""
+    deployment = choose_part(deployment, effort.rate)
+    length = 60.0
+    with World(deployment) as world:
+        dues = [BEGIN + math.floor(length * number / effort.backlog) for number in range(effort.backlog)]
+        missed = world.create_tasks(dues, period=10**7)
+        world.time.seconds = BEGIN
+        world.is_executor_down = True
+        world.enforce_limits()
+        world.sweep_each_minute(BEGIN, BEGIN + length - 1)
+        world.queues.run(BEGIN + length)
+        world.is_executor_down = False
+        return _recover(world, missed, BEGIN + length, BEGIN + length, effort)
+
+
+def _recover(world: World, overdue: list[str], lost_at: float, load_from: float, effort: Effort) -> Recovery:
+    """Recover overdue tasks beside the usual load, which begins when the recovery does."""
+    deployment, now = world.deployment, world.time.seconds
+    load = deployment.possible_rate * deployment.fraction
+    spare = max(1.0, deployment.queues.count * deployment.fraction * deployment.queues.rate - load)
+    expected = max(20.0, 2 * len(overdue) / spare)
+    limits = world.firestore.limits.is_enforced
+    world.firestore.limits.is_enforced = world.queues.is_enforced = False
+    span = max(1, round(min(expected, effort.window)))
+    count = int(load * span)
+    world.create_tasks([load_from + math.floor(span * number / count) for number in range(count)], 10**7)
+    world.time.seconds = now
+    if limits:
+        world.firestore.limits.is_enforced = world.queues.is_enforced = True
+    else:
+        world.enforce_limits()
+    end = load_from + 60 * math.ceil(expected / 60 + 2)
+    world.sweep_each_minute(now + 1, end)
+    wanted = set(overdue)
+    at = load_from
+    while at < end and not wanted <= world.starts.keys():
+        at += 1.0
+        world.queues.run(at)
+    starts = sorted(each[0][1] - lost_at for task_id, each in world.starts.items() if task_id in wanted)
+    size = len(overdue)
+    first = starts[min(len(starts) - 1, size // 10)] if starts else 0.0
+    last = starts[min(len(starts) - 1, size * 9 // 10)] if starts else 0.0
+    return Recovery(size, len(starts), first, last, deployment.fraction)
+
+
+def measure_imbalance(tasks: int, shards: int, hashed: int) -> float:
+    """Return how many tasks the fullest shard has, beside the mean, by the real hash.
+
+    Of more tasks than are hashed here the excess is the smaller the more there are, by the square root.
+    """
+    if shards == 1:
+        return 1.0
+    count = min(tasks, hashed)
+    sizes = [0] * shards
+    for number in range(count):
+        sizes[choose_shard(f"t{number}", shards)] += 1
+    excess = max(sizes) * shards / count - 1
+    return 1 + excess * math.sqrt(count / tasks)
+
+
+def is_behind(occurrences: int, served: int) -> bool:
+    """Return whether so few ran that the others are not just on their way."""
+    return served < 0.98 * occurrences
+
+
+def _measure_rate(deployment: Deployment, window: int, count: int, served: int) -> float:
+    seconds = window + DRAIN_SECONDS if is_behind(count, served) else window
+    return served / seconds / deployment.fraction
+
+
+def _count_finished(world: World, end: float) -> int:
+    """Return how much of what came due before `end` has succeeded."""
+    return sum(
+        each.values["status"] == "SUCCEEDED"
+        and each.written_at <= end + DRAIN_SECONDS
+        and to_seconds(each.values["scheduledFor"]) < end
+        for each in world.firestore.list_documents("executions")
+    )
+
+
+def _measure_tasks(world: World) -> float:
+    tasks = world.firestore.list_documents("tasks")
+    total: float = sum(each.message.ByteSize() + _ENTRY_BYTES * len(each.entries) for each in tasks)
+    return total / max(1, len(tasks))
+
+
+def _draw_dues(world: World, begin: float, end: float) -> list[float]:
+    """Return when the tasks that come due in a window do first: at whole seconds, as schedules are."""
+    deployment = world.deployment
+    span = min(deployment.period, int(end - begin))
+    count = round(deployment.possible_rate * deployment.fraction * span)
+    return [begin + world.chance.randrange(span) for _ in range(count)]
+
+
+def list_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a row, as the page in the documentation has them."""
+    late = f"{row['latenessMedianSeconds']:.2f} s, {row['latenessP99Seconds']:.2f} s"
+    return (
+        f"{row['tasks']:,}",
+        f"{row['occurrencesPerSecond']:,}",
+        f"{row['shards']:,}",
+        f"{row['queues']:,}",
+        f"{row['servedPerSecond']:,.0f}",
+        f"**{late}**, growing" if row["isSaturated"] else late,
+        f"{row['hottestRangeWritesPerSecond']:,.0f}/s",
+        f"{row['hottestDocumentWritesPerSecond']:.2f}/s",
+        f"{row['queueUse']:.0%}",
+        _show_duration(row["recoveryAfterPurgeSeconds"]),
+        _show_duration(row["recoveryAfterOutageSeconds"]),
+        "—" if row["isSaturated"] else f"{row['dollarsPerMonth']:,.0f}",
+    )
+
+
+def make_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of the page in the documentation."""
+    heading, *lines = (f"| {' | '.join(cells)} |" for cells in (_HEADINGS, *map(list_cells, rows)))
+    return "\n".join([heading, f"|{'---:|' * len(_HEADINGS)}", *lines])
+
+
+def make_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the table that people read."""
+    table = Table(title="A month of steady load, simulated")
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*(cell.replace("**", "") for cell in list_cells(row)))
+    return table
+
+
+def _round(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)
+
+
+def _show_duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "never"
+    return f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 60:,.0f} min"
 
 
 def main() -> None:
     """Simulate, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="simulate less: within two minutes")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    parser.add_argument("--chart", type=Path, help="draw the chart of lateness by rate into this SVG file instead")
     options = parser.parse_args()
     logging.getLogger("cloudsched").setLevel(logging.CRITICAL)  # what is aborted is counted, and in the figures
-    if options.chart is not None:
-        options.chart.write_text(draw_chart(measure_chart()), encoding="utf-8")
-        return
-    begun, used, effort = time.monotonic(), time.process_time(), QUICK if options.quick else FULL
-    rows = _collect(measure(SIZES, RATES, effort))
-    if options.json:
-        print(json.dumps({"rows": rows}))
-        return
+    rows = []
+    for result in measure(SIZES, RATES, QUICK if options.quick else FULL):
+        rows.append(result.to_row())
+        print(f"{rows[-1]}", file=sys.stderr, flush=True)
     if options.markdown:
         print(make_markdown(rows))
-        return
-    console = Console(width=190)
-    console.print(make_table(rows))
-    print("!: it falls behind. ±: sampling error of rates, two standard deviations; 0 if nothing was sampled.")
-    hottest = max(rows, key=lambda row: row["hottestRangeWritesPerSecond"])
-    print(f"The hottest range: {hottest['hottestRange']}. Ramps from cold take", end=" ")
-    print(", ".join(f"{rate:,}/s: {_find_ramp(rows, rate) / 60:.0f} min" for rate in RATES), end=".\n")
-    slowest = max(rows, key=lambda row: row["sweepFanOutSeconds"])
-    print(
-        f"All {slowest['shards']} shards are being swept {slowest['sweepFanOutSeconds']:.2f} s after the sweep's job."
-    )
-    print(f"{time.process_time() - used:.0f} s of CPU, {time.monotonic() - begun:.0f} s.")
-
-
-def _collect(results: Iterable[Result]) -> list[dict[str, Any]]:
-    """Return the rows of results, and say what each has found as soon as it is there."""
-    rows = []
-    for result in results:
-        rows.append(result.to_row())
-        row = rows[-1]
-        size = f"{row['tasks']:,} tasks, {row['occurrencesPerSecond']:,} a second, shards: {row['shards']}"
-        print(f"{size}: p99 {row['latenessP99Seconds']} s", file=sys.stderr, flush=True)
-    return rows
-
-
-def _find_ramp(rows: Sequence[dict[str, float]], rate: float) -> float:
-    return max(row["rampSeconds"] for row in rows if row["occurrencesPerSecond"] == rate)
+    else:
+        Console(width=190).print(make_table(rows))
 
 
 if __name__ == "__main__":

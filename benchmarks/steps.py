@@ -1,6 +1,6 @@
 """Count the steps of a creation and of a dispatch: how many of our functions run, and in how many files they are.
 
-    python -m benchmarks.steps [--json] [--list 'a creation']
+    python -m benchmarks.steps [--list 'a creation']
 
 It exits with 1 if a count is more than a tenth above the one of docs/explanation/benchmarks.md.
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
 import logging
 import re
 import sys
@@ -206,7 +205,6 @@ def find_excess(found: dict[str, Steps], recorded: dict[str, tuple[int, int]]) -
 def main() -> None:
     """Count and print; exit with 1 if there are many more than were recorded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print the counts as JSON")
     parser.add_argument("--list", choices=(CREATE, RUN, RUN_WITH_CONTEXT), help="print each function of one of them")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -216,16 +214,13 @@ def main() -> None:
             print(f"{count:4} {file}  {name}")
         return
     recorded = read_recorded(PAGE.read_text("utf-8"))
-    if arguments.json:
-        print(json.dumps({name: {"calls": each.count, "files": each.files} for name, each in found.items()}))
-    else:
-        table = Table("what", title="Steps, warm, SQLite in a file")
-        for column in ("calls", "recorded", "files", "recorded"):
-            table.add_column(column, justify="right")
-        for name, each in found.items():
-            calls, files = recorded[name]
-            table.add_row(name, *map(str, (each.count, calls, each.files, files)))
-        Console().print(table)
+    table = Table("what", title="Steps, warm, SQLite in a file")
+    for column in ("calls", "recorded", "files", "recorded"):
+        table.add_column(column, justify="right")
+    for name, each in found.items():
+        calls, files = recorded[name]
+        table.add_row(name, *map(str, (each.count, calls, each.files, files)))
+    Console().print(table)
     if excess := find_excess(found, recorded):
         sys.exit("\n".join([*excess, "Say why on the page and record it there, or see what --list names."]))
 

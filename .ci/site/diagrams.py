@@ -1,4 +1,4 @@
-"""The pictures of the Mermaid diagrams in docs/, which ``python -m benchmarks.diagrams`` draws.
+"""The pictures of the Mermaid diagrams in docs/, which ``python .ci/site/draw_diagrams.py`` draws.
 
 The site puts each picture into its page, so that it needs no script, and its colours are those of the page.
 """
@@ -29,7 +29,9 @@ def put_pictures(markdown: str) -> str:
 def _put_picture(block: re.Match[str]) -> str:
     path = FOLDER / name_picture(block[1])
     if not path.is_file():
-        raise SystemExit(f"A diagram has no picture: run python -m benchmarks.diagrams. It begins:\n{block[1][:200]}")
+        raise SystemExit(
+            f"A diagram has no picture: python .ci/site/draw_diagrams.py draws it. It begins:\n{block[1][:200]}"
+        )
     picture = _WIDTH.sub(_keep_readable, path.read_text("utf-8").strip(), count=1)
     return f'<div class="diagram" tabindex="0" role="img" aria-label="Diagram">{picture}</div>'
 

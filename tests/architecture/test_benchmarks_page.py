@@ -51,14 +51,10 @@ def test_every_section_has_its_command() -> None:
 
 
 def test_the_page_says_what_the_command_prints_about_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same lines, whatever the machine; `python -m benchmarks.machine --check PAGE` compares what they say."""
+    """The same lines, whatever the machine."""
     monkeypatch.setattr(machine, "list_versions", lambda: {"APScheduler": "3"})
-    described = machine.describe_machine()
     stated = re.findall(r"^([\w.]+): ", PAGE.partition("## The machine")[2].partition("\n## ")[0], re.MULTILINE)
-    assert stated == list(described)
-    page = "\n".join(f"{name}: {value}" for name, value in described.items())
-    assert machine.find_differences(page, described) == []
-    assert machine.find_differences(page, {**described, "memory": "1 GiB"}) == ["the page does not say: memory: 1 GiB"]
+    assert stated == list(machine.describe_machine())
 
 
 @try_each("page", USER_PAGES)

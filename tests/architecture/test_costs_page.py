@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.index_entries import count_entries, make_subjects, measure_document
+from tests.scale.index_entries import count_entries, make_subjects, measure_document
 
 from cloudsched.config.features import DEFAULT_PRICES
 from cloudsched.domain.transitions.cost_plan import RECORD_BYTES, plan_costs

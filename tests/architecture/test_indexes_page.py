@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benchmarks.index_entries import count_entries, make_subjects
 from tests.cases import try_each
+from tests.scale.index_entries import count_entries, make_subjects
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus

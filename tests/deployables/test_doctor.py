@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from benchmarks.scale_limits import Ramp
 from tests.deployables.fake_project import PROJECT, ROOT
+from tests.scale.google_limits import Ramp
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli

@@ -1,4 +1,4 @@
-"""Random histories of a deployment; `python -m benchmarks.deployments` plays hundreds."""
+"""Random histories of a deployment; `python -m benchmarks.histories --deployments` plays hundreds."""
 
 from __future__ import annotations
 

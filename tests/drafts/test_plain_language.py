@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from benchmarks.language_scoring import CASES, judge, parse_now
 from tests.drafts_app import make_app
 from tests.harness import LocalClient
+from tests.language.collected_phrases import CASES, judge, parse_now
 from tests.language.later_phrases import LATER
 from tests.language.own_phrases import OWN, Own
 from tests.language.walk import NOW, ZONE

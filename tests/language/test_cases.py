@@ -8,10 +8,10 @@ from random import Random
 from zoneinfo import ZoneInfo
 
 import pytest
-from benchmarks import language_phrases
-from benchmarks.language_scoring import CASES, judge, parse_now
 from tests.cases import try_each
+from tests.language import template_phrases
 from tests.language.breadth_phrases import BREADTH
+from tests.language.collected_phrases import CASES, judge, parse_now
 from tests.language.german_phrases import GERMAN_PHRASES
 from tests.language.later_phrases import LATER
 from tests.language.own_phrases import HELD_OUT, OWN, Own
@@ -86,9 +86,9 @@ def test_a_third_was_kept_aside() -> None:
 
 def test_phrases_from_templates(phrases: int) -> None:
     """Generated phrases mean what a plain walk over the calendar says."""
-    now = language_phrases.NOW.replace(tzinfo=HERE)
-    for made in language_phrases.make(Random(7), min(phrases, 20_000)):  # noqa: S311 -- repeatable
-        reading = read(made.phrase, now=now, timezone=language_phrases.ZONE)
+    now = template_phrases.NOW.replace(tzinfo=HERE)
+    for made in template_phrases.make(Random(7), min(phrases, 20_000)):  # noqa: S311 -- repeatable
+        reading = read(made.phrase, now=now, timezone=template_phrases.ZONE)
         count = len(made.expected) + made.is_once
         assert reading.kind == "schedule", (made.phrase, reading)
         assert tuple(list_local_times(reading, count)) == made.expected, made.phrase
@@ -96,4 +96,4 @@ def test_phrases_from_templates(phrases: int) -> None:
 
 def test_now_is_the_same_everywhere() -> None:
     """The walks of the tests and of the benchmark begin at the same moment."""
-    assert datetime.fromisoformat(NOW.isoformat()) == language_phrases.NOW
+    assert datetime.fromisoformat(NOW.isoformat()) == template_phrases.NOW

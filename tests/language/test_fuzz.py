@@ -6,10 +6,10 @@ from datetime import timedelta
 from random import Random
 
 import pytest
-from benchmarks import language_phrases
-from benchmarks.language_scoring import CASES, parse_now
 from tests.call_counts import count_calls
 from tests.cases import try_each
+from tests.language import template_phrases
+from tests.language.collected_phrases import CASES, parse_now
 from tests.language.walk import NOW, ZONE
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
@@ -69,8 +69,8 @@ def test_long_phrases_take_no_longer_than_their_length(word: str) -> None:
 
 def test_a_foreign_word_is_never_dropped(phrases: int) -> None:
     """A word outside the lexicon ends up in the title, or the phrase is refused."""
-    random, now = Random(9), language_phrases.NOW.replace(tzinfo=load_tzinfo(ZONE))  # noqa: S311 -- repeatable
-    for made in language_phrases.make(random, min(phrases, 10_000) // 2):
+    random, now = Random(9), template_phrases.NOW.replace(tzinfo=load_tzinfo(ZONE))  # noqa: S311 -- repeatable
+    for made in template_phrases.make(random, min(phrases, 10_000) // 2):
         words, foreign = made.phrase.split(), random.choice(FOREIGN)
         words.insert(random.randrange(len(words) + 1), foreign)
         reading = read(" ".join(words), now=now, timezone=ZONE)

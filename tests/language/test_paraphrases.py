@@ -1,4 +1,4 @@
-"""A fixed sample of paraphrases in every language; `python -m benchmarks.language_paraphrases` tries 100,000."""
+"""A fixed sample of paraphrases in every language."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
-from benchmarks.language_paraphrases import TONGUES, judge, make
+from tests.language.paraphrases import TONGUES, judge, make
 
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language import read_schedule

@@ -10,9 +10,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from benchmarks import describe, language_phrases
-from benchmarks.language_scoring import CASES, parse_now
 from tests.cases import try_each
+from tests.language import random_schedules, template_phrases
+from tests.language.collected_phrases import CASES, parse_now
 from tests.language.own_phrases import OWN
 from tests.language.walk import NOW, ZONE
 
@@ -68,8 +68,8 @@ def test_own_phrases_read_back(own: object) -> None:
 
 def test_phrases_from_templates_read_back(phrases: int) -> None:
     """The same holds for phrases generated from templates."""
-    now = language_phrases.NOW.replace(tzinfo=load_tzinfo(ZONE))
-    for made in language_phrases.make(Random(11), min(phrases, 20_000) // 4):  # noqa: S311 -- repeatable
+    now = template_phrases.NOW.replace(tzinfo=load_tzinfo(ZONE))
+    for made in template_phrases.make(Random(11), min(phrases, 20_000) // 4):  # noqa: S311 -- repeatable
         for schedule in collect_schedules(read(made.phrase, now=now, timezone=ZONE)):
             check(schedule, now)
 
@@ -106,9 +106,9 @@ def test_descriptions_of_schedules_of_every_kind_are_never_false(phrases: int) -
     Most are not summaries, and those of one rule with plain days and times never are.
     """
     total = phrases // 2
-    counts, wrong = describe.check_many(total, seed=37)
+    counts, wrong = random_schedules.check_many(total, seed=37)
     assert wrong == []
-    for locale in describe.LANGUAGES:
+    for locale in random_schedules.LANGUAGES:
         assert counts[f"{locale} exact"] > total * 0.6
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from benchmarks import scale
-from benchmarks.scale_indexes import Indexes, choose_indexes
-from benchmarks.scale_queue import QueueSetup
-from benchmarks.scale_report import make_table
-from benchmarks.scale_scenarios import Effort, measure_fan_out, measure_purge, measure_steady
-from benchmarks.scale_world import Deployment
+from benchmarks.scale import Effort, make_markdown, make_table, measure_fan_out, measure_purge, measure_steady
+from tests.scale.cloud_tasks_model import QueueSetup
+from tests.scale.index_ranges import Indexes, choose_indexes
+from tests.scale.world import Deployment
 
 TINY = Effort(rate=6.0, window=10, backlog=20, hashed=1_000)
 KEYS = {
@@ -40,6 +39,7 @@ def test_the_rows_have_their_shape(rows: list[dict[str, Any]]) -> None:
         assert set(row) >= KEYS
         assert all(isinstance(row[key], int | float) for key in KEYS - {"recoverySeconds"})
     assert make_table(rows).row_count == 2
+    assert make_markdown(rows).splitlines()[1].startswith("|---:|---:|")
 
 
 def test_an_occurrence_costs_what_the_guarantees_say(rows: list[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""The model of Cloud Tasks in `benchmarks.scale` dispatches as many a second as a queue may, and no more."""
+"""The model of Cloud Tasks dispatches as many a second as a queue may, and no more."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import random
 from typing import TYPE_CHECKING
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from benchmarks.scale_limits import Ramp, Refusal, VirtualTime
-from benchmarks.scale_queue import QueueSetup, QueuesModel
 from google.cloud.tasks_v2.types import cloudtasks
+from tests.scale.cloud_tasks_model import QueueSetup, QueuesModel
+from tests.scale.google_limits import Ramp, Refusal, VirtualTime
 
 from cloudsched.testing import START
 

@@ -1,4 +1,4 @@
-"""The model of Firestore in `benchmarks.scale` takes as many writes as Firestore documents, and no more."""
+"""The model of Firestore takes as many writes as Firestore documents, and no more."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
-from benchmarks.scale_indexes import Indexes, choose_indexes
-from benchmarks.scale_limits import Ramp, RateWindows, Refusal, VirtualTime
-from benchmarks.scale_store import FirestoreModel
-from benchmarks.scale_store_limits import StoreLimits
+from tests.scale.firestore_model import FirestoreModel
+from tests.scale.google_limits import Ramp, RateWindows, Refusal, VirtualTime
+from tests.scale.index_ranges import Indexes, choose_indexes
+from tests.scale.store_limits import StoreLimits
 
 from cloudsched.adapters.firestore.messages import CommitRequest, RunQueryRequest
 from cloudsched.adapters.firestore.queries import build_due_listing

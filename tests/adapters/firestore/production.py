@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from benchmarks.scale_limits import Refusal
 from google.cloud.firestore_v1.types import firestore
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.write_rules import why_commit_refused
+from tests.scale.google_limits import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benchmarks.documents import measure_firestore, measure_sqlite
 from pydantic_core import to_jsonable_python
+from tests.adapters.firestore.document_sizes import measure_firestore, measure_sqlite
 from tests.harness import new_project
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Settings

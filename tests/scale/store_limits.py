@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.scale_limits import (
+from tests.scale.google_limits import (
     DOCUMENT_WINDOW,
     DOCUMENT_WRITES_PER_SECOND,
     RANGE_WRITES_PER_SECOND,
@@ -17,7 +17,7 @@ from benchmarks.scale_limits import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from benchmarks.scale_indexes import Range
+    from tests.scale.index_ranges import Range
 
 _MIN_UNITS: Final = 50
 """How many writes of one owner a window has room for, at least."""

@@ -15,8 +15,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 from unittest.mock import patch
 
-from benchmarks.scale_indexes import Indexes
-from benchmarks.scale_limits import (
+from tests.harness import SECRET
+from tests.scale.cloud_tasks_model import CREATE_SECONDS, QueueSetup, QueuesModel
+from tests.scale.firestore_model import FirestoreModel
+from tests.scale.google_limits import (
     QUEUE_RAMP_BASE,
     RAMP_BASE,
     RAMP_GROWTH,
@@ -24,9 +26,8 @@ from benchmarks.scale_limits import (
     VirtualTime,
     to_seconds,
 )
-from benchmarks.scale_queue import CREATE_SECONDS, QueueSetup, QueuesModel
-from benchmarks.scale_store import FirestoreModel
-from benchmarks.scale_store_limits import RangeLimits, StoreLimits
+from tests.scale.index_ranges import Indexes
+from tests.scale.store_limits import RangeLimits, StoreLimits
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.firestore.shards import Placement
@@ -153,7 +154,7 @@ class World:
             queues_per_priority=self.deployment.queues.count,
         )
         self.app = App(
-            Settings(secret="benchmarks have no secrets", executor_url="http://executor"),
+            Settings(secret=SECRET, executor_url="http://executor"),
             store=self.store,
             dispatcher=self,
             clock=self.time,

@@ -1,11 +1,10 @@
-"""The process that `benchmarks.coldstart` measures: it serves one dispatch with the deployed executor, and reports.
+"""The process of a `ColdExecutor`: it serves one dispatch with the deployed executor, and reports.
 
-    python benchmarks/first_dispatch.py DESCRIPTOR SOURCE [watch]
+    python tests/stories/first_dispatch.py DESCRIPTOR SOURCE
 
 DESCRIPTOR is a listening socket at which Cloud Tasks delivers, SOURCE the `main.py` with the functions. The report is
 one line of JSON on standard output: the seconds of processor time until the application was ready and until the first
-response was sent, the modules that were imported, and the models whose validators were built; with `watch` also each
-module's own processor time.
+response was sent, the modules that were imported, and the models whose validators were built.
 """
 
 from __future__ import annotations
@@ -19,22 +18,21 @@ STARTED = time.process_time()
 
 def main() -> None:
     """Serve one dispatch and print the report."""
-    descriptor, source, *options = sys.argv[1:]
-    own_seconds = watch_imports() if "watch" in options else {}
+    descriptor, source = sys.argv[1:]
     import functions_framework  # noqa: PLC0415 - what is imported is measured
 
     application = functions_framework.create_app("execute", source)  # type: ignore[no-untyped-call]
     ready = time.process_time()
     status = serve_once(int(descriptor), application)
     answered = time.process_time()
-    modules, own_seconds = sorted(sys.modules), dict(own_seconds)
+    modules = sorted(sys.modules)
     credentials = measure_credentials()
 
     import json  # noqa: PLC0415 - only for the report
 
     report = {"ready": ready - STARTED, "answered": answered - STARTED, "status": status, "modules": modules}
     report["credentials"] = credentials
-    print(json.dumps({**report, "validators": list_validators(), "own_seconds": own_seconds}))
+    sys.stdout.write(json.dumps({**report, "validators": list_validators()}) + "\n")
 
 
 def measure_credentials() -> float:
@@ -85,35 +83,6 @@ def serve_once(descriptor, application) -> str:  # type: ignore[no-untyped-def] 
     server.set_app(record)
     server.handle_request()
     return statuses[0] if statuses else "no response"
-
-
-def watch_imports() -> dict[str, float]:
-    """Measure the processor time of each module's own code from now on; return the dictionary that it is written to."""
-    from importlib.machinery import ExtensionFileLoader, SourceFileLoader  # noqa: PLC0415 - not for the other runs
-
-    own_seconds: dict[str, float] = {}
-    inner = [0.0]  # the seconds of the imports within each import that is under way
-
-    def watch(loader, method) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - see above
-        original = getattr(loader, method)
-
-        def measure(self, argument):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - see above
-            inner.append(0.0)
-            start = time.process_time()
-            try:
-                return original(self, argument)
-            finally:
-                seconds = time.process_time() - start
-                name = argument.name if hasattr(argument, "loader") else argument.__name__
-                own_seconds[name] = own_seconds.get(name, 0.0) + seconds - inner.pop()
-                inner[-1] += seconds
-
-        setattr(loader, method, measure)
-
-    watch(SourceFileLoader, "exec_module")
-    watch(ExtensionFileLoader, "create_module")
-    watch(ExtensionFileLoader, "exec_module")
-    return own_seconds
 
 
 if __name__ == "__main__":

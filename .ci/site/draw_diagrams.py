@@ -1,4 +1,4 @@
-"""Draw the Mermaid diagrams of docs/ for the site: ``python -m benchmarks.diagrams``.
+"""Draw the Mermaid diagrams of docs/ for the site: ``python .ci/site/draw_diagrams.py``.
 
 Needs npm, which fetches Mermaid, and Debian's Chromium, in which Mermaid draws. The pictures have no style of their
 own: ``docs/stylesheets/site.css`` gives them the colours of the page around them, light or dark. A picture is named by
@@ -16,9 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from diagrams import BLOCK, FOLDER, name_picture
 from playwright.sync_api import sync_playwright
 
-ROOT: Final = Path(__file__).parents[1]
+ROOT: Final = Path(__file__).parents[2]
 MERMAID: Final = "mermaid@11.17.2"
 OWN_STYLE: Final = re.compile(r"<style>.*?</style>| data-[a-z]+=\"[^\"]*\"", re.DOTALL)
 DRAW: Final = """async ([name, source]) => {
@@ -26,9 +27,6 @@ DRAW: Final = """async ([name, source]) => {
         flowchart: {htmlLabels: false, useMaxWidth: true}, state: {useMaxWidth: true}});
     return (await mermaid.render(name, source)).svg;
 }"""
-
-sys.path.insert(0, str(ROOT / ".ci" / "site"))
-from diagrams import BLOCK, FOLDER, name_picture  # type: ignore[import-not-found]  # noqa: E402 - the site's own module
 
 
 def list_diagrams() -> list[str]:

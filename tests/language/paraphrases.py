@@ -1,22 +1,16 @@
 """Paraphrases: one meaning in many orders, words, fillers and typing errors, with an oracle of its own.
 
-    python -m benchmarks.language_paraphrases [--phrases 100000] [--language de] [--show 20]
-
 A phrase is drawn as facets (which days, at what times, within which bounds), each with the ways to say it in a
 language. The facets come in any order, with politeness, titles, punctuation and capitals around them, and one letter is
 mistyped now and then. What is meant is known from the facets: a plain walk over the calendar lists its times, and
-no part of `cloudsched.language` is asked. Times are of the processor, in milliseconds.
+no part of `cloudsched.language` is asked.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from calendar import monthrange
-from collections import Counter
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from random import Random
-from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
@@ -24,6 +18,7 @@ from cloudsched.language import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from random import Random
 
 NOW = datetime(2026, 11, 18, 10, 17)  # noqa: DTZ001 -- a Wednesday, local to ZONE
 ZONE = "Europe/Paris"
@@ -368,34 +363,3 @@ def judge(one: Paraphrase) -> str:
     found = reading.schedule.anchored(now).upcoming(now, len(one.expected) + one.ends)
     local = tuple(at.astimezone(zone).replace(tzinfo=None).isoformat() for at in found)
     return "right" if local == one.expected else "wrong"
-
-
-def main() -> None:
-    """Print the score of each language, some failures, and the times."""
-    parser = ArgumentParser(description="How paraphrases are read")
-    parser.add_argument("--phrases", type=int, default=100_000)
-    parser.add_argument("--language", choices=tuple(TONGUES))
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--show", type=int, default=20, help="how many failures to list")
-    options = parser.parse_args()
-    languages = (options.language,) if options.language else tuple(TONGUES)
-    scores: dict[str, Counter[str]] = {code: Counter() for code in languages}
-    taken, shown = list[float](), 0
-    for one in make(Random(options.seed), options.phrases, languages):  # noqa: S311 -- repeatable
-        begin = process_time()
-        read(one.text, now=NOW.replace(tzinfo=load_tzinfo(ZONE)), timezone=ZONE, locale=one.language)
-        taken.append((process_time() - begin) * 1000)
-        verdict = judge(one)
-        scores[one.language][verdict] += 1
-        if verdict != "right" and shown < options.show:
-            shown += 1
-            print(f"{verdict:8} {one.language} {one.text!r} {one.expected[:2]}")
-    for code, score in scores.items():
-        rest = " ".join(f"{verdict} {score[verdict]}" for verdict in ("asked", "refused", "wrong"))
-        print(f"{code}: {100 * score['right'] / score.total():.2f} % right of {score.total()}; {rest}")
-    taken.sort()
-    print(f"ms: p50 {taken[len(taken) // 2]:.2f}, p99 {taken[len(taken) * 99 // 100]:.2f}, most {taken[-1]:.2f}")
-
-
-if __name__ == "__main__":
-    main()

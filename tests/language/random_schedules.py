@@ -1,20 +1,16 @@
 """Tell random schedules in words, and read the words back: is it the same schedule?
 
-    python -m benchmarks.describe --total 100000
-
 A description must never say what is false. Each is read back by the reader of its language and must mean the same
 instants, or it is a summary, which says that it leaves something out. The schedules are of every kind that RFC 5545
-allows, and the same for the same ``--seed``. What is read back differently, or not at all, is printed and fails.
+allows, and the same for the same seed.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
-from time import process_time
 from typing import Final
 
 from cloudsched.domain.schedules.describe import describe
@@ -234,25 +230,3 @@ def check_many(
             if result.is_wrong:
                 wrong.append((schedule, result))
     return counts, wrong
-
-
-def main() -> int:
-    """Check, and print what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--total", type=int, default=10_000, help="how many schedules (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--show", type=int, default=20, help="how many wrong ones are printed (default: %(default)s)")
-    parser.add_argument("--locale", choices=LANGUAGES, action="append", help="only this language; repeatable")
-    arguments = parser.parse_args()
-    began = process_time()
-    counts, wrong = check_many(arguments.total, arguments.seed, tuple(arguments.locale or LANGUAGES))
-    for schedule, result in wrong[: arguments.show]:
-        print(f"{result.outcome}: {result.text}\n  of {schedule!r}\n  {result.detail}")
-    for name, count in sorted(counts.items()):
-        print(f"{name:20} {count:8}")
-    print(f"{process_time() - began:.0f} s of processor time")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from benchmarks.scale_limits import Refusal
-from benchmarks.scale_queries import is_descending, make_match
+from tests.scale.firestore_queries import is_descending, make_match
+from tests.scale.google_limits import Refusal
 
 from cloudsched.adapters.firestore import messages
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
-    from benchmarks.scale_indexes import Entry, Indexes, Range
-    from benchmarks.scale_limits import VirtualTime
-    from benchmarks.scale_store_limits import StoreLimits
+    from tests.scale.google_limits import VirtualTime
+    from tests.scale.index_ranges import Entry, Indexes, Range
+    from tests.scale.store_limits import StoreLimits
 
 GET_SECONDS, COMMIT_SECONDS, QUERY_SECONDS = 0.008, 0.025, 0.020
 """The median latencies within a region: assumptions."""

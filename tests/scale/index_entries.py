@@ -1,9 +1,6 @@
-"""Count what indexes cost: how many there are, and the entries of a task and of a record with and without labels.
+"""Count what indexes cost: the entries of a task and of a record, with and without labels.
 
-The documents are those that the real adapter writes when an hourly task has run, the indexes those of an index file:
-
-    python -m benchmarks.index_entries
-    python -m benchmarks.index_entries --before ../other-checkout/infra/firestore.indexes.json
+The documents are those that the real adapter writes when an hourly task has run, the indexes those of an index file.
 
 Sizes follow firebase.google.com/docs/firestore/storage-size: a name has its ids, one byte for each, and 16. An entry
 has the document's name, in an index of single collections that of what the collection belongs to, the values, the
@@ -12,21 +9,16 @@ field's name if it is the only one, and 32 bytes.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from benchmarks.scale_indexes import INDEX_FILE, Indexes
-from benchmarks.scale_limits import VirtualTime
-from benchmarks.scale_store import FirestoreModel
-from benchmarks.scale_store_limits import StoreLimits
-from rich.console import Console
-from rich.table import Table
+from tests.scale.firestore_model import FirestoreModel
+from tests.scale.google_limits import VirtualTime
+from tests.scale.index_ranges import Indexes
+from tests.scale.store_limits import StoreLimits
 
 from cloudsched import App, Schedule
 from cloudsched.adapters.firestore.store import FirestoreStore
@@ -155,41 +147,3 @@ def _measure(value: Any) -> int:  # noqa: ANN401 - a protobuf value
 
 def _measure_name(path: tuple[str, ...]) -> int:
     return sum(len(each.encode()) + 1 for each in path) + 16 if path else 0
-
-
-def measure(content: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of indexes in a file, and the entries and bytes of each document."""
-    overrides = [index for each in content["fieldOverrides"] for index in each["indexes"]]
-    found = {
-        "composite indexes, one shard": len(content["indexes"]),
-        "composite indexes, several shards besides": len(content["sharded"]["indexes"]),
-        "single-field indexes": len(overrides),
-        "fields with a rule of their own": len(content["fieldOverrides"]),
-    }
-    for labels in (0, 2):
-        for subject in make_subjects(labels):
-            entries = count_entries(content, subject)
-            found[f"{subject.name}, {labels} labels: bytes of the document"] = measure_document(subject)
-            found[f"{subject.name}, {labels} labels: entries"] = entries.count
-            found[f"{subject.name}, {labels} labels: bytes of entries"] = entries.size
-    return found
-
-
-def main() -> None:
-    """Print the counts of this checkout, and of another index file beside them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--before", type=Path, help="another index file, counted with the same documents")
-    options = parser.parse_args()
-    files = [path for path in (options.before, INDEX_FILE) if path is not None]
-    columns = [measure(json.loads(path.read_text(encoding="utf-8"))) for path in files]
-    table = Table(title=f"An hourly task after {RUNS} runs, {datetime.now(UTC):%Y-%m-%d}")
-    table.add_column("")
-    for title in ("before", "now")[-len(columns) :]:
-        table.add_column(title, justify="right")
-    for name in columns[0]:
-        table.add_row(name, *(f"{column[name]:,}" for column in columns))
-    Console().print(table)
-
-
-if __name__ == "__main__":
-    main()

@@ -24,7 +24,7 @@ from cloudsched.adapters.firestore.values import decode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-INDEX_FILE = Path(__file__).parent.parent / "infra" / "firestore.indexes.json"
+INDEX_FILE = Path(__file__).parents[2] / "infra" / "firestore.indexes.json"
 SCRIPT = INDEX_FILE.parent / "lib" / "firestore_indexes.py"
 RISING_TEXTS = frozenset({"order"})
 """Texts that begin with an instant: those by which offers are ordered."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.scale_indexes import to_plain
 from google.cloud.firestore_v1.types import query as proto
+from tests.scale.index_ranges import to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

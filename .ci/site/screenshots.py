@@ -1,4 +1,4 @@
-"""Take the pictures of the dashboard for README and docs: ``python -m benchmarks.screenshots``.
+"""Take the pictures of the dashboard for README and docs: ``python .ci/site/screenshots.py``.
 
 A local stack tells one story, of the ten days around a clock change in Paris, with a clock that stands still: the same
 pictures each time. They need Debian's Chromium.
@@ -6,7 +6,6 @@ pictures each time. They need Debian's Chromium.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import shutil
 import sys
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 START: Final = datetime(2027, 3, 17, 7, 30, tzinfo=UTC)
 NOW: Final = datetime(2027, 3, 24, 14, 42, 7, tzinfo=UTC)
-FOLDER: Final = Path(__file__).parent.parent / "docs" / "images"
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
 WIDE: Final[ViewportSize] = {"width": 1280, "height": 800}
 NARROW: Final[ViewportSize] = {"width": 360, "height": 740}
 MOST_HIGH: Final = {False: 1150, True: 1500}
@@ -127,15 +126,11 @@ BUDGETS: Final = {"ada": 400, "lin": 25, "ops": 850}
 
 def main() -> int:
     """Take the pictures; return 1 if there is no browser."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--to", type=Path, default=FOLDER, help="the folder of the pictures")
-    folder: Path = parser.parse_args().to
     chromium = shutil.which("chromium")
     if chromium is None:
         print("There is no Chromium. On Debian: apt install chromium.", file=sys.stderr)
         return 1
     logging.disable(logging.CRITICAL)
-    folder.mkdir(parents=True, exist_ok=True)
     with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
         for task in TASKS:
             _call(stack.url, "POST", "/v1/tasks", {"owner": "ada", **task})
@@ -155,12 +150,12 @@ def main() -> int:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             for name, path in views.items():
-                _take(browser, f"{stack.url}/ui/{path}", folder / f"{name}.png")
-            _take(browser, f"{stack.url}/ui/usage?tz=Europe/Paris", folder / "usage.png", is_live=False)
-            _take(browser, f"{stack.url}/ui/calendar", folder / "calendar-dark.png", scheme="dark")
-            _take(browser, f"{stack.url}/ui/", folder / "home-narrow.png", narrow=True)
+                _take(browser, f"{stack.url}/ui/{path}", FOLDER / f"{name}.png")
+            _take(browser, f"{stack.url}/ui/usage?tz=Europe/Paris", FOLDER / "usage.png", is_live=False)
+            _take(browser, f"{stack.url}/ui/calendar", FOLDER / "calendar-dark.png", scheme="dark")
+            _take(browser, f"{stack.url}/ui/", FOLDER / "home-narrow.png", narrow=True)
             browser.close()
-    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}")
+    print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}")
     return 0
 
 

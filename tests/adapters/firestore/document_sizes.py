@@ -1,31 +1,22 @@
-"""Show how many bytes the documents of an hourly task have, and how many a run of it writes.
-
-    python -m benchmarks.documents [--runs 39]
+"""How many bytes the documents of an hourly task have, and how many a run of it writes.
 
 The task runs every hour, has a handler of two lines, and is created with nothing that it need not say. The bytes are
 those after its last run: as SQLite stores them, and at Google's Firestore emulator as they are sent, which is what a
-commit carries, and as Firestore counts them, which is what is billed. No time is measured.
+commit carries, and as Firestore counts them, which is what is billed.
 """
 
 from __future__ import annotations
 
-import argparse
 import sqlite3
-import tempfile
 import uuid
 from collections import deque
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.table import Table
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import decode
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -33,6 +24,7 @@ from cloudsched.domain.documents.json_limits import document_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import Store
@@ -143,29 +135,3 @@ def _fields_size(document: Any) -> int:  # noqa: ANN401 - a protobuf message
     """Return the size of a document as it is sent, without its name and its times."""
     about = len(document.name) + 3 + document.create_time.ByteSize() + document.update_time.ByteSize() + 4
     return int(document.ByteSize() - about)
-
-
-def main() -> None:
-    """Measure, and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=RUNS, help="how often the task has run")
-    runs = parser.parse_args().runs
-    table = Table("bytes", "task", "record", "a run's claim", "a run's result", "a run writes")
-    with tempfile.TemporaryDirectory() as folder:
-        sqlite = measure_sqlite(Path(folder), runs)
-    table.add_row("SQLite: JSON", str(sqlite.task), str(sqlite.record), "", "", "")
-    emulator = find_emulator()
-    if isinstance(emulator, EmulatorNotFound):
-        table.caption = f"No Firestore emulator: {emulator.reason}. {emulator.hint}"
-    else:
-        with emulator:
-            sent = measure_firestore(emulator.address, runs)
-        cells = (sent.task, sent.record, sent.claim, sent.finish, sent.written)
-        table.add_row("Firestore: as sent", *map(str, cells))
-        table.add_row("Firestore: as counted", str(sent.task_counted), str(sent.record_counted), "", "", "")
-    table.title = f"An hourly task after {runs} runs"
-    Console(width=110).print(table)
-
-
-if __name__ == "__main__":
-    main()

@@ -10,7 +10,7 @@ from typing import Any
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 
-COLLECTED = Path(__file__).parents[2] / "shared" / "plain-language" / "cases.json"
+COLLECTED = Path(__file__).parents[3] / "shared" / "plain-language" / "cases.json"
 CASES: list[dict[str, Any]] = json.loads(COLLECTED.read_text(encoding="utf-8"))["cases"] if COLLECTED.exists() else []
 
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from benchmarks.scale_limits import QUEUE_API_CALLS_PER_SECOND, Ramp, RateWindows, Refusal, to_seconds
+from tests.scale.google_limits import QUEUE_API_CALLS_PER_SECOND, Ramp, RateWindows, Refusal, to_seconds
 
 from cloudsched.adapters.google.cloud_tasks import TOKEN_HEADER
 from cloudsched.emulator.model.errors import Code, RpcError
@@ -27,7 +27,7 @@ from cloudsched.testing import START
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benchmarks.scale_limits import VirtualTime
+    from tests.scale.google_limits import VirtualTime
 
 CREATE_SECONDS: Final = 0.020
 PUSH_SECONDS: Final = 0.015

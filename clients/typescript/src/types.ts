@@ -507,12 +507,19 @@ export interface DraftQuestion {
 
 /** What somebody says about a task. */
 export interface DraftRequest {
+  /** What they want, in their words. */
   text: string;
+  /** The IANA time zone of the words, such as `Europe/Paris`. */
   timezone: string;
+  /** What was said before, the earliest first. It is data: nothing in it is an instruction. */
   conversation?: Array<Turn>;
+  /** What your app knows. `chatId`, `messageId` and `modelSettings` become the task's source, `taskId` and `handler` answer the questions which task and which handler are meant, and fields of the handler's payload are filled by their names. */
   context?: Record<string, unknown>;
+  /** The instant from which "tomorrow" counts; now if omitted. */
   now?: string | null;
+  /** Whose task it is; the caller's if omitted. */
   owner?: string | null;
+  /** The language of the words, such as `de` or `en-US`; they tell it if omitted. */
   locale?: string | null;
 }
 

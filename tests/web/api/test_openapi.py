@@ -36,6 +36,19 @@ SECONDS = 600
 pytestmark = pytest.mark.timeout(SECONDS + 30)
 
 
+def test_fields_are_described_by_their_docstrings() -> None:
+    """Those that a model inherits, too: an installation without its sources would describe none."""
+    schemas = build_document(None)["components"]["schemas"]
+    assert schemas["DraftRequest"]["properties"]["text"]["description"] == "What they want, in their words."
+    described = [name for name in PublicTask.model_fields if "description" in _find_property(schemas["Task"], name)]
+    assert len(described) > len(PublicTask.model_fields) / 2
+
+
+def _find_property(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = schema["properties"].get(to_camel(name), {})
+    return found
+
+
 def test_the_api_does_what_its_document_says(sim: Simulation, tmp_path: Path) -> None:
     """No 5xx, no undocumented status, content type or shape, nothing accepted that the document forbids.
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
+from cloudsched.domain.recurrence.allowance import get_bytes_left, limit_search
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
@@ -50,3 +51,27 @@ def test_a_page_of_large_changed_tasks_is_short(open_store: OpenStore, make_task
             found, token, pages = found + [task.id for task in page.items], page.next_page_token, pages + 1
         assert sorted(found) == [f"t{number:02}" for number in range(12)]
         assert pages == 2
+
+
+def test_the_lists_of_a_request_read_so_many_bytes_together(open_store: OpenStore, make_task: MakeTask) -> None:
+    """Whatever they are of, and whether what they read matches; each page has one at least, so none is left out."""
+    with open_store() as store:
+        for number in range(24):
+            store.commit(Commit(task=make_task(id=f"t{number:02}", created_at=NOW, payload={"a": LARGE})))
+        most = 1_500_000
+        with limit_search(max_bytes=most):
+            for query in (TaskQuery(owner="ada"), TaskQuery(owner="ada", handler="no such handler", label="a=b")):
+                pages = [store.list_tasks(query, limit=100)]
+                while pages[-1].next_page_token is not None and len(pages) < 4:
+                    pages.append(store.list_tasks(query, limit=100, page_token=pages[-1].next_page_token))
+                assert get_bytes_left() <= most
+            assert get_bytes_left() == 0
+            last = store.list_tasks(TaskQuery(owner="ada"), limit=100)
+            assert len(last.items) == 1
+            assert last.next_page_token is not None
+        found, token = list[str](), None
+        while not found or token is not None:
+            with limit_search(max_bytes=1):
+                page = store.list_tasks(TaskQuery(owner="ada"), limit=100, page_token=token)
+            found, token = found + [task.id for task in page.items], page.next_page_token
+        assert sorted(found) == [f"t{number:02}" for number in range(24)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,8 +55,8 @@ def test_no_request_searches_or_calls_more_than_it_may(
     class KnownAllowance(Allowance):
         __slots__ = ()
 
-        def __init__(self, steps: int, within: Allowance | None = None) -> None:
-            super().__init__(steps, within)
+        def __init__(self, steps: int, within: Allowance | None = None, max_bytes: float = inf) -> None:
+            super().__init__(steps, within, max_bytes)
             made.append(self)
 
     monkeypatch.setattr(allowance, "Allowance", KnownAllowance)

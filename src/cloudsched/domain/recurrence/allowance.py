@@ -1,4 +1,4 @@
-"""How much may be searched: one allowance for each request and for each dispatch, spent by every search below it.
+"""How much may be searched and read: one allowance for each request and each dispatch, spent by all that is below it.
 
 The door (the API, the executor, the sweep) makes it once. A search has limits of its own, but a request may make many:
 20 rules in each of 50 tasks, a preview of 1,000 occurrences, a list of what 1,000 tasks do next. What they spend comes
@@ -9,13 +9,16 @@ compiled recurrences that requests share, and by some thirty pure functions that
 hand it on, and one that forgot would be a hole. So a search needs nothing to be limited, and code that is written later
 is limited, too. Outside of any door, in your own scripts, there is no allowance: only each search's own limit holds.
 
-A step is what a search looks at: a period, a day, an occurrence. It takes two to five microseconds.
+A step is what a search looks at: a period, a day, an occurrence. It takes two to five microseconds. A request has bytes
+beside its steps, which its lists of documents spend: when they are used up, each further page ends at its first
+document. So a list may be shorter than asked, and has a token; nothing is refused for them.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.errors import SearchLimitReached
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 REQUEST_STEPS: Final = 30_000
 """How many steps all searches of one request may take together: a fifth of a second, on a slow machine."""
+REQUEST_BYTES: Final = 4_000_000
+"""How many bytes of documents all lists of one request read together: about a fifth of a second, on a slow machine."""
 DISPATCH_STEPS: Final = 500_000
 """How many all searches for one dispatch may take. Many more, since a task that was accepted has to be planned by a
 process that knows nothing of it yet: the 100,000 occurrences that COUNT may have are counted in 350,000 steps."""
@@ -33,14 +38,27 @@ TASK_STEPS: Final = 10_000
 
 
 class Allowance:
-    """Steps that may still be spent. Threads that share one may together spend a few more."""
+    """Steps that may still be spent, and bytes. Threads that share one may together spend a few more."""
 
-    __slots__ = ("_within", "remaining", "steps")
+    __slots__ = ("_bytes", "_within", "remaining", "steps")
 
-    def __init__(self, steps: int, within: Allowance | None = None) -> None:
-        """Take the number of steps, and the allowance that they are a part of."""
+    def __init__(self, steps: int, within: Allowance | None = None, max_bytes: float = inf) -> None:
+        """Take the number of steps and of bytes, and the allowance that they are a part of."""
         self.steps = self.remaining = steps
+        self._bytes = max_bytes
         self._within = within
+
+    @property
+    def bytes_left(self) -> float:
+        """How many bytes may still be read."""
+        left = max(0.0, self._bytes)
+        return left if self._within is None else min(left, self._within.bytes_left)
+
+    def spend_bytes(self, count: int) -> None:
+        """Take bytes from this allowance, and from what it is a part of. They are read: nothing is refused."""
+        self._bytes -= count
+        if self._within is not None:
+            self._within.spend_bytes(count)
 
     @property
     def is_used_up(self) -> bool:
@@ -65,9 +83,12 @@ _current: ContextVar[Allowance | None] = ContextVar("search_allowance", default=
 
 
 @contextmanager
-def limit_search(steps: int = REQUEST_STEPS) -> Iterator[Allowance]:
-    """Allow so many steps to all searches of the ``with`` block together; within another block, at most its rest."""
-    allowance = Allowance(steps, _current.get())
+def limit_search(steps: int = REQUEST_STEPS, max_bytes: float = inf) -> Iterator[Allowance]:
+    """Allow so many steps to all searches of the ``with`` block together, and so many bytes to its lists.
+
+    Within another block, at most its rest.
+    """
+    allowance = Allowance(steps, _current.get(), max_bytes)
     token = _current.set(allowance)
     try:
         yield allowance
@@ -88,6 +109,19 @@ def spend_from(allowance: Allowance) -> Iterator[Allowance]:
         yield allowance
     finally:
         _current.reset(token)
+
+
+def get_bytes_left() -> float:
+    """Return how many bytes of documents may still be listed; without an allowance, any number."""
+    allowance = _current.get()
+    return inf if allowance is None else allowance.bytes_left
+
+
+def spend_bytes(count: int) -> None:
+    """Take bytes that were read from the current allowance, if there is one."""
+    allowance = _current.get()
+    if allowance is not None:
+        allowance.spend_bytes(count)
 
 
 def spend_steps(steps: int = 1) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from cloudsched.domain.recurrence.allowance import get_bytes_left, spend_bytes
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, make_token
 from cloudsched.errors import InvalidInput
 
@@ -211,7 +212,7 @@ def find_matching_rows(
     """Return the first rows that match of a list whose filter no index has; those that do not are passed over.
 
     Both stores make their pages by this code, so that a page ends at the same document in each of them. It reads in
-    parts, so that large documents are not in memory all at once.
+    parts, so that large documents are not in memory all at once, and ends early once a request has read all it may.
 
     Args:
         read: Returns so many rows after a row, or the first ones; fewer only at the end of the list.
@@ -224,6 +225,8 @@ def find_matching_rows(
     found: list[R] = []
     last: R | None = None
     passed_over = size = read_count = read_bytes = 0
+    allowed = get_bytes_left()
+    most = min(max_bytes, allowed)
     while True:
         count = max(limit + 1 - len(found), passed_over)  # the fewer match, the more are read at once
         count = min(count, max(1, read_count * READ_BYTES // read_bytes) if read_bytes else FIRST_READ)
@@ -231,7 +234,9 @@ def find_matching_rows(
             count = min(count, MAX_LOOKED_THROUGH - read_count)
         part = read(last, count)
         read_count += len(part)
-        read_bytes += sum(map(size_of, part))
+        part_bytes = sum(map(size_of, part))
+        spend_bytes(part_bytes)
+        read_bytes += part_bytes
         matching = list(filter(is_match, part))
         passed_over += len(part) - len(matching)
         for row in matching:
@@ -239,10 +244,10 @@ def find_matching_rows(
                 return MatchingRows(found, found[-1], passed_over, size)
             found.append(row)
             size += size_of(row)
-            if size >= max_bytes:
+            if size >= most:
                 limit = len(found)
         if len(part) < count:
             return MatchingRows(found, None, passed_over, size)
         last = part[-1]
-        if is_bounded and read_count == MAX_LOOKED_THROUGH:
+        if (is_bounded and read_count == MAX_LOOKED_THROUGH) or read_bytes >= allowed:
             return MatchingRows(found, last, passed_over, size)

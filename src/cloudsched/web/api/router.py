@@ -22,7 +22,7 @@ from werkzeug.routing import BaseConverter, Map, Rule
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.local_requests import find_foreign_page, is_same_origin
-from cloudsched.domain.recurrence.allowance import limit_search
+from cloudsched.domain.recurrence.allowance import REQUEST_BYTES, REQUEST_STEPS, limit_search
 from cloudsched.engine.ports.authority import Authority
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api.etags import parse_if_match, require_tags
@@ -169,7 +169,7 @@ class Api:
         if self._only_links and not operation.is_link:
             raise HttpNotFound
         caller = self._authenticate(operation, request)
-        with limit_search():
+        with limit_search(REQUEST_STEPS, REQUEST_BYTES):
             response = self._respond(operation, request, dict(path), caller)
         if since is not None:
             _tell_deprecation(response, since, request.root_path + operation.path.format(**path))

@@ -47,7 +47,6 @@ NOT_ASKED_BY_COMMANDS = {
     "shards show": "the operator's, at the store",
     "tasks watch": "reads as `tasks list` and `tasks get` do, again and again",
     "worker": "claims, which is a door of its own",
-    "zones diff": "the operator's, at the store",
 }
 """The commands that act for nobody at the API, or are tried as another door, each with the reason."""
 

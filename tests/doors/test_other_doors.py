@@ -172,7 +172,6 @@ ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     "import crontab": JOBS,
     "shards grow": ("4",),
     "shards show": (),
-    "zones diff": ("installed", "installed", "--store", "firestore"),
 }
 """What is typed for each command at the store. They are the operator's, who may do everything there anyway."""
 

@@ -78,7 +78,6 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "tasks why": ("tasks why ID", "tasks why ID --at 2027-01-04T09:00:00Z"),
     "usage": ("usage --month 2027-01 --json",),
     "worker": ("worker --queue gpu --handlers handlers.py --skill cuda",),
-    "zones diff": ("zones diff 2026a 2026b --json",),
 }
 
 

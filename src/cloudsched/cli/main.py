@@ -98,7 +98,6 @@ _COMMANDS = {
     "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
     "usage": ("cloudsched.cli.usage:usage", "Show what was used in a month, and what it cost."),
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
-    "zones": ("cloudsched.cli.zones:zones", "Show which tasks new time zone data would move."),
 }
 """Each command's location and summary: all that ``--help`` needs."""
 _EXTRAS = {

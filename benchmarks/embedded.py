@@ -169,7 +169,11 @@ class Cloudsched:
 
         clock = SystemClock()
         self.once = Schedule.once
-        self.queue = InProcessDispatcher(clock, lambda body, token: self.app.deliver(body, token))
+
+        def deliver(body: bytes, token: str) -> object:
+            return self.app.deliver(body, token)
+
+        self.queue = InProcessDispatcher(clock, deliver)
         self.app = App(
             Settings(secret="a secret of this benchmark"),
             store=SqliteStore(folder / "tasks.db"),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from tests.doors.world import SECOND, WORLDS, World, headers_of
 
 from cloudsched.domain.documents.calendar import CalendarLink, calendar_key, zone_key
-from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.engine.people.webhook_verification import WebhookVerification
 from cloudsched.engine.tasks.follow_changes import MAX_REPLANS
 from cloudsched.errors import DeliveryRefused
@@ -167,7 +165,7 @@ def test_a_streamed_draft_searches_no_more_than_another(
     world: World, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
     """Its steps are made while they are sent, after the request: they spend from the request's allowance, too."""
-    monkeypatch.setattr("cloudsched.web.api.router.limit_search", partial(limit_search, steps))
+    monkeypatch.setattr("cloudsched.web.api.router.REQUEST_STEPS", steps)
     body = {"text": "stretch every weekday at 9:00", "timezone": "UTC", "context": {"handler": "open"}}
     status, whole = ask(world, "ada", "POST", "/v1/tasks/draft", body)
     assert status == (400 if steps == 3 else 200)

@@ -25,7 +25,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Never, ParamSpec, TypeVar, cast
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.recurrence.iso8601 import add_duration
@@ -50,7 +50,7 @@ from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions, list_executions, load_execution
-from cloudsched.errors import InvalidInput
+from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.language.task_fields import forget_assumptions, note_assumptions, with_schedule
 from cloudsched.runtime.container import Container
 
@@ -150,6 +150,7 @@ class App:
         logs: str = "admins",
         events: Mapping[str, Any] | None = None,
         early_events: Iterable[str] = (),
+        **unknown: Never,
     ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
         """Register a function as the handler of that name.
 
@@ -182,10 +183,14 @@ class App:
                 checked before it is accepted, and API, clients and dashboard know the type. `Context.wait_for` takes
                 the same type.
             early_events: Those that are kept if they come before it waits for them, instead of being refused.
+            unknown: Nothing: another option is refused.
 
         Raises:
-            Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
+            Misconfigured: The name is taken, an option is wrong or unknown, or the function's parameters cannot be
+                understood.
         """
+        for option in unknown:
+            raise _refuse_option(name, option)
         register = self.container.registry.register(
             name,
             retry=retry,
@@ -773,6 +778,17 @@ class App:
     def sweep(self) -> Sweep:
         """Repair lost work; see `Sweeper.sweep`. Call it once a minute."""
         return self.container.shard_sweeps.sweep()
+
+
+def _refuse_option(handler: str, option: str) -> Misconfigured:
+    """Return the refusal of an option of a handler that there is not."""
+    import difflib  # noqa: PLC0415 - only where something is wrong
+    import inspect  # noqa: PLC0415 - the same
+
+    known = [each for each in inspect.signature(App.handler).parameters if each not in {"self", "name", "unknown"}]
+    near = difflib.get_close_matches(option, known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
+    return Misconfigured(f"the handler {handler!r} has no option {option!r}. {hint}")
 
 
 def _answer(task: Task, content: dict[str, Any], noted: Sequence[str]) -> Task:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -164,3 +165,10 @@ def test_invalid_user_permissions_are_refused_at_import(options: dict[str, Any],
     with pytest.raises(Misconfigured) as raised:
         App(Settings()).handler("render", **options)
     assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize(("option", "hint"), [("quick", "There are retry, "), ("retires", "Did you mean 'retry'?")])
+def test_an_unknown_option_is_refused_at_import(option: str, hint: str) -> None:
+    """With what there is instead; a type checker refuses it, too."""
+    with pytest.raises(Misconfigured, match=f"'work' has no option '{option}'. {re.escape(hint)}"):
+        App(Settings()).handler("work", **{option: True})  # type: ignore[arg-type]

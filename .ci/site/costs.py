@@ -6,31 +6,45 @@ The site has them from the code as it is. ``python .ci/site/costs.py`` writes th
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cloudsched.config.features import DEFAULT_PRICES
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.overview_responses import to_amounts
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.domain.transitions.cost_plan import (
-    DEFAULT_SECONDS,
-    LOG_BYTES,
-    LOGGED_GIB,
-    MONTH_DAYS,
-    RECORD_BYTES,
-    STORED_GIB,
-    VCPU_SECOND,
-    plan_costs,
-    plan_sweep,
-)
-from cloudsched.domain.transitions.forecast import DELIVERY, HOP, LOCK, OCCURRENCE, WORKER
-
-if TYPE_CHECKING:
-    from cloudsched.domain.transitions.cost_plan import CostLine
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "costs.md"
+OCCURRENCE = UsageCounts(executions=1, reads=1, writes=3, dispatches=1)
+"""A successful occurrence."""
+LOCK = UsageCounts(reads=2, writes=1, deletes=1)
+"""What a lock key adds, if it never has to wait."""
+WORKER = UsageCounts(reads=2, writes=2, deletes=1)
+"""What a worker at the store adds."""
+DELIVERY = UsageCounts(reads=2, writes=5, dispatches=1)
+"""What a delivery by one channel other than the web inbox adds."""
+HOP = UsageCounts(reads=1, dispatches=1)
+"""What waiting for longer than the horizon costs, each time it is reached."""
+RECORD_BYTES = 1_315
+"""What Firestore stores of an occurrence: its record without content, and that record's index entries."""
+_LOG_BYTES = 2_500
+"""What Cloud Logging stores of an occurrence: our two lines measured, its overhead and the request log estimated."""
+_SECONDS = 0.1
+"""For how long an occurrence has an instance for itself."""
+# Prices that no setting has: those of us-central1 as Google published them in November 2026, without free tiers.
+_VCPU_SECOND = 0.000_025_25
+"""Dollars for a vCPU-second with 0.5 GiB of memory."""
+_STORED_GIB = 0.15
+"""Dollars for a GiB in Firestore for a month."""
+_LOGGED_GIB = 0.50
+_SCHEDULER_JOB = 0.10
+"""Dollars for the sweep's job in Cloud Scheduler for a month."""
+_SWEEP_SECONDS = 4_000 / 43_200
+"""For how long a sweep that finds nothing has an instance."""
+_MONTH_DAYS = 30
+_SWEEPS = _MONTH_DAYS * 24 * 60
+_GIB = 1024**3
 _MILLION = 1_000_000
 _SHOWN_WHOLE = 100
 _ROWS = {
@@ -41,6 +55,40 @@ _ROWS = {
     "… more, for each channel but `WEB`": DELIVERY,
     "hop of 30 days": HOP,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """One part of what a month costs."""
+
+    part: str
+    amount: float
+    dollars: float
+    is_compute: bool = False
+    """Whether it depends on handlers and settings, not on what an occurrence needs: time of instances, and logs."""
+
+
+def price_million(seconds: float = _SECONDS) -> list[CostLine]:
+    """Return what a million successful occurrences of recurring tasks cost, with records that are kept for a month.
+
+    Args:
+        seconds: For how long each has an instance for itself.
+    """
+    amounts = to_amounts(OCCURRENCE)
+    operations = {
+        "documents read": ("read", amounts["read"]),
+        "documents written": ("write", amounts["write"]),
+        "documents deleted": ("delete", 1),
+        "queue operations": ("queueOperation", amounts["queueOperation"]),
+        "requests": ("request", amounts["request"]),
+    }
+    kept, logs = _MILLION * RECORD_BYTES / _GIB, _MILLION * _LOG_BYTES / _GIB
+    return [
+        *(CostLine(part, _MILLION * each, each * DEFAULT_PRICES[name]) for part, (name, each) in operations.items()),
+        CostLine("GiB-months of records", kept, kept * _STORED_GIB),
+        CostLine("vCPU-seconds", _MILLION * seconds, _MILLION * seconds * _VCPU_SECOND, is_compute=True),
+        CostLine("GiB of logs", logs, logs * _LOGGED_GIB, is_compute=True),
+    ]
 
 
 def render() -> str:
@@ -62,7 +110,7 @@ def render() -> str:
 
 def render_million() -> str:
     """Return the table of a million occurrences."""
-    parts = plan_costs(_MILLION, DEFAULT_PRICES)
+    parts = price_million()
     lines = ["| part | amount | USD |", "|---|---|---|"]
     for each in parts:
         if each.is_compute and not any("before" in line for line in lines):
@@ -84,21 +132,23 @@ def render_levers() -> str:
     """Return what a million costs when instances are shared, and without logs."""
     lines = ["| a million occurrences | USD |", "|---|---|"]
     for name, seconds, has_logs in (
-        ("each 100 ms alone on its instance, logs beyond the free 50 GiB", DEFAULT_SECONDS, True),
-        ("the same, logs within the free 50 GiB", DEFAULT_SECONDS, False),
-        ("ten share an instance, logs beyond the free 50 GiB", DEFAULT_SECONDS / 10, True),
-        ("ten share an instance, logs within the free 50 GiB", DEFAULT_SECONDS / 10, False),
+        ("each 100 ms alone on its instance, logs beyond the free 50 GiB", _SECONDS, True),
+        ("the same, logs within the free 50 GiB", _SECONDS, False),
+        ("ten share an instance, logs beyond the free 50 GiB", _SECONDS / 10, True),
+        ("ten share an instance, logs within the free 50 GiB", _SECONDS / 10, False),
         ("no time at all, no logs: the floor", 0.0, False),
     ):
-        parts = plan_costs(_MILLION, DEFAULT_PRICES, seconds=seconds)
+        parts = price_million(seconds)
         total = sum(each.dollars for each in parts if has_logs or each.part != "GiB of logs")
         lines.append(f"| {name} | {total:.2f} |")
     return "\n".join(lines) + "\n"
 
 
 def render_sweep() -> str:
-    """Return what the sweep costs."""
-    return f"The sweep's 43,200 runs a month and its job: {plan_sweep(DEFAULT_PRICES).dollars:.2f} USD.\n"
+    """Return what the sweep costs in a month in which it finds nothing, with its job."""
+    operations = sum(DEFAULT_PRICES[each] for each in ("read", "write", "request"))
+    dollars = _SWEEPS * (operations / _MILLION + _SWEEP_SECONDS * _VCPU_SECOND) + _SCHEDULER_JOB
+    return f"The sweep's {_SWEEPS:,} runs a month and its job: {dollars:.2f} USD.\n"
 
 
 def render_prices() -> str:
@@ -109,22 +159,22 @@ def render_prices() -> str:
         ("document deleted, also by TTL", 100_000, DEFAULT_PRICES["delete"] / 10),
         ("queue operation (a creation or a delivery, for each 32 KB)", _MILLION, DEFAULT_PRICES["queueOperation"]),
         ("request to a function", _MILLION, DEFAULT_PRICES["request"]),
-        ("GiB in Firestore for a month, with indexes", 1, STORED_GIB),
-        ("GiB of logs", 1, LOGGED_GIB),
+        ("GiB in Firestore for a month, with indexes", 1, _STORED_GIB),
+        ("GiB of logs", 1, _LOGGED_GIB),
     ]
     lines = [f"| {name} | {of:,} | {usd:.2f} |" for name, of, usd in rows]
-    lines.insert(5, f"| vCPU-second, with 0.5 GiB | 1 | {VCPU_SECOND:.8f} |")
+    lines.insert(5, f"| vCPU-second, with 0.5 GiB | 1 | {_VCPU_SECOND:.8f} |")
     return "\n".join(["| price | of | USD |", "|---|---|---|", *lines]) + "\n"
 
 
 def render_sizes() -> str:
     """Return what a record and the logs of an occurrence are counted at, and what a million records cost."""
     kept = Settings().retention or timedelta(0)
-    month = STORED_GIB * 1_000_000 * RECORD_BYTES / 1024**3
+    month = _STORED_GIB * 1_000_000 * RECORD_BYTES / 1024**3
     return (
-        f"A record is counted at {RECORD_BYTES:,} bytes, the logs of an occurrence at {LOG_BYTES:,}. A million records "
-        f"cost {month:.2f} USD a\nmonth, and {month * kept.days / MONTH_DAYS:.2f} until they are removed with their "
-        f"ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
+        f"A record is counted at {RECORD_BYTES:,} bytes, the logs of an occurrence at {_LOG_BYTES:,}. A million "
+        f"records cost {month:.2f} USD a\nmonth, and {month * kept.days / _MONTH_DAYS:.2f} until they are removed with "
+        f"their ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
     )
 
 

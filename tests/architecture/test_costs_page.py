@@ -11,7 +11,6 @@ import pytest
 from tests.scale.index_entries import count_entries, make_subjects, measure_document
 
 from cloudsched.config.features import DEFAULT_PRICES
-from cloudsched.domain.transitions.cost_plan import RECORD_BYTES, plan_costs
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "costs.md").read_text("utf-8")
@@ -49,16 +48,16 @@ def test_dollars_are_amounts_times_prices(costs: Any, monkeypatch: pytest.Monkey
     assert "| document written | 100,000 | 0.10 |" in costs.render_prices()
 
 
-def test_a_record_is_counted_as_it_is_stored() -> None:
+def test_a_record_is_counted_as_it_is_stored(costs: Any) -> None:  # noqa: ANN401 - the same
     """Within a twentieth of the document and its entries in the indexes of the file."""
     record = next(each for each in make_subjects(0) if each.name == "record")
     content = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
     stored = measure_document(record) + count_entries(content, record).size
-    assert pytest.approx(stored, rel=0.05) == RECORD_BYTES
+    assert pytest.approx(stored, rel=0.05) == costs.RECORD_BYTES
 
 
-def test_the_alert_on_spending_prices_a_run_as_the_page_does() -> None:
+def test_the_alert_on_spending_prices_a_run_as_the_page_does(costs: Any) -> None:  # noqa: ANN401 - the same
     """What `ALERT_DOLLARS_A_DAY` takes for the price of a million runs is near the page's."""
     table = json.loads((ROOT / "infra" / "resources.json").read_text("utf-8"))
-    whole = sum(each.dollars for each in plan_costs(1e6, DEFAULT_PRICES))
+    whole = sum(each.dollars for each in costs.price_million())
     assert table["dollarsPerMillionRuns"] == pytest.approx(whole, rel=0.05)

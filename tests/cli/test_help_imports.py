@@ -39,7 +39,7 @@ MEMBERS: Final = {"keys": {"web"}, "tasks": set[str]()}
 """Commands with an option for a member of a closed set, and what of the above they import to list its members."""
 DOCUMENTS: Final = {"pydantic", "typing-extensions"}
 """The libraries that modules with such sets need."""
-WHOLE: Final = {"cost", "next"}
+WHOLE: Final = {"next"}
 """Commands that are one module, which imports what it runs."""
 
 

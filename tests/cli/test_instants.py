@@ -29,7 +29,6 @@ COMMANDS = {
     "batch": ("tasks", "--url", "http://127.0.0.1:9", "batch", "pause", "--due-from", "{}"),
     "batch until": ("tasks", "--url", "http://127.0.0.1:9", "batch", "pause", "--due-until", "{}"),
     "why": ("tasks", "--url", "http://127.0.0.1:9", "why", "t", "--at", "{}"),
-    "cost": ("cost", "--url", "http://127.0.0.1:9", "--from", "{}"),
     "backfill": ("tasks", "--url", "http://127.0.0.1:9", "backfill", "t", "{}", "2027-01-01T00:00:00Z"),
 }
 NOON = datetime(2027, 1, 31, 12, tzinfo=UTC)

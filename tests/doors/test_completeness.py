@@ -24,7 +24,6 @@ NOT_ASKED_BY_COMMANDS = {
     "apply": "the operator's, at the store",
     "backup": "the operator's, at the files of a store",
     "completion": "prints a script for a shell",
-    "cost": "computes",
     "dashboard": "serves the dashboard, which is a door of its own",
     "demo": "runs a stack of its own",
     "dev": "runs a stack of its own",

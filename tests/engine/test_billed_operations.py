@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator  # noqa: TC003 - a fixture's type
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
-from cloudsched.domain.transitions.forecast import OCCURRENCE
+from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
@@ -80,11 +81,26 @@ def test_a_successful_occurrence_costs_one_read_two_commits_and_one_dispatch(sim
     assert measure_cost(sim, timedelta(hours=24)) == Counts(reads=24, commits=48, writes=72, dispatches=24)
 
 
-def test_the_forecast_counts_what_is_measured(sim: Simulation) -> None:
-    """Prices, plans and the page on costs are made of its counts."""
-    make(sim)
-    found, expected = measure_cost(sim, timedelta(hours=1)), OCCURRENCE
-    assert (found.reads, found.writes, found.dispatches) == (expected.reads, expected.writes, expected.dispatches)
+def test_the_page_counts_what_is_measured(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dollars on the page about costs are made of its counts."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / ".ci" / "site"))
+    import costs  # type: ignore[import-not-found]  # noqa: PLC0415 - a module of the site's own folder
+
+    sim.add_worker("gpu")
+    cases: tuple[tuple[dict[str, str], UsageCounts], ...] = (
+        ({}, costs.OCCURRENCE),
+        ({"lock_key": "door"}, costs.OCCURRENCE + costs.LOCK),
+        ({"pull": "gpu"}, costs.OCCURRENCE + costs.WORKER),
+    )
+    for more, expected in cases:
+        task = make(sim, **more)
+        sim.advance(timedelta(minutes=1))
+        before = sum((each.counts for each in sim.app.get(task).usage), UsageCounts())
+        sim.advance(timedelta(hours=10))
+        after = sum((each.counts for each in sim.app.get(task).usage), UsageCounts())
+        sim.app.cancel(task)
+        for name in ("executions", "reads", "writes", "deletes", "dispatches"):
+            assert getattr(after, name) - getattr(before, name) == 10 * getattr(expected, name), (more, name)
 
 
 def test_a_hop_costs_one_read_and_one_dispatch(sim: Simulation) -> None:

@@ -17,7 +17,6 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "calendars show": ("calendars show closed --json",),
     "completion": ("completion bash",),
-    "cost": ("cost --days 30 --json",),
     "dashboard": ("dashboard --url https://api.example",),
     "demo": ("demo",),
     "dev": ("dev --handlers handlers.py", "dev --store sqlite -- pytest"),

@@ -76,7 +76,6 @@ _COMMANDS = {
     "backup": ("cloudsched.cli.backup:backup", "Copy a data folder while a process is using it."),
     "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
     "completion": ("cloudsched.cli.completion:completion", "Let your shell complete commands and options."),
-    "cost": ("cloudsched.cli.cost:cost", "Forecast what a month costs, from the schedules that there are."),
     "dashboard": ("cloudsched.cli.dashboard:dashboard", "Show the dashboard of a deployment, on this machine only."),
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),

@@ -52,15 +52,10 @@ def _print_rows(rows: Sequence[UsageRow]) -> None:
     if len(rows) > 1:
         total = sum(each.dollars for each in rows)
         lines.append(("", "together", *("",) * (len(_HEADER) - 3), f"{total:,.4f}"))
-    print_table(lines, texts=2)
-
-
-def print_table(lines: Sequence[Sequence[str]], texts: int) -> None:
-    """Print lines in columns: so many of texts, then numbers."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         padded = [
-            text.ljust(width) if column < texts else text.rjust(width)
+            text.ljust(width) if column < 2 else text.rjust(width)  # noqa: PLR2004 - two texts, then numbers
             for column, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         click.echo("  ".join(padded).rstrip())

@@ -71,8 +71,8 @@ class Prices(SettingsSection):
 
     table: _Table = setting(
         "CLOUDSCHED_PRICES",
-        "US dollars for a million of each, for [usage and forecasts](../how-to/usage.md#prices): `read`, `write`, "
-        "`delete`, `queueOperation`, `request`, `query`, `token`; those that are left out keep these defaults",
+        "US dollars for a million of each, for [usage](../how-to/usage.md#prices): `read`, `write`, `delete`, "
+        "`queueOperation`, `request`, `query`, `token`; those that are left out keep these defaults",
         _PRICE_TABLE,
         default=tuple(DEFAULT_PRICES.items()),
     )

@@ -73,7 +73,6 @@ def _startup_error(error: OSError, host: str, port: int) -> str:
 @click.option("--queue", "names", multiple=True, metavar="NAME", help="The full name of a queue to create. Repeatable.")
 @click.option("--auto-create-queues", is_flag=True, help="Create a missing queue when a task is created in it.")
 @freeze_option
-@click.option("--app-engine", default="", metavar="URL", help="The base URL of App Engine targets.")
 @click.option(
     "--functions-url",
     metavar="TEMPLATE",

@@ -9,8 +9,7 @@ from contextlib import AsyncExitStack
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from cloudsched.emulator.api.admin_service import Administration
-from cloudsched.emulator.api.methods import administration_methods, task_methods
+from cloudsched.emulator.api.methods import list_methods
 from cloudsched.emulator.api.tasks_service import CloudTasksService
 from cloudsched.emulator.http.control import ClockControl, Control
 from cloudsched.emulator.http.listener import Gate, Listener
@@ -48,8 +47,6 @@ class CloudTasksEmulator:
         data: A file that persists the queues, so that nothing acknowledged is lost; by default they live in memory.
         queues: The full names of queues to create at startup, with Google's defaults.
         auto_create_queues: Whether creating a task in a missing queue creates the queue instead of being refused.
-        app_engine: The base URL of App Engine targets, for example `http://127.0.0.1:8080`; {service}, {version} and
-            {instance} in it are filled in.
         functions_url: The URL of a Firebase function, with {project}, {location} and {function}.
         faults: The faults to inject.
         tokens: The kind of OIDC and OAuth tokens to issue: `valid`, `wrongAudience`, `expired` or `missing`.
@@ -67,7 +64,6 @@ class CloudTasksEmulator:
         queues: Iterable[str] = (),
         *,
         auto_create_queues: bool = False,
-        app_engine: str = "",
         functions_url: str = DEFAULT_FUNCTIONS_URL,
         faults: Faults | None = None,
         tokens: TokenMode = "valid",
@@ -80,7 +76,6 @@ class CloudTasksEmulator:
         self._port = port
         self._data = data
         self._queues = tuple(queues)
-        self._app_engine = app_engine.rstrip("/")
         self._functions_url = functions_url
         self._patience = patience
         self._gate = Gate(host, control_key)
@@ -162,20 +157,17 @@ class CloudTasksEmulator:
                 stack.push_async_callback(wal.close)
                 queues.set_observer(CompositeObserver(waiters, wal))
             queues.create_missing(self._queues, self.clock.now())
-            sender = HttpSender(self._app_engine, self._tokens.make_authorization, self.clock.now)
+            sender = HttpSender(self._tokens.make_authorization, self.clock.now)
             stack.push_async_callback(sender.close)
             dispatcher = Dispatcher(queues, self.clock, sender, self._history, self._patience)
             stack.push_async_callback(dispatcher.close)
-            calls = CloudTasksService(queues, self.clock.now, dispatcher.start, self._random)
-            administration = Administration(calls)
-            methods = [*task_methods(calls), *administration_methods(administration)]
+            methods = list_methods(CloudTasksService(queues, self.clock.now, dispatcher.start, self._random))
             parts = EmulatorParts(
                 queues=queues,
                 clock=self.clock,
                 dispatcher=dispatcher,
                 history=self._history,
                 waiters=waiters,
-                administration=administration,
                 declared=self._queues,
                 wal=wal,
             )

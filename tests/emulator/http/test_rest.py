@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cases import try_each
-from tests.harness import WAIT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,19 +119,6 @@ def test_clearing_the_doublings_returns_to_the_default(http: Http) -> None:
     assert http("PATCH", path, {"retryConfig": {}})[1]["retryConfig"]["maxDoublings"] == 16
     assert "maxDoublings" not in http("PATCH", path, {"retryConfig": {"maxDoublings": 0}})[1]["retryConfig"]
     assert http("PATCH", path, {})[1]["retryConfig"]["maxDoublings"] == 16
-
-
-def test_a_buffered_task_requires_only_a_body(http: Http, target: Target, emulator: CloudTasksEmulator) -> None:
-    host, port = target.url.removeprefix("http://").split(":")
-    override = {"uriOverride": {"scheme": "HTTP", "host": host, "port": int(port), "pathOverride": {"path": "/in"}}}
-    assert http("POST", f"/v2/{QUEUE}/tasks:buffer", {})[0] == 400  # the queue has no target yet
-    http("PATCH", f"/v2/{QUEUE}?updateMask=httpTarget", {"httpTarget": override})
-    assert http("POST", f"/v2/{QUEUE}/tasks:buffer", {"any": "json"})[0] == 200
-    named = http("POST", f"/v2/{QUEUE}/tasks/my-id:buffer", {"body": {"contentType": "text/plain", "data": "aGk="}})[1]
-    assert named["task"]["name"] == f"{QUEUE}/tasks/my-id"
-    emulator.wait(named["task"]["name"], WAIT_SECONDS)
-    emulator.run_until_idle()
-    assert sorted((hit.path, hit.body) for hit in target.hits) == [("/in", b"hi"), ("/in", b'{"any": "json"}')]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from tests.cases import try_each
 from tests.harness import WAIT_SECONDS, wait_until
 
-from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
+from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.api.messages import message_class
 from cloudsched.emulator.api.queue_codec import apply_override
 from cloudsched.emulator.model.task import HttpTarget, OidcToken
@@ -155,79 +155,6 @@ def test_an_attempt_ends_as_504_at_its_deadline(connect: Connect, target: Target
     released.set()
     assert emulator.attempts()[0].answer.timed_out
     assert target.hits[1].headers["X-CloudTasks-TaskPreviousResponse"] == "504"
-
-
-def test_app_engine_targets_go_to_the_configured_address(clock: MovableClock, target: Target, connect: Connect) -> None:
-    with CloudTasksEmulator(clock=clock, queues=[QUEUE], app_engine=f"{target.url}/{{service}}") as emulator:
-        client = connect(emulator.address)
-        request = {"relative_uri": "/work?x=1", "body": b"hi", "app_engine_routing": {"service": "worker"}}
-        client.create_task(parent=QUEUE, task={"app_engine_http_request": request})
-        emulator.run_until_idle()
-    (hit,) = target.hits
-    assert (hit.method, hit.path, hit.body) == ("POST", "/worker/work?x=1", b"hi")
-    assert hit.headers["X-AppEngine-QueueName"] == "default"
-    assert hit.headers["User-Agent"].startswith("AppEngine-Google")
-
-
-def test_an_app_engine_retry_has_headers_about_the_previous_attempts(
-    clock: MovableClock, target: Target, connect: Connect
-) -> None:
-    """Every response counts as an execution, and the reason given is an error of the app."""
-    answers = [503, 404, 429, 500, 302, 200]
-    target.answer = lambda _hit: answers[len(target.hits) - 1]
-    with CloudTasksEmulator(clock=clock, queues=[QUEUE], app_engine=target.url) as emulator:
-        at = START + DAY  # so that nothing is sent before all is counted
-        task = {"app_engine_http_request": {"relative_uri": "/"}, "schedule_time": at}
-        connect(emulator.address).create_task(parent=QUEUE, task=task)
-        assert emulator.run_until_idle() == 6
-
-    def seen(header: str) -> list[str | None]:
-        return [hit.headers.get(f"X-AppEngine-{header}") for hit in target.hits]
-
-    assert seen("TaskRetryCount") == ["0", "1", "2", "3", "4", "5"]
-    assert seen("TaskExecutionCount") == ["0", "1", "2", "3", "4", "5"]
-    assert seen("TaskPreviousResponse") == [None, "503", "404", "429", "500", "302"]
-    assert seen("TaskRetryReason") == [None] + ["App Error"] * 5
-
-
-def test_an_app_engine_retry_after_a_timeout_reports_no_response(
-    clock: MovableClock, target: Target, connect: Connect
-) -> None:
-    """The previous response is 0, and the reason is an unavailable instance."""
-    with CloudTasksEmulator(
-        clock=clock, queues=[QUEUE], app_engine=target.url, faults=Faults(time_out=1.0)
-    ) as emulator:
-        connect(emulator.address).create_task(parent=QUEUE, task={"app_engine_http_request": {"relative_uri": "/"}})
-        emulator.advance(timedelta(minutes=10, seconds=1))
-    assert emulator.attempts()[0].answer.timed_out
-    headers = target.hits[1].headers
-    assert headers["X-AppEngine-TaskPreviousResponse"] == "0"
-    assert headers["X-AppEngine-TaskRetryReason"] == "Instance Unavailable"
-    assert headers["X-AppEngine-TaskExecutionCount"] == "0"
-
-
-def test_an_app_engine_body_is_stored_with_its_length_and_type(grpc_client: Client) -> None:
-    """As recorded from the real service: the type is octets unless the task sets one; without a body there is none."""
-
-    def stored(**request: Any) -> dict[str, str]:
-        task = {"app_engine_http_request": request, "schedule_time": START + DAY}
-        headers = dict(grpc_client.create_task(parent=QUEUE, task=task).app_engine_http_request.headers)
-        assert headers.pop("User-Agent").startswith("AppEngine-Google")
-        return headers
-
-    assert stored(body=b"hello") == {"Content-Type": "application/octet-stream", "Content-Length": "5"}
-    own = {"content-TYPE": "text/plain", "Content-Length": "99"}
-    assert stored(body=b"hello", headers=own) == {"content-TYPE": "text/plain", "Content-Length": "5"}
-    assert stored() == {}
-
-
-def test_an_app_engine_task_without_an_address_fails_with_a_clear_error(
-    emulator: CloudTasksEmulator, grpc_client: Client
-) -> None:
-    grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 1}})
-    grpc_client.create_task(parent=QUEUE, task={"app_engine_http_request": {"relative_uri": "/x"}})
-    emulator.run_until_idle()
-    assert "no address" in emulator.attempts()[0].answer.failure
 
 
 def test_a_queue_overrides_its_tasks_requests(

@@ -73,9 +73,6 @@ def fill_emulator(client: Client) -> None:
             "retry_config": {"max_attempts": 2},
         },
     )
-    routing = {"service": "s", "version": "v"}
-    app_engine = {"relative_uri": "/x", "http_method": "PUT", "body": b"b", "app_engine_routing": routing}
-    client.create_task(parent=QUEUE, task={"app_engine_http_request": app_engine, "schedule_time": START + DAY})
     name = f"{QUEUE}/tasks/gone"
     client.create_task(parent=QUEUE, task={"name": name, "http_request": {"url": URL}, "schedule_time": START + DAY})
     client.delete_task(name=name)

@@ -19,7 +19,6 @@ from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import (
     BODY_METHODS,
     METHODS,
-    AppEngineRouting,
     HttpTarget,
     OAuthToken,
     OidcToken,
@@ -93,11 +92,6 @@ def write_queue(queue: Queue) -> Proto:
     limits.max_burst_size = config.rate_limits.max_burst_size
     limits.max_concurrent_dispatches = config.rate_limits.max_concurrent_dispatches
     write_retry(message.retry_config, config.retry_config)
-    if config.app_engine_routing is not None:
-        routing = config.app_engine_routing
-        message.app_engine_routing_override.service = routing.service
-        message.app_engine_routing_override.version = routing.version
-        message.app_engine_routing_override.instance = routing.instance
     if config.http_target is not None:
         message.http_target.CopyFrom(config.http_target)
     if config.logging_ratio is not None:
@@ -177,13 +171,6 @@ def _apply_retry(config: QueueConfig, message: Proto) -> QueueConfig:
     return replace(config, retry_config=read_retry(message.retry_config, RetryConfig()))
 
 
-def _apply_routing(config: QueueConfig, message: Proto) -> QueueConfig:
-    if not message.HasField("app_engine_routing_override"):
-        return replace(config, app_engine_routing=None)
-    routing = message.app_engine_routing_override
-    return replace(config, app_engine_routing=AppEngineRouting(routing.service, routing.version, routing.instance))
-
-
 def _apply_http_target(config: QueueConfig, message: Proto) -> QueueConfig:
     if not message.HasField("http_target"):
         return replace(config, http_target=None)
@@ -210,7 +197,7 @@ def _apply_rates(config: QueueConfig, message: Proto) -> QueueConfig:
     return _apply_concurrency(_apply_rate(config, message), message)
 
 
-_ATOMIC_GROUPS: Final = frozenset({"app_engine_routing_override", "http_target", "stackdriver_logging_config"})
+_ATOMIC_GROUPS: Final = frozenset({"http_target", "stackdriver_logging_config"})
 """Groups that are replaced as a whole, even when a mask names only a part of them."""
 _FIELDS: Final[dict[str, _Change]] = {
     "rate_limits": _apply_rates,
@@ -221,7 +208,6 @@ _FIELDS: Final[dict[str, _Change]] = {
         f"retry_config.{name}": _make_retry_field_change(name)
         for name in ("max_attempts", "max_retry_duration", "min_backoff", "max_backoff", "max_doublings")
     },
-    "app_engine_routing_override": _apply_routing,
     "http_target": _apply_http_target,
     "stackdriver_logging_config": _apply_logging,
 }

@@ -20,15 +20,12 @@ from cloudsched.emulator.model.task import (
     MAX_TASK_BYTES,
     MAX_URL_CHARACTERS,
     METHODS,
-    AppEngineRouting,
-    AppEngineTarget,
     AttemptStatus,
     HttpResult,
     HttpTarget,
     OAuthToken,
     OidcToken,
     RetryConfig,
-    Target,
     Task,
 )
 
@@ -38,8 +35,8 @@ if TYPE_CHECKING:
 BASIC: Final = 1
 FULL: Final = 2
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_HTTP_DEADLINES: Final = (timedelta(seconds=15), timedelta(minutes=30))
-_APP_ENGINE_DEADLINES: Final = (timedelta(seconds=15), timedelta(hours=24, seconds=15))
+_MIN_DEADLINE: Final = timedelta(seconds=15)
+_MAX_DEADLINE: Final = timedelta(minutes=30)
 _COMPUTED_HEADERS: Final = frozenset({"host", "content-length", "user-agent"})
 _SERVICE_PREFIXES: Final = ("x-google-", "x-appengine-", "x-cloudtasks-")
 _URL_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
@@ -102,14 +99,12 @@ def read_task(
     Raises:
         RpcError: INVALID_ARGUMENT; the message names the invalid field.
     """
-    target, deadlines = _read_target(message, url_required=url_required)
-    deadline = to_timedelta(message.dispatch_deadline) if message.HasField("dispatch_deadline") else timedelta(0)
-    if message.HasField("http_request") or deadline:
-        shortest, longest = deadlines
-        if message.HasField("dispatch_deadline") and not shortest <= deadline <= longest:
-            raise invalid_argument(
-                f"Task.dispatchDeadline must be between [{_format_duration(shortest)}, {_format_duration(longest)}]."
-            )
+    target = _read_target(message, url_required=url_required)
+    deadline = DEFAULT_DEADLINE
+    if message.HasField("dispatch_deadline"):
+        deadline = to_timedelta(message.dispatch_deadline)
+        if not _MIN_DEADLINE <= deadline <= _MAX_DEADLINE:
+            raise invalid_argument("Task.dispatchDeadline must be between [15s, 30m].")
     schedule_at = now
     if message.HasField("schedule_time"):
         schedule_at = max(now, to_datetime(message.schedule_time))
@@ -128,7 +123,7 @@ def read_task(
         target=target,
         schedule_at=schedule_at,
         created_at=now.replace(microsecond=0),
-        dispatch_deadline=deadline or DEFAULT_DEADLINE,
+        dispatch_deadline=deadline,
         retry_config=retry_config,
         is_named=is_named,
     )
@@ -136,10 +131,9 @@ def read_task(
 
 def restore_task(message: Proto) -> Task:
     """Return the task that `write_task` wrote in the FULL view."""
-    target, _ = _read_target(message, url_required=False)
     task = Task(
         id=message.name.rpartition("/")[2],
-        target=target,
+        target=_read_target(message, url_required=False),
         schedule_at=to_datetime(message.schedule_time),
         created_at=to_datetime(message.create_time),
         dispatch_deadline=to_timedelta(message.dispatch_deadline),
@@ -213,7 +207,7 @@ def write_task(task: Task, queue_name: str, view: int) -> Proto:
     set_duration(message.dispatch_deadline, task.dispatch_deadline)
     message.dispatch_count = task.dispatch_count
     message.response_count = task.response_count
-    _write_target(message, task.target, with_body=view == FULL)
+    _write_target(message.http_request, task.target, with_body=view == FULL)
     if task.retry_config is not None:
         write_retry(message.retry_config, task.retry_config)
     if task.first_dispatch_at is not None:
@@ -229,40 +223,16 @@ def write_task(task: Task, queue_name: str, view: int) -> Proto:
     return message
 
 
-def _read_target(message: Proto, *, url_required: bool) -> tuple[Target, tuple[timedelta, timedelta]]:
-    if message.HasField("app_engine_http_request"):
-        request = message.app_engine_http_request
-        uri = request.relative_uri or "/"
-        if not uri.startswith("/"):
-            raise invalid_argument("AppEngineHttpRequest.relativeUri must begin with '/'.")
-        if len(uri) > MAX_URL_CHARACTERS:
-            raise invalid_argument(
-                f"AppEngineHttpRequest.relativeUri must be at most {MAX_URL_CHARACTERS} characters long."
-            )
-        method = _read_method(request, "AppEngineHttpRequest", ("POST", "PUT"))
-        routing = request.app_engine_routing
-        return (
-            AppEngineTarget(
-                relative_uri=uri,
-                method=method,
-                headers=_read_app_engine_headers(request),
-                body=request.body,
-                routing=AppEngineRouting(routing.service, routing.version, routing.instance),
-            ),
-            _APP_ENGINE_DEADLINES,
-        )
+def _read_target(message: Proto, *, url_required: bool) -> HttpTarget:
     if not message.HasField("http_request"):
-        raise invalid_argument("Task must have exactly one of http_request or app_engine_http_request.")
+        raise invalid_argument("Task must have an http_request; the emulator has no other targets.")
     request = message.http_request
-    return (
-        HttpTarget(
-            url=_read_url(request.url) if request.url or url_required else "",
-            method=_read_method(request, "HttpRequest", tuple(sorted(BODY_METHODS))),
-            headers=_read_headers(request.headers, "Google-Cloud-Tasks"),
-            body=request.body,
-            auth=_read_auth(request),
-        ),
-        _HTTP_DEADLINES,
+    return HttpTarget(
+        url=_read_url(request.url) if request.url or url_required else "",
+        method=_read_method(request),
+        headers=_read_headers(request.headers),
+        body=request.body,
+        auth=_read_auth(request),
     )
 
 
@@ -284,17 +254,18 @@ def _read_url(url: str) -> str:
     return url
 
 
-def _read_method(request: Proto, kind: str, with_body: tuple[str, ...]) -> str:
+def _read_method(request: Proto) -> str:
     number = request.http_method
     if not 0 <= number <= len(METHODS):
-        raise invalid_argument(f"{kind}.httpMethod is not a known method.")
+        raise invalid_argument("HttpRequest.httpMethod is not a known method.")
     method = METHODS[number - 1] if number else "POST"
-    if request.body and method not in with_body:
-        raise invalid_argument(f"{kind}.body is allowed only if the HTTP method is one of {', '.join(with_body)}.")
+    if request.body and method not in BODY_METHODS:
+        allowed = ", ".join(sorted(BODY_METHODS))
+        raise invalid_argument(f"HttpRequest.body is allowed only if the HTTP method is one of {allowed}.")
     return method
 
 
-def _read_headers(headers: Proto, user_agent: str) -> dict[str, str]:
+def _read_headers(headers: Proto) -> dict[str, str]:
     kept = {name: value for name, value in headers.items() if not _is_reserved(name)}
     size = 0
     for name, value in kept.items():
@@ -305,17 +276,7 @@ def _read_headers(headers: Proto, user_agent: str) -> dict[str, str]:
             raise invalid_argument(f"The value of the header {name!r} contains a line break or a NUL.")
     if size > MAX_HEADER_BYTES:
         raise invalid_argument("The size of the headers must be less than 80KB.")
-    return {"User-Agent": user_agent, **kept}
-
-
-def _read_app_engine_headers(request: Proto) -> dict[str, str]:
-    """Return the headers of an App Engine task; the service stores the length and the type of a body with them."""
-    headers = _read_headers(request.headers, "AppEngine-Google; (+http://code.google.com/appengine)")
-    if request.body:
-        if not any(name.lower() == "content-type" for name in headers):
-            headers["Content-Type"] = "application/octet-stream"
-        headers["Content-Length"] = str(len(request.body))
-    return headers
+    return {"User-Agent": "Google-Cloud-Tasks", **kept}
 
 
 def _is_reserved(name: str) -> bool:
@@ -331,23 +292,14 @@ def _read_auth(request: Proto) -> OidcToken | OAuthToken | None:
     return None
 
 
-def _write_target(message: Proto, target: Target, *, with_body: bool) -> None:
-    if isinstance(target, HttpTarget):
-        request = message.http_request
-        request.url = target.url
-        if isinstance(target.auth, OidcToken):
-            request.oidc_token.service_account_email = target.auth.service_account_email
-            request.oidc_token.audience = target.auth.audience or target.url
-        elif isinstance(target.auth, OAuthToken):
-            request.oauth_token.service_account_email = target.auth.service_account_email
-            request.oauth_token.scope = target.auth.scope or "https://www.googleapis.com/auth/cloud-platform"
-    else:
-        request = message.app_engine_http_request
-        request.relative_uri = target.relative_uri
-        if target.routing != AppEngineRouting():
-            request.app_engine_routing.service = target.routing.service
-            request.app_engine_routing.version = target.routing.version
-            request.app_engine_routing.instance = target.routing.instance
+def _write_target(request: Proto, target: HttpTarget, *, with_body: bool) -> None:
+    request.url = target.url
+    if isinstance(target.auth, OidcToken):
+        request.oidc_token.service_account_email = target.auth.service_account_email
+        request.oidc_token.audience = target.auth.audience or target.url
+    elif isinstance(target.auth, OAuthToken):
+        request.oauth_token.service_account_email = target.auth.service_account_email
+        request.oauth_token.scope = target.auth.scope or "https://www.googleapis.com/auth/cloud-platform"
     request.http_method = METHODS.index(target.method) + 1
     request.headers.update(target.headers)
     if with_body:
@@ -388,10 +340,3 @@ def _format_pacific(at: datetime) -> str:
         return at.replace(microsecond=0).astimezone(ZoneInfo("America/Los_Angeles")).isoformat()
     except (OverflowError, ZoneInfoNotFoundError):  # the year 9999, or no time zone data
         return f"{at:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _format_duration(length: timedelta) -> str:
-    seconds = int(length.total_seconds())
-    hours, rest = divmod(seconds, 3600)
-    minutes, seconds = divmod(rest, 60)
-    return "".join(f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (seconds, "s")) if n)

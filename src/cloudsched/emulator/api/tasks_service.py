@@ -57,8 +57,7 @@ class CloudTasksService:
     def create_queue(self, request: Proto) -> Proto:
         """Create a queue."""
         names.check_location(request.parent)
-        name = names.split_queue(request.queue.name)
-        if name.parent != request.parent:
+        if names.check_queue(request.queue.name).rpartition("/queues/")[0] != request.parent:
             raise invalid_argument(f"{request.queue.name} must begin with {request.parent}.")
         config = read_config(request.queue)
         check_backoff(config.retry_config)
@@ -153,10 +152,6 @@ class CloudTasksService:
         self._send(dispatch)
         return reply
 
-    def generate_id(self) -> str:
-        """Generate an id for a task or an operation without one."""
-        return str(self._random.getrandbits(63))
-
     def _create(self, queue_name: str, message: Proto) -> Task:
         now = self.now()
         queue = self.queues.queues.get(queue_name)
@@ -171,9 +166,9 @@ class CloudTasksService:
                     f"the queue name in the named task ('{named_queue}')."
                 )
         else:
-            task_id = self.generate_id()
+            task_id = self._generate_id()
             while queue is not None and queue.is_name_taken(task_id, now):  # after a restart with the same seed
-                task_id = self.generate_id()
+                task_id = self._generate_id()
         config = queue.config if queue is not None else QueueConfig()
         task = read_task(
             message,
@@ -185,6 +180,9 @@ class CloudTasksService:
         )
         self.queues.create_task(queue_name, task, now)
         return task
+
+    def _generate_id(self) -> str:
+        return str(self._random.getrandbits(63))
 
 
 def _clamp_page_size(requested: int, maximum: int) -> int:

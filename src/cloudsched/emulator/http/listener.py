@@ -189,7 +189,7 @@ class Listener:
             return _json_response(reply.status, reply.body)
         method, version, filled = route
         try:
-            message: Proto = self._rest.read(method, version, filled, request.query, body, request.content_type)
+            message: Proto = self._rest.read(method, version, filled, request.query, body)
             shown = self._rest.write(method, version, method.call(message), request.query)
             if (settled := self._after_call()) is not None:
                 await settled

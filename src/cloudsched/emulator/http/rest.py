@@ -14,7 +14,6 @@ from urllib.parse import unquote
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
 from cloudsched.emulator.api import messages
-from cloudsched.emulator.api.methods import RAW_BODY, RpcMethod
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 from cloudsched.emulator.model.task import RetryConfig
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cloudsched.emulator.api.messages import Proto
+    from cloudsched.emulator.api.methods import RpcMethod
 
 DEFAULT_FUNCTIONS_URL: Final = "http://127.0.0.1:5001/{project}/{location}/{function}"
 """Where Firebase's Functions emulator serves a function."""
@@ -82,7 +82,6 @@ class RestGateway:
         filled: Mapping[str, str | None],
         query: Mapping[str, str],
         body: bytes,
-        content_type: str,
     ) -> Proto:
         """Return the request message.
 
@@ -90,11 +89,9 @@ class RestGateway:
             RpcError: INVALID_ARGUMENT if the JSON, a field, an enum or a query parameter is invalid.
         """
         request, content = method.request(), dict[str, Any]()
-        if method.body == RAW_BODY:
-            _parse_buffered(body, content_type, request)
-        elif method.body:
+        if method.body:
             content = _parse_json(body)
-            _check_bodies(content)
+            _check_body(content)
             if not version:
                 self._fill_in_function_url(content, filled)
             _parse(content, request if method.body == "*" else getattr(request, method.body))
@@ -154,22 +151,20 @@ def _parse_json(body: bytes) -> dict[str, Any]:
     return content
 
 
-def _check_bodies(content: dict[str, Any]) -> None:
-    """Refuse bodies that are not base64, which protobuf's own parser ignores.
+def _check_body(content: dict[str, Any]) -> None:
+    """Refuse a body that is not base64, which protobuf's own parser ignores.
 
     Raises:
-        RpcError: INVALID_ARGUMENT if a body is not base64.
+        RpcError: INVALID_ARGUMENT if it is not base64.
     """
-    requests = content.get("requests")  # of a batch
-    for resource in (content, *(requests if isinstance(requests, list) else ())):
-        task = resource.get("task") if isinstance(resource, dict) else None
-        if not isinstance(task, dict):
-            continue
-        for kind in ("httpRequest", "appEngineHttpRequest", "http_request", "app_engine_http_request"):
-            request = task.get(kind)
-            body = request.get("body") if isinstance(request, dict) else None
-            if isinstance(body, str) and (not _BASE64.fullmatch(body) or len(body.rstrip("=")) % 4 == 1):
-                raise invalid_argument(f"Invalid JSON payload received. {kind}.body is not base64.")
+    task = content.get("task")
+    if not isinstance(task, dict):
+        return
+    for kind in ("httpRequest", "http_request"):
+        request = task.get(kind)
+        body = request.get("body") if isinstance(request, dict) else None
+        if isinstance(body, str) and (not _BASE64.fullmatch(body) or len(body.rstrip("=")) % 4 == 1):
+            raise invalid_argument(f"Invalid JSON payload received. {kind}.body is not base64.")
 
 
 def _parse(content: Mapping[str, Any], message: Proto) -> None:
@@ -177,21 +172,6 @@ def _parse(content: Mapping[str, Any], message: Proto) -> None:
         json_format.ParseDict(content, message, descriptor_pool=messages.POOL)
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise invalid_argument(f"Invalid JSON payload received. {error}") from None
-
-
-def _parse_buffered(body: bytes, content_type: str, request: Proto) -> None:
-    """Parse either an `HttpBody` in JSON, which generated clients send, or the task's body itself."""
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
-        content = None
-    if isinstance(content, dict) and (
-        not content or (content.keys() == {"body"} and isinstance(content["body"], dict))
-    ):
-        _parse(content, request)
-    else:
-        request.body.data = body
-        request.body.content_type = content_type
 
 
 def _clear_max_doublings(request: Proto, content: dict[str, Any]) -> None:

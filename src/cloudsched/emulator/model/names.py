@@ -6,14 +6,14 @@ Source: the comments of `google/cloud/tasks/v2/{queue,task}.proto`; the error te
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from cloudsched.emulator.model.errors import invalid_argument, make_help, project_denied
 
 _PROJECT: Final = r"[A-Za-z0-9.:\-]{1,100}"
 _LOCATION: Final = r"[A-Za-z0-9\-]{1,100}"
-_LOCATION_NAME: Final = re.compile(rf"projects/({_PROJECT})/locations/({_LOCATION})")
-_QUEUE_NAME: Final = re.compile(rf"projects/({_PROJECT})/locations/({_LOCATION})/queues/([A-Za-z0-9\-]{{1,100}})")
+_LOCATION_NAME: Final = re.compile(rf"projects/{_PROJECT}/locations/{_LOCATION}")
+_QUEUE_NAME: Final = re.compile(rf"{_LOCATION_NAME.pattern}/queues/[A-Za-z0-9\-]{{1,100}}")
 _TASK_NAME: Final = re.compile(rf"({_QUEUE_NAME.pattern})/tasks/([^/]*)", re.DOTALL)
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9_\-]{1,500}")
 
@@ -24,19 +24,6 @@ TASK_FORM: Final = (
 _REFERENCE: Final = "https://cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues"
 _QUEUE_HELP: Final = make_help("Definition of queue name", f"{_REFERENCE}#Queue.FIELDS.name")
 _TASK_HELP: Final = make_help("Definition of task ID", f"{_REFERENCE}.tasks#Task.FIELDS.name")
-
-
-class QueueName(NamedTuple):
-    """The parts of a queue's name."""
-
-    project: str
-    location: str
-    queue: str
-
-    @property
-    def parent(self) -> str:
-        """The location that holds the queue."""
-        return f"projects/{self.project}/locations/{self.location}"
 
 
 def check_location(name: str) -> str:
@@ -60,25 +47,14 @@ def check_parent_queue(name: str) -> str:
     return check_queue(name)
 
 
-def split_queue(name: str) -> QueueName:
-    """Split a queue's name into its parts.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT if it is malformed.
-    """
-    match = _QUEUE_NAME.fullmatch(name)
-    if match is None:
-        raise invalid_argument(QUEUE_FORM, _QUEUE_HELP)
-    return QueueName(*match.groups())
-
-
 def check_queue(name: str) -> str:
     """Check the name of a queue and return it.
 
     Raises:
         RpcError: INVALID_ARGUMENT if it is malformed.
     """
-    split_queue(name)
+    if not _QUEUE_NAME.fullmatch(name):
+        raise invalid_argument(QUEUE_FORM, _QUEUE_HELP)
     return name
 
 
@@ -91,7 +67,7 @@ def split_task(name: str) -> tuple[str, str]:
     match = _TASK_NAME.fullmatch(name)
     if match is None:
         raise invalid_argument(TASK_FORM)
-    task_id = match[5]
+    task_id = match[2]
     if not _TASK_ID.fullmatch(task_id):
         raise invalid_argument(
             f'Task ID "{task_id}" can contain only letters ([A-Za-z]), numbers ([0-9]), hyphens (-), '

@@ -18,13 +18,11 @@ from cloudsched.emulator.model.errors import ENTITY_EXISTS, TASK_REMOVED, Code, 
 from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.task import (
     RETENTION,
-    AppEngineRouting,
-    AppEngineTarget,
     AttemptStatus,
     HttpResult,
+    HttpTarget,
     RateLimits,
     RetryConfig,
-    Target,
     Task,
 )
 
@@ -142,9 +140,8 @@ class QueueConfig:
 
     rate_limits: RateLimits = field(default_factory=RateLimits)
     retry_config: RetryConfig = field(default_factory=RetryConfig)
-    app_engine_routing: AppEngineRouting | None = None
     http_target: Any = None
-    """The queue's HTTP target override, an `HttpTarget` message; `uri_override.py` applies it."""
+    """The queue's HTTP target override, an `HttpTarget` message; `queue_codec.apply_override` applies it."""
     logging_ratio: float | None = None
     name_retention: timedelta = NAME_RETENTION
     """How long a task's name stays taken after the task is gone. Clients cannot change it."""
@@ -156,7 +153,7 @@ class Dispatch:
 
     queue: Queue
     task: Task
-    target: Target
+    target: HttpTarget
     attempt: int
     schedule_at: datetime
     dispatch_at: datetime
@@ -304,12 +301,8 @@ class Queue:
         if self.tasks.get(task.id) is not task:
             return False
         task.response_count += result.status is not None
-        if isinstance(task.target, AppEngineTarget):
-            task.execution_count += result.status is not None
-            task.previous_status = result.status
-        else:
-            task.execution_count += result.status is not None and result.status < 500  # noqa: PLR2004 - 5xx is HTTP's
-            task.previous_status = result.reported_status
+        task.execution_count += result.status is not None and result.status < 500  # noqa: PLR2004 - 5xx is HTTP's
+        task.previous_status = result.reported_status
         task.last_attempt = AttemptStatus(dispatch.schedule_at, dispatch.dispatch_at, now, result)
         if result.ok:
             self._delete(task, now)

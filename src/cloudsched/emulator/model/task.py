@@ -82,29 +82,6 @@ class HttpTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class AppEngineRouting:
-    """The service, version and instance of an App Engine app; empty for the default one."""
-
-    service: str = ""
-    version: str = ""
-    instance: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AppEngineTarget:
-    """A request to the project's App Engine app."""
-
-    relative_uri: str = "/"
-    method: str = "POST"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    routing: AppEngineRouting = AppEngineRouting()
-
-
-Target = HttpTarget | AppEngineTarget
-
-
-@dataclass(frozen=True, slots=True)
 class HttpResult:
     """The result of one attempt.
 
@@ -125,7 +102,7 @@ class HttpResult:
 
     @property
     def reported_status(self) -> int | None:
-        """The previous response's status as the next attempt at an HTTP target reports it: a timeout counts as 504."""
+        """The previous response's status as the next attempt reports it: a timeout counts as 504."""
         return 504 if self.timed_out else self.status
 
 
@@ -144,7 +121,7 @@ class Task:
     """One task in a queue, with its counters."""
 
     id: str
-    target: Target
+    target: HttpTarget
     schedule_at: datetime
     created_at: datetime
     dispatch_deadline: timedelta = DEFAULT_DEADLINE
@@ -161,7 +138,7 @@ class Task:
     dispatch_count: int = 0
     response_count: int = 0
     execution_count: int = 0
-    """Responses received, without 5xx for HTTP targets: the TaskExecutionCount header."""
+    """Responses received, without 5xx: the TaskExecutionCount header."""
     first_dispatch_at: datetime | None = None
     last_attempt: AttemptStatus | None = None
     previous_status: int | None = None

@@ -1,7 +1,6 @@
 """One attempt over HTTP: the request with Cloud Tasks' headers, and its result.
 
-Headers: https://cloud.google.com/tasks/docs/creating-http-target-tasks#handler and
-https://cloud.google.com/tasks/docs/creating-appengine-handlers#reading-headers.
+Headers: https://cloud.google.com/tasks/docs/creating-http-target-tasks#handler.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import aiohttp
 from yarl import URL
 
 from cloudsched.emulator.api.queue_codec import apply_override
-from cloudsched.emulator.model.task import HORIZON, AppEngineTarget, HttpResult, HttpTarget, OAuthToken, OidcToken
+from cloudsched.emulator.model.task import HORIZON, HttpResult, OAuthToken, OidcToken
 from cloudsched.emulator.runtime.history import Request
 
 if TYPE_CHECKING:
@@ -34,16 +33,11 @@ class HttpSender:
     """Builds and sends requests, over persistent connections. Create and close it within one event loop.
 
     Args:
-        app_engine: The base URL of App Engine targets, for example `http://127.0.0.1:8080`; it may be empty, and may
-            contain {service}, {version} and {instance}.
         authorize: Returns the Authorization header for a token and the target's URL; an empty one is omitted.
         now: Returns the time by which a response's `Retry-After` is read.
     """
 
-    def __init__(
-        self, app_engine: str, authorize: Callable[[OidcToken | OAuthToken, str], str], now: Callable[[], datetime]
-    ) -> None:
-        self._app_engine = app_engine
+    def __init__(self, authorize: Callable[[OidcToken | OAuthToken, str], str], now: Callable[[], datetime]) -> None:
         self._authorize = authorize
         self._now = now
         self._session = aiohttp.ClientSession(
@@ -56,33 +50,23 @@ class HttpSender:
 
     def build_request(self, dispatch: Dispatch) -> Request:
         """Build the HTTP request of a dispatch."""
-        target = dispatch.target
-        if isinstance(target, HttpTarget):
-            target = apply_override(target, dispatch.queue.config.http_target)
+        target = apply_override(dispatch.target, dispatch.queue.config.http_target)
         headers = dict(target.headers)
-        if isinstance(target, HttpTarget):
-            prefix, url = "X-CloudTasks-", target.url
-            if target.auth is not None and (value := self._authorize(target.auth, url)):
-                headers["Authorization"] = value
-        else:
-            routing = dispatch.queue.config.app_engine_routing or target.routing
-            host = self._app_engine.format(service=routing.service, version=routing.version, instance=routing.instance)
-            prefix, url = "X-AppEngine-", f"{host}{target.relative_uri}" if host else ""
-        headers[f"{prefix}QueueName"] = dispatch.queue.name.rpartition("/")[2]
-        headers[f"{prefix}TaskName"] = dispatch.task.id
-        headers[f"{prefix}TaskRetryCount"] = str(dispatch.retry_count)
-        headers[f"{prefix}TaskExecutionCount"] = str(dispatch.execution_count)
-        headers[f"{prefix}TaskETA"] = f"{(dispatch.schedule_at - _EPOCH) / _SECOND:.6f}"
-        if dispatch.retry_count:
-            headers.update(_make_retry_headers(dispatch, prefix))
-        return Request(target.method, url, headers, target.body)
+        if target.auth is not None and (value := self._authorize(target.auth, target.url)):
+            headers["Authorization"] = value
+        headers["X-CloudTasks-QueueName"] = dispatch.queue.name.rpartition("/")[2]
+        headers["X-CloudTasks-TaskName"] = dispatch.task.id
+        headers["X-CloudTasks-TaskRetryCount"] = str(dispatch.retry_count)
+        headers["X-CloudTasks-TaskExecutionCount"] = str(dispatch.execution_count)
+        headers["X-CloudTasks-TaskETA"] = f"{(dispatch.schedule_at - _EPOCH) / _SECOND:.6f}"
+        if dispatch.retry_count:  # as recorded from the service
+            if dispatch.previous_status is not None:
+                headers["X-CloudTasks-TaskPreviousResponse"] = str(dispatch.previous_status)
+            headers["X-CloudTasks-TaskRetryReason"] = ""
+        return Request(target.method, target.url, headers, target.body)
 
     async def send(self, request: Request) -> HttpResult:
         """Send a request and read the whole response; any error is a result, too."""
-        if not request.url:
-            return HttpResult(
-                failure="An App Engine target, but no address of an App Engine app is configured (--app-engine)."
-            )
         try:
             async with self._session.request(
                 request.method,
@@ -110,16 +94,6 @@ class HttpSender:
     async def close(self) -> None:
         """Close the connections."""
         await self._session.close()
-
-
-def _make_retry_headers(dispatch: Dispatch, prefix: str) -> dict[str, str]:
-    """Return what a retry says about the attempt before it, as recorded from the service."""
-    status = dispatch.previous_status
-    if isinstance(dispatch.target, AppEngineTarget):
-        reason = "App Error" if status else "Instance Unavailable"
-        return {f"{prefix}TaskPreviousResponse": str(status or 0), f"{prefix}TaskRetryReason": reason}
-    previous = {} if status is None else {f"{prefix}TaskPreviousResponse": str(status)}
-    return {**previous, f"{prefix}TaskRetryReason": ""}
 
 
 def parse_retry_after(value: str, now: datetime) -> timedelta | None:

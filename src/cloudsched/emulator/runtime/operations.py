@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from cloudsched.emulator.api.admin_service import Administration
     from cloudsched.emulator.model.queue import Queue
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.model.task import Task
@@ -96,8 +95,6 @@ class EmulatorParts:
     """The attempts."""
     waiters: CompletionWaiters
     """Callers that wait for tasks."""
-    administration: Administration
-    """Policies, keys and operations."""
     declared: Sequence[str]
     """The queues to create again after a reset."""
     wal: WriteAheadLog | None
@@ -158,7 +155,6 @@ class ControlOperations:
         self.parts.queues.clear()
         if self.parts.wal is not None:
             self.parts.wal.append_reset()
-        self.parts.administration.clear()
         self.parts.history.clear()
         self.parts.waiters.release_all()
         self.parts.dispatcher.delivered = 0

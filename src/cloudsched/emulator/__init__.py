@@ -14,6 +14,7 @@ RPCs), `http/listener.py` (the port) and `emulator.py` (puts the parts together)
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ _HOMES: Final = {
     "BadQueue": "model.queues",
     "ClockBusy": "runtime.dispatcher",
     "CloudTasksEmulator": "emulator",
-    "Explanation": "runtime.explain",
+    "Explanation": "runtime.history",
     "Faults": "model.faults",
     "MovableClock": "runtime.clock",
     "NotIdle": "runtime.dispatcher",
@@ -59,8 +60,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - the names have different ty
     """Import a name on first use: the server pulls in aiohttp and protobuf, which the extra ``dev`` brings."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - imported on first use
-
     try:
         module = import_module(f"{__name__}.{_HOMES[name]}")
     except ModuleNotFoundError as error:

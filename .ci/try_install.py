@@ -23,8 +23,7 @@ if "telemetry" not in extras:
 if "sqlalchemy" not in extras:
     left_out |= {"cloudsched.outbox.sqlalchemy"}
 if "mcp" not in extras:
-    left_out |= {"cloudsched.cli.mcp"}
-    left_out |= {f"cloudsched.cli.agents.{name}" for name in ("answers", "authorization", "server", "tools")}
+    left_out |= {"cloudsched.cli.agents.command", "cloudsched.cli.agents.server"}
 if "dev" not in extras:
     parts = ["cloudsched.app", "cloudsched.web.", "cloudsched.adapters.", "cloudsched.runtime.", "cloudsched.engine."]
     parts += ["cloudsched.outbox."]

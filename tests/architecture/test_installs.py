@@ -20,7 +20,7 @@ FOR_WORKERS = re.compile(
     r"client|worker|config/imports$|(__main__|cli/(__init__|apply|instants|keys|log_output|main|outbox|signals|worker)"
     r"|local/(__init__|app_loader|environment_file|untrusted_text))$"
 )
-FOR_AGENTS = re.compile(r"cli/(mcp$|agents/)")
+FOR_AGENTS = re.compile(r"cli/agents/")
 FOR_DEVELOPMENT = re.compile(r"cli/|dashboard/|local/|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
 EXTRAS = ("worker", "dev", "django", "mcp", "sandbox", "sqlalchemy", "telemetry")
 EXTRA_ADAPTERS = {

@@ -85,7 +85,7 @@ _COMMANDS = {
     "import": ("cloudsched.cli.imports.command:import_jobs", "Make tasks of a crontab, or of Cloud Scheduler's jobs."),
     "init": ("cloudsched.cli.init:init", "Write a new project, with tests, ready to deploy."),
     "keys": ("cloudsched.cli.keys:keys", "Make an API key for a server."),
-    "mcp": ("cloudsched.cli.mcp:mcp", "Give agents tools to schedule (Model Context Protocol)."),
+    "mcp": ("cloudsched.cli.agents.command:mcp", "Give agents tools to schedule (Model Context Protocol)."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
     "outbox": ("cloudsched.cli.outbox:outbox", "Hand over the tasks that your own transactions have written."),
     "people": ("cloudsched.cli.people:people", "Show and change how people want to be reached."),

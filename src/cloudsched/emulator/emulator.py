@@ -9,8 +9,7 @@ from contextlib import AsyncExitStack
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from cloudsched.emulator.api.methods import list_methods
-from cloudsched.emulator.api.tasks_service import CloudTasksService
+from cloudsched.emulator.api.tasks_service import CloudTasksService, list_methods
 from cloudsched.emulator.http.control import ClockControl, Control
 from cloudsched.emulator.http.listener import Gate, Listener
 from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL, RestGateway

@@ -2,14 +2,20 @@
 
 gRPC and REST lead to the same methods. A method reads the clock once, changes the queues and passes on any dispatch
 that is to be sent; it raises `RpcError` to refuse a request. Nothing in here blocks.
+
+The REST routes are the `google.api.http` annotations of the v2 reference. A route is an HTTP method, a path pattern
+whose groups fill fields of the request, and the field that the body fills (`*` for the request itself).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.api import messages
+from cloudsched.emulator.api.messages import Proto
 from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, supplies_url, write_queue
 from cloudsched.emulator.api.task_codec import check_backoff, read_task, write_task
 from cloudsched.emulator.model import names
@@ -17,11 +23,10 @@ from cloudsched.emulator.model.errors import QUEUE_MISSING, invalid_argument, no
 from cloudsched.emulator.model.queue import QueueConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from datetime import datetime
     from random import Random
 
-    from cloudsched.emulator.api.messages import Proto
     from cloudsched.emulator.model.queue import Dispatch, Queue
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.model.task import Task
@@ -204,3 +209,50 @@ def _parse_filter(text: str) -> Callable[[Queue], bool]:
         return (expected in value) if operator == ":" else (value == expected) is (operator == "=")
 
     return accepts
+
+
+RpcHandler = Callable[[Proto], Proto]
+
+_LOCATION: Final = "projects/[^/]+/locations/[^/:]+"
+_QUEUE: Final = f"{_LOCATION}/queues/[^/:]+"
+_TASK: Final = f"{_QUEUE}/tasks/[^/:]+"
+
+
+@dataclass(frozen=True, slots=True)
+class RpcMethod:
+    """One RPC: its gRPC path, its REST route, its request message and its handler."""
+
+    grpc: str
+    request: Proto
+    call: RpcHandler
+    verb: str
+    path: re.Pattern[str]
+    body: str = ""
+
+
+def _make_method(call: RpcHandler, name: str, verb: str, path: str, body: str = "") -> RpcMethod:
+    request = messages.message_class(f"{name}Request")
+    return RpcMethod(f"/google.cloud.tasks.v2.CloudTasks/{name}", request, call, verb, re.compile(path), body)
+
+
+def list_methods(calls: CloudTasksService) -> list[RpcMethod]:
+    """Return the RPCs."""
+    queues = rf"(?P<parent>{_LOCATION})/queues"
+    tasks = rf"(?P<parent>{_QUEUE})/tasks"
+    queue = rf"(?P<name>{_QUEUE})"
+    task = rf"(?P<name>{_TASK})"
+    return [
+        _make_method(calls.create_task, "CreateTask", "POST", tasks, "*"),
+        _make_method(calls.get_task, "GetTask", "GET", task),
+        _make_method(calls.list_tasks, "ListTasks", "GET", tasks),
+        _make_method(calls.delete_task, "DeleteTask", "DELETE", task),
+        _make_method(calls.run_task, "RunTask", "POST", f"{task}:run", "*"),
+        _make_method(calls.create_queue, "CreateQueue", "POST", queues, "queue"),
+        _make_method(calls.get_queue, "GetQueue", "GET", queue),
+        _make_method(calls.list_queues, "ListQueues", "GET", queues),
+        _make_method(calls.update_queue, "UpdateQueue", "PATCH", rf"(?P<queue__name>{_QUEUE})", "queue"),
+        _make_method(calls.delete_queue, "DeleteQueue", "DELETE", queue),
+        _make_method(calls.purge_queue, "PurgeQueue", "POST", f"{queue}:purge", "*"),
+        _make_method(calls.pause_queue, "PauseQueue", "POST", f"{queue}:pause", "*"),
+        _make_method(calls.resume_queue, "ResumeQueue", "POST", f"{queue}:resume", "*"),
+    ]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cloudsched.emulator.api.messages import Proto
-    from cloudsched.emulator.api.methods import RpcMethod
+    from cloudsched.emulator.api.tasks_service import RpcMethod
     from cloudsched.emulator.http.control import Control
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cloudsched.emulator.api.messages import Proto
-    from cloudsched.emulator.api.methods import RpcMethod
+    from cloudsched.emulator.api.tasks_service import RpcMethod
 
 DEFAULT_FUNCTIONS_URL: Final = "http://127.0.0.1:5001/{project}/{location}/{function}"
 """Where Firebase's Functions emulator serves a function."""

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import hmac
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from cloudsched.cli.api_group import connection_options
+from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 
     from mcp.server.mcpserver import MCPServer
 
     from cloudsched.client import AsyncClient
 
+    Message = MutableMapping[str, Any]
+    AsgiApp = Callable[
+        [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+    ]
+
 PATH: Final = "/mcp"
+MIN_KEY_LENGTH: Final = 16
 
 
 @click.command()
@@ -42,9 +51,7 @@ def mcp(  # noqa: PLR0913 - one argument for each option
     An agent on this machine starts this command itself, and talks to it by stdio. The tools: preview_schedule,
     create_task, list_tasks, get_task, update_task, cancel_task and send_event.
     """
-    import asyncio  # noqa: PLC0415 - not needed for --help
-
-    from cloudsched.cli.agents.server import make_server  # noqa: PLC0415 - likewise
+    from cloudsched.cli.agents.server import make_server  # noqa: PLC0415 - not needed for --help
     from cloudsched.client import AsyncClient  # noqa: PLC0415 - likewise
 
     if over_http and bearer is None:
@@ -73,8 +80,6 @@ def make_http_app(server: MCPServer[Any], host: str, bearer: str) -> Any:  # noq
     """Return the server's ASGI app, which answers whoever sends the key, at this host's names alone."""
     from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415 - only for HTTP
 
-    from cloudsched.cli.agents.authorization import require_bearer  # noqa: PLC0415 - the same
-
     local = ["127.0.0.1", "localhost", "127.0.0.1:*", "localhost:*", "[::1]:*", host, f"{host}:*"]
     origins = [f"{scheme}://{name}" for name in local for scheme in ("http", "https")]
     security = TransportSecuritySettings(allowed_hosts=local, allowed_origins=origins)
@@ -82,3 +87,27 @@ def make_http_app(server: MCPServer[Any], host: str, bearer: str) -> Any:  # noq
         streamable_http_path=PATH, stateless_http=True, json_response=True, transport_security=security, host=host
     )
     return require_bearer(app, bearer)
+
+
+def require_bearer(app: AsgiApp, key: str) -> AsgiApp:
+    """Return an app that answers 401 to requests without the key, which is compared in constant time.
+
+    The key is not passed on: the API is called with the server's own.
+
+    Raises:
+        Misconfigured: The key is short enough to be guessed.
+    """
+    if len(key) < MIN_KEY_LENGTH:
+        raise Misconfigured(f"A bearer key has at least {MIN_KEY_LENGTH} characters.")
+    wanted = f"Bearer {key}".encode()
+
+    async def guarded(scope: Message, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] == "http" and not hmac.compare_digest(given, wanted):
+            headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            await send({"type": "http.response.body", "body": b"Send Authorization: Bearer and this server's key."})
+            return
+        await app(scope, receive, send)
+
+    return guarded

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from cloudsched.domain.documents.batch_change import MAX_IDS
-from cloudsched.domain.schedules.ics_events import MAX_EVENTS
+from cloudsched.domain.schedules.ics_days import MAX_EVENTS
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.parse import MAX_BODY
 from cloudsched.web.api.request_bodies import MAX_BATCH, MAX_PAGE

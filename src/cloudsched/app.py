@@ -61,12 +61,11 @@ if TYPE_CHECKING:
 
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.authority import EventSender
-    from cloudsched.domain.documents.draft_responses import DraftResult
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
-    from cloudsched.domain.documents.responses import DeliveryReport
+    from cloudsched.domain.documents.responses import DeliveryReport, DraftResult
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.request_marks import RequestMark

@@ -12,7 +12,7 @@ from tests.architecture.test_imports import MODULES, ROOT, nodes
 from cloudsched.config.settings import StoreKind
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import SENT_CHANNELS, DeliveryChannel
+from cloudsched.domain.documents.delivery import SENT_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
 from cloudsched.domain.documents.task import TaskStatus

@@ -13,7 +13,7 @@ from tests.cases import try_each
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import DeliveryChannel
+from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.documents.execution import (
     Attempt,
     Execution,

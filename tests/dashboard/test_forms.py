@@ -17,7 +17,7 @@ from tests.harness import wait_until
 from cloudsched import App, Context  # noqa: TC001 - the app reads its handlers' annotations
 from cloudsched.dashboard import task_options
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import DeliveryChannel
+from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import run_stack

@@ -14,7 +14,7 @@ from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, get_env
 
 from cloudsched.adapters.google.cloud_tasks import channel_queue_id, list_queue_ids, queue_id
-from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
+from cloudsched.domain.documents.delivery import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.policy import Priority
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tests.drafts_app import make_app
 
 if TYPE_CHECKING:
     from cloudsched import App
-    from cloudsched.domain.documents.draft_responses import DraftResult
+    from cloudsched.domain.documents.responses import DraftResult
     from cloudsched.testing import Simulation
 
 

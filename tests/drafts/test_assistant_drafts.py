@@ -12,7 +12,7 @@ from cloudsched.config.features import AssistantSettings
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.draft_responses import DraftResult
+    from cloudsched.domain.documents.responses import DraftResult
     from cloudsched.testing import Simulation
 
 SAID = [{"role": "user", "content": "The bikes sell well these days."}]

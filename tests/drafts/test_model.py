@@ -16,7 +16,7 @@ from cloudsched.testing import Simulation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.domain.documents.draft_responses import DraftResult
+    from cloudsched.domain.documents.responses import DraftResult
 
 DUTCH = "Herinner me eraan om mama te bellen, elke maandag om 9:30"
 GOOD = {"decision": "creation", "schedule": "every Monday at 9:30", "title": "Mama bellen", "handler": "remind"}

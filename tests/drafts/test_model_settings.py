@@ -21,7 +21,7 @@ from cloudsched.web.functions import serve_api
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cloudsched.domain.documents.draft_responses import DraftResult
+    from cloudsched.domain.documents.responses import DraftResult
 
 WORDS = "remind me to stretch every weekday at 9:00"
 

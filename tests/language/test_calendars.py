@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from tests.cases import try_each
 
-from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
+from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language import read
 

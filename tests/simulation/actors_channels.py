@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
+from cloudsched.domain.documents.delivery import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.person import Person
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, NotAllowed, NotFound
 

@@ -16,11 +16,10 @@ from tests.simulation.actors_channels import name_sent
 from tests.simulation.invariants_runs import InvariantViolated
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
-from cloudsched.domain.documents.delivery import derive_delivery_id
+from cloudsched.domain.documents.delivery import COMPLETION, DeliveryChannel, derive_delivery_id
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.person import is_wanted
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.people.send_decision import is_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

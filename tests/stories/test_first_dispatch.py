@@ -48,7 +48,6 @@ UNBUILT = {
     "budget",
     "calendar",
     "contact_secrets",
-    "draft_responses",
     "journal",
     "overview_responses",
     "person",

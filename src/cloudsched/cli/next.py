@@ -15,10 +15,9 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.cli.api_group import connection_options, explain_errors, json_option
 from cloudsched.cli.instants import parse_instant
 from cloudsched.config.settings import Settings
-from cloudsched.domain.calendars.calendar_recurrence import describe_ends
-from cloudsched.domain.calendars.calendar_rule import CalendarRule, On
-from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.recurrence.time_zones import version
+from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, CalendarRule, On, format_days
+from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
 from cloudsched.domain.schedules.schedule import Schedule

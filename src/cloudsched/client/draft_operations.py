@@ -7,8 +7,7 @@ from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, operation
 from cloudsched.client.responses import parse_task
-from cloudsched.domain.documents.draft_responses import DraftResult
-from cloudsched.domain.documents.responses import SchedulePreview
+from cloudsched.domain.documents.responses import DraftResult, SchedulePreview
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cloudsched.domain.documents.draft_responses import MissingField
+from cloudsched.domain.documents.responses import MissingField
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.errors import InvalidInput
 

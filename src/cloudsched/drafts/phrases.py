@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import USERS_CHANNELS, DeliveryChannel
+from cloudsched.domain.documents.delivery import USERS_CHANNELS, DeliveryChannel
 from cloudsched.language.changes import Order, find_open_time, find_order
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.languages import LANGUAGES

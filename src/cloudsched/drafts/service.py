@@ -11,9 +11,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.brief_repr import to_words
-from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.draft_responses import Decision, DraftResult, DraftStep, MissingField
-from cloudsched.domain.documents.responses import Occurrence
+from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.responses import Decision, DraftResult, DraftStep, MissingField, Occurrence
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.transitions.drafts import TaskDraft

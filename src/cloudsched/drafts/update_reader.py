@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
+from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.payload import check_fields, find_field, list_payload_fields, take_fields
 from cloudsched.drafts.phrases import find_any_order, find_category, take_delivery
 from cloudsched.drafts.request import Proposal, to_missing_fields

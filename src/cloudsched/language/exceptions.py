@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
-from cloudsched.domain.calendars.calendar_rule import MAX_CALENDARS, CalendarRule
-from cloudsched.domain.calendars.days import WEEKENDS
+from cloudsched.domain.schedules.calendar_days import MAX_CALENDARS, WEEKENDS, CalendarRule
 from cloudsched.language.calendar import find_first_day, find_nth_day, find_within, make_local_time
 from cloudsched.language.nodes import ANY, DAY, WORKDAY, Date, Days, Months, Point, Relative, Stretch, Unit, Within
 from cloudsched.language.result import Refused

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
-from cloudsched.domain.documents.channel import DeliveryChannel
+from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.dispatch.sender import DispatchSender
@@ -389,8 +389,7 @@ class Container:
 
     def _find_delivery_obstacle(self, task: Task, channel: DeliveryChannel) -> str | None:
         """Return why a task's result would reach nobody by a channel now; None if it would, or is not wanted there."""
-        from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - imported only when used
-        from cloudsched.domain.people.send_decision import find_obstacle, is_wanted  # noqa: PLC0415 - the same
+        from cloudsched.domain.documents.person import Person, find_obstacle, is_wanted  # noqa: PLC0415 - imported only when used
 
         if channel not in self.senders:
             return "it is not set up here"

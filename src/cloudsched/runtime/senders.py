@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
-from cloudsched.domain.documents.channel import COMPLETION, PING, DeliveryChannel
+from cloudsched.domain.documents.delivery import COMPLETION, PING, DeliveryChannel
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.channel import COMPLETION, PING, SENDER_NAMES
+from cloudsched.domain.documents.delivery import COMPLETION, PING, SENDER_NAMES
 from cloudsched.engine.delivery.people import PeopleRecipients
 from cloudsched.errors import DeliveryDelayed
 

@@ -11,13 +11,13 @@ from tests.call_counts import count_calls
 from tests.cases import try_each
 from tests.hostile_requests import hostile_schedules
 
-from cloudsched.domain.calendars.calendar_recurrence import apply_calendars
-from cloudsched.domain.calendars.days import WEEKENDS_CONTENT, format_days
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, limit_search, spend_steps
 from cloudsched.domain.recurrence.days import first_week
 from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.recurrence.rrule import parse_rule
+from cloudsched.domain.schedules.calendar_days import WEEKENDS_CONTENT, format_days
+from cloudsched.domain.schedules.calendar_recurrence import apply_calendars
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 

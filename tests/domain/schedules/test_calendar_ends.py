@@ -8,9 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cloudsched.domain.calendars.calendar_recurrence import describe_ends
-from cloudsched.domain.calendars.calendar_rule import CalendarRule
-from cloudsched.domain.calendars.days import WEEKENDS_CONTENT, format_days
+from cloudsched.domain.schedules.calendar_days import WEEKENDS_CONTENT, CalendarRule, format_days
+from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.schedules.schedule import Schedule
 
 LAST = date(2027, 12, 31)

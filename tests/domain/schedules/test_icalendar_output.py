@@ -33,7 +33,7 @@ from cloudsched.domain.recurrence.icalendar import (
 from cloudsched.domain.recurrence.iso8601 import EPOCH
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
 from cloudsched.domain.recurrence.time_zones import load_zone, parse_footer, zone_names
-from cloudsched.domain.recurrence.vtimezone import vtimezone_lines, yearly_rule
+from cloudsched.domain.schedules.icalendar_output import vtimezone_lines, yearly_rule
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:

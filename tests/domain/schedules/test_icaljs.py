@@ -16,8 +16,7 @@ from tests.domain.schedules.test_icalendar_output import ZONES, ZONES_EACH
 from tests.web.api.node_tools import install_node_tools, run_node_script
 
 from cloudsched import Schedule
-from cloudsched.domain.feeds.feed_calendar import TaskHistory, build_feed
-from cloudsched.domain.feeds.task_calendar import build_task_calendar, is_portable
+from cloudsched.domain.calendar_feeds import TaskHistory, build_feed, build_task_calendar, is_portable
 from cloudsched.domain.schedules.preview import ClockChange, preview
 from cloudsched.errors import InvalidSchedule
 

@@ -13,9 +13,8 @@ from tests.call_counts import count_calls
 from tests.cases import try_each
 
 from cloudsched.domain.recurrence.allowance import limit_search
-from cloudsched.domain.schedules import ics_days, ics_events
-from cloudsched.domain.schedules.ics_days import read_ics_days
-from cloudsched.domain.schedules.ics_events import MAX_EVENTS
+from cloudsched.domain.schedules import ics_days
+from cloudsched.domain.schedules.ics_days import MAX_EVENTS, read_ics_days
 from cloudsched.errors import InvalidInput
 
 NEW_YEAR = date(2027, 1, 1)
@@ -277,7 +276,7 @@ _PARAMETERS = st.lists(st.tuples(st.sampled_from(["TZID", "value", "X-A"]), _VAL
 def test_a_usual_line_means_what_the_package_reads(name: str, parameters: list[tuple[str, str]], value: str) -> None:
     """What is read without the package is what it would have read, whatever stands in parameters and value."""
     line = name + "".join(f";{key}={text}" for key, text in parameters) + f":{value}"
-    quick = ics_events.parse_usual(line)
+    quick = ics_days.parse_usual(line)
     if quick is None:
         return
     name, found, text = Contentline(line).parts()  # type: ignore[no-untyped-call]  # as most of the package
@@ -294,7 +293,7 @@ _MOMENTS = st.from_regex(r"[0-9]{4}[01][0-9][0-3][0-9](T[0-2][0-9][0-6][0-9][0-6
 @example("00000101")
 def test_a_plain_moment_means_what_the_package_reads(value: str) -> None:
     """A date or time that is read without the package is the one that it would have read; all others are left to it."""
-    quick = ics_events.parse_plain_moment(value)
+    quick = ics_days.parse_plain_moment(value)
     if quick is not None:
         read = vDDDTypes.from_ical(value)  # type: ignore[no-untyped-call]  # as most of the package
         assert (type(quick), quick) == (type(read), read)
@@ -308,7 +307,7 @@ def test_usual_lines_are_read_without_the_package() -> None:
         'DTSTART;TZID="Europe/Paris";VALUE=DATE-TIME:20270101T090000',
         "SUMMARY;LANGUAGE=de:Feiertag\\, halb",
     ):
-        assert ics_events.parse_usual(line) is not None
+        assert ics_days.parse_usual(line) is not None
 
 
 def test_long_lines_that_are_unusual_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""A person: how an owner of tasks wants to be reached, and what is done with all that is stored of them.
+"""A person: how an owner of tasks wants to be reached, where each channel reaches them, and all that is stored of them.
 
 The owner may read ``people/{owner}``, so it holds nothing that proves anything: keys are in `ContactSecrets`.
 Every field is a user's text, and some end up in the headers of mails, so each is limited to what it can mean.
@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple, assert_never
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema, model_validator
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import DeliveryChannel
+from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.recurrence.time_zones import require_zone
@@ -252,3 +252,91 @@ def job_id(kind: JobKind, owner: str) -> str:
 def part_id(task_id: str, number: int) -> str:
     """Return the id of a part of the export that a task makes."""
     return f"{task_id}-{number:06}"
+
+
+_EMAIL_OBSTACLE: Final = (
+    "The person's e-mail address is not verified: neither their ID token nor a server has said that it is theirs."
+)
+_WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants messages."
+
+
+class Reach(NamedTuple):
+    """Where a channel reaches a person, or why it does not."""
+
+    addresses: tuple[str, ...]
+    """None for a channel that sends to no address of the person's, such as the inbox."""
+    obstacle: str | None
+
+
+def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
+    """Return where a channel reaches a person now, or what is missing."""
+    match channel:
+        case DeliveryChannel.EMAIL:
+            return _reach(
+                person.verified_address, _EMAIL_OBSTACLE if person.email else "The person has no e-mail address."
+            )
+        case DeliveryChannel.MOBILE:
+            tokens = tuple(each.token for each in person.devices)
+            return Reach(tokens, None if tokens else "The person has no device.")
+        case DeliveryChannel.WEBHOOK:
+            return _reach(
+                person.verified_webhook, _WEBHOOK_OBSTACLE if person.webhook else "The person has no webhook."
+            )
+        case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
+            return Reach((), None)
+        case unknown:
+            assert_never(unknown)
+
+
+def _reach(address: str | None, missing: str) -> Reach:
+    return Reach((address,), None) if address else Reach((), missing)
+
+
+def with_verified_webhook(person: Person, url: str) -> Person:
+    """Return a person whose webhook has proven that it wants messages."""
+    if person.webhook is None or person.webhook.url != url:
+        return person
+    return person.model_copy(update={"webhook": WebhookContact(url=url, verified=True)})
+
+
+def without_address(person: Person, channel: DeliveryChannel, address: str) -> Person:
+    """Return a person without a device or a webhook that is gone."""
+    match channel:
+        case DeliveryChannel.MOBILE:
+            others = tuple(each for each in person.devices if each.token != address)
+            return person.model_copy(update={"devices": others})
+        case DeliveryChannel.WEBHOOK:
+            is_gone = person.webhook is not None and person.webhook.url == address
+            return person.model_copy(update={"webhook": None}) if is_gone else person
+        case DeliveryChannel.EMAIL | DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
+            return person  # a mail server refuses a mail, which does not make the address another's
+        case unknown:
+            assert_never(unknown)
+
+
+def find_obstacle(person: Person | None, category: Category, channel: DeliveryChannel) -> str | None:
+    """Return why a person cannot or does not want to be reached by a channel; None if nothing stands in the way."""
+    if person is None:
+        return "No contacts are stored for the owner."
+    if not is_wanted(person, category, channel):
+        return f"The person does not want {category} by {channel}."
+    return find_reach(person, channel).obstacle
+
+
+def is_wanted(person: Person, category: Category, channel: DeliveryChannel) -> bool:
+    """Return whether the person's preferences allow a channel for a category. The inbox always has everything."""
+    allowed = person.channels.get(category)
+    return allowed is None or not channel.traits.is_sent or channel in allowed
+
+
+def default_channels(person: Person | None, category: Category) -> tuple[DeliveryChannel, ...]:
+    """Return the delivery channels of a new task that names none."""
+    return () if person is None else person.channels.get(category, ())
+
+
+def without_channel(
+    person: Person, category: Category, channel: DeliveryChannel
+) -> dict[Category, tuple[DeliveryChannel, ...]]:
+    """Return the preferences of a person who no longer wants a category by a channel."""
+    allowed = person.channels.get(category, tuple(DeliveryChannel))
+    return {**person.channels, category: tuple(each for each in allowed if each is not channel)}

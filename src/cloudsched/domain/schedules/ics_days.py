@@ -10,23 +10,412 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
-from datetime import date
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cloudsched.domain.calendars.days import MAX_INTERVALS, to_date, to_day
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search, spend_steps
-from cloudsched.domain.recurrence.expand import DAY
-from cloudsched.domain.schedules.ics_events import Event, Length, iter_files
+from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND
+from cloudsched.domain.recurrence.icalendar import find_windows_zone, find_zone
+from cloudsched.domain.recurrence.iso8601 import EPOCH, utc_seconds, wall_seconds
+from cloudsched.domain.recurrence.rrule import parse_rule
+from cloudsched.domain.recurrence.rule_streams import RuleStream
+from cloudsched.domain.recurrence.time_zones import Zone
+from cloudsched.domain.recurrence.wall_clock import WallClock, wall_clock
+from cloudsched.domain.schedules.calendar_days import MAX_INTERVALS, to_date, to_day
 from cloudsched.errors import InvalidInput, InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cloudsched.domain.recurrence.rule_streams import RuleStream
-    from cloudsched.domain.recurrence.wall_clock import WallClock
-    from cloudsched.domain.schedules.ics_events import Time
+MAX_EVENTS: Final = 3_000
+"""How many events and rules a file may have."""
+MAX_DATES: Final = 10_000
+"""How many dates a file may name that are added or left out: in its lines RDATE and EXDATE."""
+MAX_DAYS: Final = 3661
+"""How many days one occurrence may take: ten years."""
+_MAX_CHANGES: Final = 1_000
+"""How many clock changes of a zone of its own are followed."""
+_LAST_CHANGE: Final = wall_seconds(datetime(2100, 1, 1))  # noqa: DTZ001 - on any clock
+_EVENT: Final = ("VCALENDAR", "VEVENT")
+_ZONE: Final = ("VCALENDAR", "VTIMEZONE")
+_OBSERVANCES: Final = {(*_ZONE, "STANDARD"), (*_ZONE, "DAYLIGHT")}
+_READ: Final = {
+    *("DTSTART", "DTEND", "DURATION", "RRULE", "EXRULE", "RDATE", "EXDATE", "RECURRENCE-ID"),
+    *("UID", "SEQUENCE", "STATUS", "SUMMARY", "TZID", "TZOFFSETFROM", "TZOFFSETTO"),
+}
+_LAST_YEAR: Final = 9900
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_MAX_DIGITS: Final = 9
+_MAX_DEPTH: Final = 10
+_MAX_PARAMETERS: Final = 100
+"""How many parameters a line may have; those that RFC 5545 names for a date are two."""
+_MAX_UNUSUAL: Final = 200_000
+"""How many characters of lines with unusual parameters are read: the package looks at each of them several times."""
+_LEAST_UNUSUAL: Final = 100
+"""What a short one counts as."""
+_FOLD: Final = re.compile(r"(?<![\r\n])\r*\n(?:\r?\n)*[ \t]")
+"""What makes one line of two; of several ends of lines in a row, the search begins at the first alone."""
+_NEW_LINE: Final = re.compile(r"\r?\n")
+_PARAMETER = r';([A-Za-z-]+)=(?:([\w./+-]+)|"([\w ./+-]+)")'
+_USUAL: Final = re.compile(rf"[A-Za-z-]+((?:{_PARAMETER})*):(.*)", re.DOTALL)
+"""A line that needs no package to be read: each parameter has one value, and nothing in it is escaped."""
+_PLAIN_MOMENT: Final = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:T([0-9]{2})([0-9]{2})([0-9]{2})(Z?))?")
+"""A date or time that needs no package to be read."""
+
+
+class Time(NamedTuple):
+    """A date or time as it is written."""
+
+    wall: int
+    """What the clock shows, in seconds since 1970."""
+    clock: WallClock | None
+    """Whose clock it is; None for a date, and for a time that is everybody's."""
+    is_date: bool
+
+    def instant_on(self, clock: WallClock) -> int:
+        """Return the instant, in seconds since 1970 UTC; without a zone of its own, that on another clock."""
+        return (self.clock or clock).instants(self.wall)[0]
+
+
+class Length(NamedTuple):
+    """How long something lasts: days on the clock, and then seconds."""
+
+    days: int = 0
+    seconds: int = 0
+
+
+class Property(NamedTuple):
+    """A line of a component."""
+
+    value: str
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A VEVENT, or an observance of a VTIMEZONE."""
+
+    properties: dict[str, list[Property]]
+    zones: FileZones
+
+    def text(self, name: str) -> str:
+        """Return the first value of a property; empty if there is none."""
+        found = self.properties.get(name)
+        return found[0].value.strip() if found else ""
+
+    @cached_property
+    def start(self) -> Time:
+        """Its begin; a change of one occurrence may leave that to its RECURRENCE-ID."""
+        times = self.times("DTSTART") or self.times("RECURRENCE-ID")
+        if not times:
+            raise InvalidInput("ics", "has an event whose DTSTART is empty", "Write DTSTART:20270714T090000Z.")
+        return times[0][0]
+
+    @property
+    def clock(self) -> WallClock:
+        """The clock on which it recurs."""
+        return self.start.clock or wall_clock("UTC")
+
+    @cached_property
+    def recurrence_id(self) -> Time | None:
+        """The occurrence that it changes, if it does."""
+        return next((time for time, _ in self.times("RECURRENCE-ID")), None)
+
+    @property
+    def changes_following(self) -> bool:
+        """It changes all later occurrences, too."""
+        ids = self.properties.get("RECURRENCE-ID", ())
+        return any(each.parameters.get("RANGE", "").upper() == "THISANDFUTURE" for each in ids)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """It does not take place."""
+        return self.text("STATUS").upper() == "CANCELLED"
+
+    @property
+    def sequence(self) -> int:
+        """The number of this version."""
+        value = self.text("SEQUENCE")
+        return int(value) if value.isdecimal() and len(value) <= _MAX_DIGITS else 0
+
+    @cached_property
+    def length(self) -> Length | None:
+        """Its length; None if it does not say so. DTEND says it in elapsed time."""
+        if duration := self.text("DURATION"):
+            return _parse_duration(duration)
+        ends = self.times("DTEND")
+        return _length_between(self.start, ends[0][0]) if ends else None
+
+    def times(self, name: str) -> list[tuple[Time, Length | None]]:
+        """Return the times of a property; of periods, with their lengths."""
+        found = self.properties.get(name)
+        if not found:
+            return []
+        return [
+            self._parse_time(value.strip(), each.parameters.get("TZID"))
+            for each in found
+            for value in each.value.split(",")
+            if value.strip()
+        ]
+
+    def streams(self, name: str, clock: WallClock) -> list[RuleStream]:
+        """Return the instants of its rules on a clock: of RRULE, or of RFC 2445's EXRULE."""
+        rules = [parse_rule(each.value.strip()) for each in self.properties.get(name, ())]
+        return [RuleStream(rule, self.start.wall, clock, "elapsed") for rule in rules]
+
+    def _parse_time(self, value: str, tzid: str | None) -> tuple[Time, Length | None]:
+        begin, _, end = value.partition("/")
+        clock = None if tzid is None else self.zones.find(tzid.strip())
+        time = _parse_moment(begin, clock)
+        if not end:
+            return time, None
+        is_duration = end.upper().startswith(("P", "+P", "-P"))
+        return time, _parse_duration(end) if is_duration else _length_between(time, _parse_moment(end, clock))
+
+
+class FileZones:
+    """The zones that the times of a file may name."""
+
+    def __init__(self) -> None:
+        self._observances: dict[str, list[Event]] = {}
+        self._clocks: dict[str, WallClock | None] = {}
+
+    def add(self, tzid: str, observances: list[Event]) -> None:
+        """Add a VTIMEZONE."""
+        if observances and all("DTSTART" in each.properties for each in observances):
+            self._observances.setdefault(tzid, observances)
+
+    def find(self, tzid: str) -> WallClock | None:
+        """Return the clock of a zone; None if nobody knows it."""
+        if tzid not in self._clocks:
+            self._clocks[tzid] = self._make(tzid)
+        return self._clocks[tzid]
+
+    def _make(self, tzid: str) -> WallClock | None:
+        name = find_zone(tzid)
+        observances = self._observances.pop(tzid, None)
+        if observances and (name is None or "/" not in name):  # EST is what the file takes it for
+            return WallClock(_build_zone(tzid, observances), "shift", "first")
+        name = name or find_windows_zone(tzid)
+        return None if name is None else wall_clock(name)
+
+
+def iter_files(text: str) -> Iterator[list[Event]]:
+    """Yield the events of each VCALENDAR of a text.
+
+    Raises:
+        InvalidInput: A line or a value cannot be read, there are too many events, or the text is cut off.
+    """
+    file, has_calendar = _File(), False
+    for line in _NEW_LINE.split(_FOLD.sub("", text.removeprefix(_BYTE_ORDER_MARK))):
+        name = line.partition(":")[0].partition(";")[0].strip().upper()
+        if name in {"BEGIN", "END"}:
+            component = line.partition(":")[2].strip().upper()
+            has_calendar = has_calendar or component == _EVENT[0]
+            if file.move(name, component):
+                yield file.events
+                file = _File()
+        elif name in _READ and file.path:
+            file.add(name, line)
+    if not has_calendar:
+        raise InvalidInput("ics", "has no line BEGIN:VCALENDAR", "Give the whole file.")
+    if file.path:
+        raise InvalidInput("ics", f"is cut off: there is no END:{file.path[-1][:20]}", "Give the whole file.")
+
+
+class _File:
+    """A VCALENDAR that is being read."""
+
+    def __init__(self) -> None:
+        self.path: tuple[str, ...] = ()
+        self.events: list[Event] = []
+        self._zones = FileZones()
+        self._tzid = ""
+        self._observances: list[Event] = []
+        self._current: Event | None = None
+        self._count = self._dates = self._unusual = 0
+
+    def move(self, verb: str, component: str) -> bool:
+        """Begin or end a component; return whether the file has ended."""
+        if verb == "BEGIN":
+            self.path = (*self.path, component)
+            self._begin()
+            return False
+        while component in self.path:  # what is within it and has no end of its own ends with it
+            ended, self.path = self.path, self.path[:-1]
+            if ended == _ZONE:
+                self._zones.add(self._tzid, self._observances)
+            if ended[-1] == component:
+                return not self.path
+        return False
+
+    def add(self, name: str, line: str) -> None:
+        """Add a line to the component that it is in."""
+        if self.path == _ZONE and name == "TZID":
+            self._tzid = self._parse(line).value.strip()
+        elif self._current is not None and (self.path == _EVENT or self.path in _OBSERVANCES):
+            self._current.properties[name].append(self._parse(line))
+            if name in {"RRULE", "EXRULE"}:
+                self._count_one()
+            elif name in {"RDATE", "EXDATE"}:
+                self._count_dates(line.count(",") + 1)
+
+    def _parse(self, line: str) -> Property:
+        if line.count(";", 0, line.find(":")) > _MAX_PARAMETERS:  # each is searched for in all of the line
+            raise InvalidInput("ics", f"has more than {_MAX_PARAMETERS} parameters in {line[:40]!r}", "Give fewer.")
+        found = parse_usual(line)
+        if found is not None:
+            return found
+        self._unusual += max(len(line), _LEAST_UNUSUAL)
+        if self._unusual > _MAX_UNUSUAL:
+            hint = (
+                f"At most {_MAX_UNUSUAL // _LEAST_UNUSUAL} such lines are read, and {_MAX_UNUSUAL} characters of them."
+            )
+            raise InvalidInput("ics", f"has many or long lines with unusual parameters: {line[:40]!r}", hint)
+        return _parse_line(line)
+
+    def _begin(self) -> None:
+        if len(self.path) > _MAX_DEPTH:
+            raise InvalidInput("ics", f"has more than {_MAX_DEPTH} components in each other", "Give fewer.")
+        if self.path == _ZONE:
+            self._tzid, self._observances = "", []
+        elif self.path == _EVENT or self.path in _OBSERVANCES:
+            self._current = Event(defaultdict(list), self._zones)
+            (self.events if self.path == _EVENT else self._observances).append(self._current)
+            self._count_one()
+
+    def _count_one(self) -> None:
+        self._count += 1
+        if self._count > MAX_EVENTS:
+            raise InvalidInput("ics", f"has more than {MAX_EVENTS} events and rules", "Give fewer.")
+
+    def _count_dates(self, number: int) -> None:
+        self._dates += number
+        if self._dates > MAX_DATES:
+            raise InvalidInput("ics", f"has more than {MAX_DATES} dates in RDATE and EXDATE", "Give fewer, or a rule.")
+
+
+def _values() -> Any:  # noqa: ANN401 - their methods have no types
+    """Return the package's types of values."""
+    from icalendar import prop  # noqa: PLC0415 - as above
+
+    return prop
+
+
+def parse_usual(line: str) -> Property | None:
+    """Return what `_parse_line` returns; None for a line that only the package can read."""
+    found = _USUAL.fullmatch(line)
+    if found is None:
+        return None
+    parameters, value = found[1], found[5]
+    if "\\" in value:
+        from icalendar.parser.property import unescape_backslash  # noqa: PLC0415 - as above
+
+        value = unescape_backslash(value)
+    return Property(
+        value, {name.upper(): plain or quoted for name, plain, quoted in re.findall(_PARAMETER, parameters)}
+    )
+
+
+def _parse_line(line: str) -> Property:
+    from icalendar.parser import Contentline  # noqa: PLC0415 - slow to import, and few lines need it
+
+    try:
+        _, parameters, value = Contentline(line).parts()  # type: ignore[no-untyped-call]  # as most of it
+    except ValueError as error:
+        raise InvalidInput("ics", f"has the line {line[:40]!r}, which cannot be read", "Write NAME:value.") from error
+    return Property(
+        value, {name: each if isinstance(each, str) else ",".join(each) for name, each in parameters.items()}
+    )
+
+
+def _parse_moment(value: str, clock: WallClock | None) -> Time:
+    found = parse_plain_moment(value)
+    if found is None:
+        try:
+            found = _values().vDDDTypes.from_ical(value)
+        except ValueError:
+            found = None
+    if not isinstance(found, date) or found.year > _LAST_YEAR:
+        raise InvalidInput("ics", f"has the date {value[:20]!r}", "Write 20270714, or 20270714T090000Z.")
+    if not isinstance(found, datetime):
+        return Time((found - EPOCH.date()).days * DAY, None, is_date=True)
+    if found.tzinfo is not None:
+        return Time(utc_seconds(found), wall_clock("UTC"), is_date=False)
+    return Time(wall_seconds(found), clock, is_date=False)
+
+
+def parse_plain_moment(value: str) -> date | None:
+    """Return a usual date or time, naive or in UTC; None if only the package can read it."""
+    found = _PLAIN_MOMENT.fullmatch(value)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second, is_utc = found.groups()
+    try:
+        if hour is None:
+            return date(int(year), int(month), int(day))
+        zone = UTC if is_utc else None
+        return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=zone)
+    except ValueError:
+        return None
+
+
+def _parse_duration(value: str) -> Length:
+    """Return a duration: `PT24H` are 24 hours, and `P1D` is a day of the clock, which may have 23 or 25."""
+    read = _values().vDuration.from_ical
+    day_part, _, time_part = value.strip().upper().partition("T")
+    try:
+        days = read(day_part) if day_part.strip("+-") != "P" else timedelta(0)
+        seconds = read(f"PT{time_part}") if time_part else timedelta(0)
+    except (ValueError, OverflowError):
+        raise InvalidInput("ics", f"has the duration {value[:20]!r}", "Write P3D or PT8H.") from None
+    return _check_length(Length(days.days, int(seconds.total_seconds())))
+
+
+def _length_between(begin: Time, end: Time) -> Length:
+    if begin.clock is None:  # as written, too
+        return _check_length(Length(seconds=end.wall - begin.wall))
+    return _check_length(Length(seconds=end.instant_on(begin.clock) - begin.instant_on(begin.clock)))
+
+
+def _check_length(length: Length) -> Length:
+    """Return a length; none if it is negative."""
+    seconds = length.days * DAY + length.seconds
+    if seconds > MAX_DAYS * DAY:
+        raise InvalidInput("ics", f"has an event of {seconds // DAY} days", "At most ten years each.")
+    return Length() if seconds < 0 else length
+
+
+def _build_zone(tzid: str, observances: list[Event]) -> Zone:
+    """Return the zone of a VTIMEZONE, whose observances begin at their DTSTART, at their RDATEs and by their rules."""
+    found: set[tuple[int, int]] = set()
+    for each in observances:
+        before, after = (_parse_offset(each.text(name)) for name in ("TZOFFSETFROM", "TZOFFSETTO"))
+        clock = WallClock(Zone(tzid, [], [before], None, 0), "shift", "first")
+        onsets = {time.wall - before for name in ("DTSTART", "RDATE") for time, _ in each.times(name)}
+        for stream in each.streams("RRULE", clock):
+            onset = stream.first_from(-LAST_SECOND)
+            while onset is not None and onset < _LAST_CHANGE and len(onsets) < _MAX_CHANGES:
+                onsets.add(onset)
+                onset = stream.first_from(onset + 1)
+        found |= {(onset, after) for onset in onsets}
+    changes = sorted(found)
+    first = min(observances, key=lambda each: each.start.wall)
+    offsets = [_parse_offset(first.text("TZOFFSETFROM")), *(after for _, after in changes)]
+    return Zone(tzid, [onset for onset, _ in changes], offsets, None, changes[-1][0])
+
+
+def _parse_offset(value: str) -> int:
+    try:
+        return int(_values().vUTCOffset.from_ical(value).total_seconds())
+    except ValueError:
+        raise InvalidInput("ics", f"has the offset {value[:20]!r}", "Write +0200.") from None
+
 
 MAX_TEXT: Final = 2_000_000
 """How many characters of iCalendar are read."""

@@ -45,9 +45,6 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.brief_repr import list_given
-from cloudsched.domain.calendars.calendar_recurrence import CalendarRecurrence, apply_calendars
-from cloudsched.domain.calendars.calendar_rule import CALENDAR_ID, MAX_CALENDARS, CalendarRule
-from cloudsched.domain.calendars.days import to_date
 from cloudsched.domain.first_error import describe_error, list_errors
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import spend_steps
@@ -65,6 +62,8 @@ from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_
 from cloudsched.domain.recurrence.rule_streams import SubDaily
 from cloudsched.domain.recurrence.time_zones import is_fixed, load_tzinfo, require_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_clock
+from cloudsched.domain.schedules.calendar_days import CALENDAR_ID, MAX_CALENDARS, CalendarRule, to_date
+from cloudsched.domain.schedules.calendar_recurrence import CalendarRecurrence, apply_calendars, describe_effect
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
@@ -774,8 +773,6 @@ class Schedule(BaseModel):
         """Return why a calendar left an occurrence out, or from where it moved it; None if it did neither."""
         if not self.calendars:
             return None
-        from cloudsched.domain.calendars.calendar_recurrence import describe_effect  # noqa: PLC0415 -- only with calendars
-
         recurrence = self._recurrence
         seconds = utc_seconds(occurrence)
         return describe_effect(recurrence, seconds) if isinstance(recurrence, CalendarRecurrence) else None

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
 
-    from cloudsched.domain.calendars.calendar_rule import CalendarRule
     from cloudsched.domain.recurrence.rule_streams import SubDaily
     from cloudsched.domain.recurrence.wall_clock import Fold, Gap
+    from cloudsched.domain.schedules.calendar_days import CalendarRule
 
 
 class ScheduleFields(Protocol):

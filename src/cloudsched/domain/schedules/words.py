@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import date, timedelta
 
-    from cloudsched.domain.calendars.calendar_rule import CalendarRule
     from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Skip
+    from cloudsched.domain.schedules.calendar_days import CalendarRule
 
 WORKING_DAYS: Final = (0, 1, 2, 3, 4)
 WEEKEND: Final = (5, 6)

@@ -12,10 +12,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.channel import COMPLETION, PING, SENDER_NAMES, DeliveryChannel
 from cloudsched.domain.documents.delivery import (
+    COMPLETION,
     DELIVERY_HANDLER,
+    PING,
+    SENDER_NAMES,
     Delivery,
+    DeliveryChannel,
     PingEvent,
     derive_delivery_id,
 )

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, assert_never
 
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
-from cloudsched.domain.documents.channel import DeliveryChannel
+from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.documents.execution import (
     Attempt,
     ExecutionError,

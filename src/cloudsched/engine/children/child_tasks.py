@@ -16,7 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudsched.domain.documents.channel import PING
+from cloudsched.domain.documents.delivery import PING
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import Parent, TaskStatus

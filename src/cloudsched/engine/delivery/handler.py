@@ -11,8 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.channel import CALLBACKS, COMPLETION, PING, DeliveryChannel
-from cloudsched.domain.documents.delivery import PingEvent
+from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, PING, DeliveryChannel, PingEvent
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
 from cloudsched.engine.ports.sender import Message, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused

@@ -7,10 +7,8 @@ from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import CALLBACKS, DeliveryChannel
-from cloudsched.domain.documents.person import Person
-from cloudsched.domain.people.contacts import find_reach, without_address
-from cloudsched.domain.people.send_decision import find_obstacle
+from cloudsched.domain.documents.delivery import CALLBACKS, DeliveryChannel
+from cloudsched.domain.documents.person import Person, find_obstacle, find_reach, without_address
 from cloudsched.engine.people.people import WebhookSecrets
 from cloudsched.engine.people.record_changes import change_person
 from cloudsched.engine.ports.sender import Recipient, Suppress

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from cloudsched.domain.documents.category import Category
-    from cloudsched.domain.documents.channel import DeliveryChannel
     from cloudsched.domain.documents.children import Child, OnChildFailure
-    from cloudsched.domain.documents.delivery import OnCompletion, Ping
+    from cloudsched.domain.documents.delivery import DeliveryChannel, OnCompletion, Ping
     from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script

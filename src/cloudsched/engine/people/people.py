@@ -20,8 +20,8 @@ from cloudsched.domain.documents.person import (
     PersonSpec,
     WebhookContact,
     WebhookSecret,
+    with_verified_webhook,
 )
-from cloudsched.domain.people.contacts import with_verified_webhook
 from cloudsched.domain.transitions.invalid_input import WIRE, to_invalid_input
 from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
 from cloudsched.engine.tasks.follow_changes import count_replan

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.person import LinkKey
-from cloudsched.domain.people.send_decision import without_channel
+from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.person import LinkKey, without_channel
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import NotFound
 

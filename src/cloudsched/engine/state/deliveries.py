@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.channel import CALLBACKS, COMPLETION
-from cloudsched.domain.documents.delivery import PingEvent
+from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, PingEvent
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import (
     find_ping_event,
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime, timedelta
 
-    from cloudsched.domain.documents.channel import DeliveryChannel
-    from cloudsched.domain.documents.delivery import Delivery
+    from cloudsched.domain.documents.delivery import Delivery, DeliveryChannel
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport

@@ -6,9 +6,9 @@ import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.calendars.days import MAX_CONTENT, WEEKENDS, WEEKENDS_CONTENT
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, calendar_key, link_id
+from cloudsched.domain.schedules.calendar_days import MAX_CONTENT, WEEKENDS, WEEKENDS_CONTENT
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import InvalidSchedule
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from cloudsched.domain.calendars.calendar_rule import CalendarRule
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.schedules.calendar_days import CalendarRule
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.ports.clock import Clock

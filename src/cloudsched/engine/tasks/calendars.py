@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import (
     Calendar,
@@ -21,6 +20,7 @@ from cloudsched.domain.documents.calendar import (
 )
 from cloudsched.domain.documents.person import secret_hash
 from cloudsched.domain.documents.task import owner_id_prefix
+from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft

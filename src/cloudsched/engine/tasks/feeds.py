@@ -5,9 +5,8 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.calendar_feeds import BEFORE, MAX_PAST, TaskHistory, build_feed, build_task_calendar
 from cloudsched.domain.documents.calendar import Feed, feed_id
-from cloudsched.domain.feeds.feed_calendar import BEFORE, MAX_PAST, TaskHistory, build_feed
-from cloudsched.domain.feeds.task_calendar import build_task_calendar
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, NotFound
 

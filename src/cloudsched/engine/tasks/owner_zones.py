@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import zone_key
 from cloudsched.domain.documents.person import Person
-from cloudsched.domain.transitions.follow_owner import follow_owner
+from cloudsched.domain.transitions.replan import follow_owner
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, resolve_schedule, write_link
 from cloudsched.errors import InvalidSchedule
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.json_limits import to_json_value
+from cloudsched.domain.documents.person import Person, default_channels
 from cloudsched.domain.documents.task import Action, Event, HistoryEntry, TaskStatus
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.definitions import say_bound_runs
@@ -506,9 +507,6 @@ def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraf
     is_asked = "delivery_channels" not in draft.model_fields_set and draft.owner != SYSTEM_OWNER
     if not is_asked or not engine.settings.reads_preferences:
         return draft
-    from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - only where people are used
-    from cloudsched.domain.people.send_decision import default_channels  # noqa: PLC0415 - the same
-
     stored = engine.store.records.load(Person, draft.owner)
     chosen = default_channels(None if stored is None else stored.record, draft.category)
     channels = tuple(each for each in chosen if each.traits.may_users_name)

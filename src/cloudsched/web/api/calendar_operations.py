@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.calendars.days import WEEKDAYS, parse_days, to_date
 from cloudsched.domain.documents import responses
+from cloudsched.domain.schedules.calendar_days import WEEKDAYS, parse_days, to_date
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation

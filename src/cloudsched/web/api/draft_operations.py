@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from werkzeug.wrappers import Response
 
 from cloudsched import app
-from cloudsched.domain.calendars.calendar_recurrence import describe_ends
 from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, spend_from, take_part
+from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.invalid_input import find_all_faults

@@ -20,8 +20,8 @@ from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from cloudsched.config.settings import LogLevel
-from cloudsched.domain.documents import draft_responses, overview_responses, responses
-from cloudsched.domain.documents.channel import SENDER_NAMES
+from cloudsched.domain.documents import overview_responses, responses
+from cloudsched.domain.documents.delivery import SENDER_NAMES
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.responses import Execution, Person, Task
@@ -150,7 +150,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.ScriptSummary, responses.ScriptDetails, responses.ScriptList),
     responses.DeliveryPage,
-    *(responses.DeliveryList, responses.DeliveryReport, draft_responses.DraftResult),
+    *(responses.DeliveryList, responses.DeliveryReport, responses.DraftResult),
     *(responses.CallerInfo, responses.Health, responses.Problem, responses.ScheduleReading),
     *(model for model, _ in WEBHOOKS.values()),
 )

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from cloudsched.domain.calendars.days import MAX_DAY_NAME, MAX_INTERVALS
 from cloudsched.domain.documents.batch_change import BatchAction, RetryFilter, TaskFilter
 from cloudsched.domain.documents.calendar import HolidaySource
 from cloudsched.domain.documents.category import Category, Label, Labels
@@ -22,6 +21,7 @@ from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus, Text, Trouble
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
+from cloudsched.domain.schedules.calendar_days import MAX_DAY_NAME, MAX_INTERVALS
 from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft

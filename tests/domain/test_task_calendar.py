@@ -10,10 +10,10 @@ from icalendar import Calendar
 from tests.cases import try_each
 
 from cloudsched import Schedule
-from cloudsched.domain.calendars.calendar_rule import CalendarRule
+from cloudsched.domain.calendar_feeds import MAX_SHOWN, build_task_calendar, is_portable
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.feeds.task_calendar import MAX_SHOWN, build_task_calendar, is_portable
 from cloudsched.domain.recurrence.allowance import limit_search
+from cloudsched.domain.schedules.calendar_days import CalendarRule
 
 if TYPE_CHECKING:
     from tests.conftest import MakeTask

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from tests.cases import try_each
-from tests.domain.feeds.test_task_calendar import NOW, read
 from tests.domain.recurrence.test_rfc5545_cases import CASES
 from tests.domain.schedules.test_icalendar_output import ZONES, one_database
+from tests.domain.test_task_calendar import NOW, read
 
 from cloudsched import Schedule
-from cloudsched.domain.feeds.feed_calendar import AFTER
-from cloudsched.domain.feeds.task_calendar import MAX_SERIES, MAX_SHOWN, build_task_calendar
+from cloudsched.domain.calendar_feeds import AFTER, MAX_SERIES, MAX_SHOWN, build_task_calendar
 from cloudsched.domain.recurrence.allowance import limit_search
 
 if TYPE_CHECKING:

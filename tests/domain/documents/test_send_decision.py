@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.person import Person
-from cloudsched.domain.people.send_decision import default_channels, find_obstacle, is_wanted, without_channel
+from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.person import Person, default_channels, find_obstacle, is_wanted, without_channel
 
 NOON = datetime(2027, 6, 1, 10, tzinfo=UTC)
 MAIL, PUSH, WEB = DeliveryChannel.EMAIL, DeliveryChannel.MOBILE, DeliveryChannel.WEB

@@ -1,7 +1,7 @@
-"""The days of one calendar: single days and intervals with names, and days of the week that always count.
+"""How a schedule names calendars, which days these have, and what it does with the occurrences on them.
 
-They are stored as text, a line each, so that a schedule can carry them: whatever is planned with them is then a
-function of the task's document alone, and the calendar need not be read again. For example::
+A calendar is stored as text, a line for each day or interval, so that a schedule can carry it: whatever is planned with
+it is then a function of the task's document alone, and the calendar need not be read again. For example::
 
     weekdays SA,SU
     2027-07-14 Bastille Day
@@ -14,12 +14,66 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
 
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from pydantic import SerializationInfo
+
+On = Literal["skip", "before", "after"]
+CALENDAR_ID: Final = r"^[A-Za-z0-9_-]{1,100}$"
+CalendarId = Annotated[str, StringConstraints(pattern=CALENDAR_ID)]
+"""Letters, digits, hyphens and underscores."""
+MAX_CALENDARS: Final = 5
+"""How many calendars a schedule may name."""
+
+
+class CalendarRule(BaseModel):
+    """One calendar that a schedule respects."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    id: CalendarId
+    """The calendar's id; ``weekends`` is always there."""
+    on: On = "skip"
+    """What happens to an occurrence on one of its days: it is left out, or moved to the last free day before or to the
+    next free day after. A free day is on none of the schedule's calendars."""
+    content: SkipJsonSchema[str | None] = None
+    """The calendar's days, as they were when the task was planned; stored with it, and not shown to callers."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_content(cls, data: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - anything
+        is_stored = info.context and info.context.get("stored")
+        if isinstance(data, dict) and "content" in data and not is_stored:
+            raise ValueError("content is no field that can be set")
+        return {"id": data} if isinstance(data, str) else data
+
+    @model_serializer(mode="wrap")
+    def _hide_content(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        if not (info.context and info.context.get("stored")):
+            fields.pop("content", None)
+        return fields
+
+    def with_content(self, content: str, calendar_id: str | None = None) -> CalendarRule:
+        """Return the rule with the calendar's days, and its full id."""
+        return self.model_copy(update={"content": content, "id": calendar_id or self.id})
+
 
 MAX_INTERVALS: Final = 1000
 """How many days and intervals one calendar may have."""

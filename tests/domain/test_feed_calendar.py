@@ -9,8 +9,8 @@ import pytest
 from icalendar import Calendar
 
 from cloudsched import Schedule
+from cloudsched.domain.calendar_feeds import MAX_EVENTS, MAX_PAST, TaskHistory, build_feed
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.domain.feeds.feed_calendar import MAX_EVENTS, MAX_PAST, TaskHistory, build_feed
 
 if TYPE_CHECKING:
     from tests.conftest import MakeTask

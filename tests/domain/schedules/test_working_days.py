@@ -8,9 +8,8 @@ from typing import Any
 import holidays
 from tests.cases import try_each
 
-from cloudsched.domain.calendars.calendar_rule import CalendarRule
-from cloudsched.domain.calendars.days import format_days
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.calendar_days import CalendarRule, format_days
 from cloudsched.domain.schedules.schedule import Schedule
 
 YEARS = range(2026, 2031)

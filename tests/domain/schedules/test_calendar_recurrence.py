@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudsched.domain.calendars.calendar_rule import CalendarRule
-from cloudsched.domain.calendars.days import WEEKDAYS, format_days, parse_days, to_day
+from cloudsched.domain.schedules.calendar_days import WEEKDAYS, CalendarRule, format_days, parse_days, to_day
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 

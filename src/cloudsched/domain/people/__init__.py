@@ -1,4 +1,0 @@
-"""How a person may be reached: contacts and channels, as pure functions.
-
-May import documents.
-"""

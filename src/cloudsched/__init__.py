@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.dependencies import Depends
-    from cloudsched.engine.ports.task_query import TaskQuery
+    from cloudsched.engine.ports.search import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, NotAwaited, StepFailed
     from cloudsched.local.embedded_app import Embedded, embedded
     from cloudsched.local.embedded_page import Visitor
@@ -91,7 +91,7 @@ _HOMES = {
     "engine.handlers.async_context": ("AsyncContext",),
     "engine.handlers.context": ("Context",),
     "engine.handlers.dependencies": ("Depends",),
-    "engine.ports.task_query": ("TaskQuery",),
+    "engine.ports.search": ("TaskQuery",),
     "local.embedded_app": ("Embedded", "embedded"),
     "local.embedded_page": ("Visitor",),
     "web.async_app": ("AsyncApp",),

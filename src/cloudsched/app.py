@@ -40,14 +40,13 @@ from cloudsched.domain.transitions.drafts import (
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.invalid_input import find_all_faults, say_in_python
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX, upcoming_occurrences
-from cloudsched.engine.children.child_tasks import Tree, load_tree
+from cloudsched.engine.child_tasks import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.typed_calls import add_handle
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.pages import check_page_size
-from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions, list_executions, load_execution
 from cloudsched.errors import InvalidInput, Misconfigured
@@ -521,12 +520,12 @@ class App:
             raise find_all_faults(error, patch, check) from None
 
     def _find_zone(self, owner: object) -> str | None:
-        from cloudsched.engine.tasks.owner_zones import find_owner_zone  # noqa: PLC0415 - few schedules ask for it
+        from cloudsched.engine.tasks.owner_schedules import find_owner_zone  # noqa: PLC0415 - few schedules ask for it
 
         return find_owner_zone(self.container.store.records, owner) if isinstance(owner, str) else None
 
     def _find_locale(self, owner: object) -> str | None:
-        from cloudsched.engine.tasks.owner_zones import find_owner_locale  # noqa: PLC0415 - few schedules ask for it
+        from cloudsched.engine.tasks.owner_schedules import find_owner_locale  # noqa: PLC0415 - few schedules ask for it
 
         return find_owner_locale(self.container.store.records, owner) if isinstance(owner, str) else None
 

@@ -7,9 +7,8 @@ from tests.cases import try_each
 from cloudsched.adapters.operation_counts import DISPATCHER, RECORDS, SEARCH, STORE, Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.queue import Dispatcher
-from cloudsched.engine.ports.records import RecordStore
 from cloudsched.engine.ports.search import SearchStore
-from cloudsched.engine.ports.store import Store
+from cloudsched.engine.ports.store import RecordStore, Store
 
 
 @try_each("port, costs", [(Store, STORE), (RecordStore, RECORDS), (SearchStore, SEARCH), (Dispatcher, DISPATCHER)])

@@ -38,7 +38,7 @@ WITH_DEFAULT: Final = {
     "engine/handlers/typed_calls.py:create.owner": "the same",
     "engine/handlers/typed_calls.py:run_now.owner": "the same",
     "engine/ports/search.py:ExecutionQuery.owner": "part of the public interface; the package always names it (below)",
-    "engine/ports/task_query.py:TaskQuery.owner": "the same",
+    "engine/ports/search.py:TaskQuery.owner": "the same",
     "engine/pull/offers.py:WorkerFilter.owner": "what a worker wants; what it may claim is said beside it",
     "domain/transitions/finish.py:AttemptReport.defined_by": "it takes authority away from its task's, and gives none",
     "domain/transitions/drafts.py:TaskDraft.owner": "what is wanted; who creates it is said beside it",

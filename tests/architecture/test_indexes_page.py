@@ -17,8 +17,7 @@ from tests.scale.index_entries import count_entries, make_subjects
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, ExecutionQuery
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, ExecutionQuery, TaskQuery
 from cloudsched.engine.tasks.execution_search import MAX_READ
 from cloudsched.engine.tasks.occurrences import MAX_TASKS, OccurrenceQuery
 from cloudsched.errors import InvalidInput

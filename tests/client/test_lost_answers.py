@@ -20,7 +20,7 @@ from cloudsched.client import AsyncClient, Client
 from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import act
 from cloudsched.domain.documents.task import Action, TaskStatus
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import NotFound, PreconditionFailed
 
 if TYPE_CHECKING:

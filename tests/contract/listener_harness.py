@@ -14,7 +14,7 @@ from tests.harness import WAIT_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cloudsched.engine.ports.listener import Listener
+    from cloudsched.engine.ports.store import Listener
 
 LATE = timedelta(hours=1)
 """How long the waits are that it need not wait for: longer than any test may take."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.conftest import MakeTask
 
     from cloudsched.domain.transitions.planning import Dispatch
-    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)

@@ -19,9 +19,8 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.engine.ports import search
-from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, ExecutionQuery, find_matching_rows
+from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, ExecutionQuery, TaskQuery, find_matching_rows
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks import execution_search
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.errors import InvalidInput

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.recurrence.allowance import get_bytes_left, limit_search
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
-from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.ports.task_counter import ListingTaskCounter
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.ports.store import Commit, ListingTaskCounter
 
 if TYPE_CHECKING:
     from tests.conftest import MakeTask

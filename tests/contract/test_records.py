@@ -10,7 +10,7 @@ import pytest
 
 from cloudsched.domain.documents.calendar import Feed
 from cloudsched.domain.documents.category import Category
-from cloudsched.engine.tasks.sweep_notes import SweepNote
+from cloudsched.engine.tasks.shard_sweeps import SweepNote
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.task import Backfill, Source
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Store, TaskWrite
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from tests.cases import try_each
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
-from cloudsched.engine.ports.store import Commit, DeliveryMark, Store
-from cloudsched.engine.ports.task_counter import ListingTaskCounter
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.ports.store import Commit, DeliveryMark, ListingTaskCounter, Store
 from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:

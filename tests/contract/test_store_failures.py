@@ -17,8 +17,8 @@ from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.transitions.locks import Holder, Lock
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import ArchivedJournal, Commit, VersionedLock
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from cloudsched.domain.documents.authority import TRUSTED_CODE
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.documents.task import Event, Parent, TaskStatus
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import ArchivedJournal, Commit
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from tests.cases import try_each
 
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.engine.ports.pages import make_token
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:

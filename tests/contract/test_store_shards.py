@@ -33,9 +33,8 @@ from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Parent, TaskStatus
-from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Commit, choose_shard
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
 from cloudsched.domain.documents.task import BudgetPause, Parent, TaskStatus, Trouble, find_trouble
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:

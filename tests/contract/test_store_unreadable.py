@@ -17,8 +17,8 @@ from cloudsched.adapters.firestore.values import encode
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.pull import Offer
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import UnreadableDocument, UnsupportedDocument
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:

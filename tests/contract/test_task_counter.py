@@ -13,16 +13,14 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.ports.task_counter import ListingTaskCounter
+from cloudsched.engine.ports.store import Commit, ListingTaskCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.conftest import MakeTask
 
-    from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.task_counter import TaskCounter
+    from cloudsched.engine.ports.store import Store, TaskCounter
 
 Opened = tuple["Store", "TaskCounter"]
 

@@ -13,7 +13,7 @@ from cloudsched import App, Context
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.document import SCHEMA_VERSION
-from cloudsched.engine.dispatch.signing_keys import SigningKeys
+from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.errors import Unauthenticated
 
 if TYPE_CHECKING:

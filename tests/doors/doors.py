@@ -23,7 +23,7 @@ from werkzeug.test import Client as Browser
 from cloudsched.cli.agents.server import AgentTools
 from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.dashboard.application import Dashboard
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import CloudschedError
 from cloudsched.web.api.problems import render_problem

@@ -13,7 +13,7 @@ from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNe
 from tests.doors.world import WORLDS, headers_of
 
 from cloudsched import Schedule
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

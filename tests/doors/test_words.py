@@ -15,7 +15,7 @@ from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNe
 from tests.doors.world import WORLDS, Target, headers_of
 
 from cloudsched.cli.main import cloudsched as command_line
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language import read
 

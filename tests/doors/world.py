@@ -32,7 +32,7 @@ from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key

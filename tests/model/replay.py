@@ -24,8 +24,7 @@ from cloudsched.config.access import Access
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
-from cloudsched.engine.ports.records import Version, VersionedRecord
-from cloudsched.engine.ports.store import VersionedLock, VersionedTask
+from cloudsched.engine.ports.store import Version, VersionedLock, VersionedRecord, VersionedTask
 from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.record import Record
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.queue import QueueMessage
+    from cloudsched.engine.ports.search import TaskQuery
     from cloudsched.engine.ports.sender import Message, Recipient
     from cloudsched.engine.ports.store import Commit
-    from cloudsched.engine.ports.task_query import TaskQuery
 
 Answer = Any
 """What a port answers, as a small value: the number of a document, or the name of an error."""

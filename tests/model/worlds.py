@@ -13,8 +13,7 @@ from tests.model.values import START
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Snooze, TaskDraft
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter, WorkQueue
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter, WorkQueue
 from cloudsched.errors import EventTimedOut
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from cloudsched import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable
 
 if TYPE_CHECKING:

@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.records import RecordStore, Version, VersionedRecord
     from cloudsched.engine.ports.search import SearchStore
     from cloudsched.engine.ports.store import (
         Commit,
         InboxStore,
+        RecordStore,
         TaskWrite,
+        Version,
         VersionedLock,
+        VersionedRecord,
         VersionedTask,
     )
 

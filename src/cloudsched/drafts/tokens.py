@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.dispatch.signing_keys import SigningKeys
+    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.ports.clock import Clock
 
 LIFETIME: Final = timedelta(minutes=15)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
 
-    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.blobs import Blobs

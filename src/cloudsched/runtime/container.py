@@ -13,9 +13,8 @@ from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
-from cloudsched.engine.children.child_tasks import ChildTasks
-from cloudsched.engine.dispatch.sender import DispatchSender
-from cloudsched.engine.dispatch.signing_keys import SigningKeys
+from cloudsched.engine.child_tasks import ChildTasks
+from cloudsched.engine.dispatch import DispatchSender, SigningKeys
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.attempts import AttemptRunner
@@ -54,12 +53,10 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
-    from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.sender import Recipients, Sender
-    from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.task_counter import TaskCounter
+    from cloudsched.engine.ports.store import Listener, Store, TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue
@@ -145,7 +142,7 @@ class Container:
         """Counts an owner's unfinished tasks."""
         if self._store is None and self.settings.require_store() == "firestore":
             return open_firestore_task_counter(self.settings)
-        from cloudsched.engine.ports.task_counter import ListingTaskCounter  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.ports.store import ListingTaskCounter  # noqa: PLC0415 - imported only when used
 
         return ListingTaskCounter(self.store)  # which any store can do
 
@@ -446,8 +443,8 @@ class Container:
     @lazy_property
     def worker_claims(self) -> WorkerClaims:
         """Renews, releases and ends the claims of workers."""
-        from cloudsched.engine.pull.claim_caller import THIS_PROCESS  # noqa: PLC0415 - imported only when used
         from cloudsched.engine.pull.claims import WorkerClaims  # noqa: PLC0415 - likewise
+        from cloudsched.engine.pull.offers import THIS_PROCESS  # noqa: PLC0415 - imported only when used
 
         return WorkerClaims(self.engine, self.attempt_runner, THIS_PROCESS)
 
@@ -478,7 +475,7 @@ class Container:
     def draft_tokens(self) -> DraftTokens:
         """Signs and checks what was shown."""
         from cloudsched.drafts.tokens import DraftTokens  # noqa: PLC0415 - imported only when used
-        from cloudsched.engine.dispatch.signing_keys import SigningKeys  # noqa: PLC0415 - the same
+        from cloudsched.engine.dispatch import SigningKeys  # noqa: PLC0415 - the same
 
         keys = SigningKeys(self.settings.secret, self.settings.previous_secret, purpose="draft")
         return DraftTokens(keys, self.clock)

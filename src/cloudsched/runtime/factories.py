@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
-    from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.sender import Recipients, Sender
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import Listener, Store
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.errors import Unavailable
 

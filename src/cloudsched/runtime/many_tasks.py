@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.batch_changes import BatchChangeRun, BatchChanges
 from cloudsched.engine.tasks.overview import Overview
-from cloudsched.engine.tasks.sweep_notes import SweepNotes
+from cloudsched.engine.tasks.shard_sweeps import SweepNotes
 from cloudsched.runtime.factories import lazy_property
 
 if TYPE_CHECKING:

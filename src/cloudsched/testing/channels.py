@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.category import Category
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Message, Recipient, Suppress
+    from cloudsched.engine.ports.store import RecordStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
+from cloudsched.engine.pull.offers import THIS_PROCESS
 from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
 from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
 

@@ -52,15 +52,12 @@ from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.transitions.locks import Lock
-from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.pages import make_token
-from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, identify_open_list
-from cloudsched.engine.ports.store import Commit, InboxStore, Store, VersionedLock
-from cloudsched.engine.ports.task_counter import TaskCounter
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery, identify_open_list
+from cloudsched.engine.ports.store import Commit, InboxStore, Listener, Store, TaskCounter, VersionedLock
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.pull.overview import WorkerPresence
-from cloudsched.engine.tasks.sweep_notes import SweepNote
+from cloudsched.engine.tasks.shard_sweeps import SweepNote
 from cloudsched.engine.tasks.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
 from cloudsched.web.api.openapi import build_document

@@ -25,8 +25,8 @@ from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_updates import TaskVersion
 from cloudsched.domain.documents.document import SCHEMA_VERSION
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

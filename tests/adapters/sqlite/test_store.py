@@ -22,8 +22,8 @@ from cloudsched.adapters.sqlite.queries import Listing, build_offer_statement, b
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.task import Parent, Trouble
-from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.assistant.brief import INSTRUCTIONS
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidInput
 
 CLOSED = ("only-tool", "no-draft", "servers", "no-tool")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.ports.store import Commit
 
 if TYPE_CHECKING:

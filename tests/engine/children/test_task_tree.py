@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched import Task
-    from cloudsched.engine.children.child_tasks import Tree
+    from cloudsched.engine.child_tasks import Tree
 
-LIMITS = "cloudsched.engine.children.child_tasks"
+LIMITS = "cloudsched.engine.child_tasks"
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from cloudsched import App, Context, Done, Schedule, Task
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import DeliveryDelayed
 from cloudsched.testing import Simulation
 

@@ -11,7 +11,7 @@ import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler, run
 
 from cloudsched import App, Context, Schedule, Task
-from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.errors import InvalidInput, UnsupportedDocument
 from cloudsched.testing import START, Simulation
 

@@ -274,7 +274,7 @@ def test_the_sweep_finishes_an_interrupted_cancel(
     task = create()
     sim.advance(MINUTE)
     with monkeypatch.context() as patch:
-        patch.setattr("cloudsched.engine.children.child_tasks.ChildTasks.cancel_descendants", lambda *_: 1 / 0)
+        patch.setattr("cloudsched.engine.child_tasks.ChildTasks.cancel_descendants", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             app.cancel(task.id)
     sim.advance(2 * MINUTE)

@@ -11,9 +11,8 @@ from tests.engine.harness import register_work_handler
 
 from cloudsched import App, Context, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.children.child_tasks import ChildTasks
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.child_tasks import ChildTasks
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
 

@@ -10,7 +10,7 @@ from tests.engine.harness import DAY, MINUTE, register_work_handler
 
 from cloudsched import App, Context, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation

@@ -12,11 +12,11 @@ from cloudsched import App, AsyncContext, Context, Schedule, Task
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.journal import FailureCause, StepKind, StepRecord, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.execution import durable_services
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 

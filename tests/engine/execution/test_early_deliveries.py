@@ -11,7 +11,7 @@ import pytest
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.dispatch.signing_keys import SigningKeys
+from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.engine.execution.attempts import DeliveryAction
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.testing import START

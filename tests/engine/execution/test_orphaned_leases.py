@@ -10,8 +10,7 @@ import pytest
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:

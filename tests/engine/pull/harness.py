@@ -9,8 +9,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Done, Retry
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS, ClaimCaller
-from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, ClaimCaller, WorkerClaim, WorkerFilter
 from cloudsched.testing import START
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from tests.engine.pull.harness import (
 from cloudsched import App, Context, Fail, Overlap, Schedule, Settings, TaskStatus
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 from cloudsched.testing import Simulation
 

@@ -8,8 +8,7 @@ import pytest
 from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses
 
 from cloudsched import App, Context  # noqa: TC001 - a handler's annotations are read at run time
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,8 +24,7 @@ from cloudsched import App, Context, Overlap, Schedule, TaskStatus
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from tests.instants import spread
 
 from cloudsched import App, Context, Overlap, Schedule, Settings, TaskStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import CallFailed, InvalidInput, InvalidSchedule
 from cloudsched.testing import START, Simulation
 

@@ -16,7 +16,7 @@ from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.dispatch import DispatchSender
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

@@ -27,8 +27,7 @@ from tests.engine.pull.harness import (
 from tests.engine.state.test_locks import waiter
 
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, WaitFilter, acquire, cancel_waits, release
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import NotFound
 from cloudsched.testing import START, Simulation
 

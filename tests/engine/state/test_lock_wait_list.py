@@ -40,8 +40,7 @@ from cloudsched.domain.transitions.locks import (
     release,
 )
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS, WorkerFilter
+from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS, THIS_PROCESS, WorkerFilter
 from cloudsched.engine.usage import budgets
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation

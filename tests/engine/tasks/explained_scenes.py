@@ -17,8 +17,7 @@ from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import NotAwaited
 from cloudsched.testing import START, Simulation

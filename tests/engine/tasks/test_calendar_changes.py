@@ -16,9 +16,9 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER, ChangeToFollow, Reached
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.tasks.calendar_days import OPEN_FOR
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks.calendars import FollowedCalendar
+from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks import follow_changes
 from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound
 

@@ -12,8 +12,7 @@ from cloudsched import RetryPolicy, Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import START
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from tests.engine.pull.harness import SECOND, lock_wait_list
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.ports.pages import Page
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_PAYL
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.request_marks import MAX_REQUESTS, RequestMark
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import Forbidden, InvalidInput, KeyReused
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from cloudsched.domain.documents.owner_usage import UsageSheet
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.drafts.service import DRAFTS
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 from cloudsched.testing.simulation import BudgetLooks
 

@@ -15,9 +15,8 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.access import Access
-from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.pull.claim_caller import THIS_PROCESS
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role

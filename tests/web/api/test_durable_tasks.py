@@ -215,7 +215,7 @@ def test_a_tree_that_is_too_large_is_cut(
     client: Client, url: str, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each node says how many calls of it are left out, and the drawing what to ask for instead."""
-    monkeypatch.setattr("cloudsched.engine.children.child_tasks.MAX_TREE", 2)
+    monkeypatch.setattr("cloudsched.engine.child_tasks.MAX_TREE", 2)
     client.create(**WHOLE)
     sim.advance(timedelta(minutes=1))
     tree = client.tree("w")

@@ -16,7 +16,7 @@ from tests.hostile_requests import ALL_BY_IDS, HostileRequest, fill, iter_hostil
 
 from cloudsched.domain.recurrence import allowance
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.roles import Right
 

@@ -15,7 +15,7 @@ from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.engine.tasks.overview import Overview
-from cloudsched.engine.tasks.sweep_notes import SweepNotes
+from cloudsched.engine.tasks.shard_sweeps import SweepNotes
 from cloudsched.engine.tasks.sweeper import Sweep
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role

@@ -12,7 +12,7 @@ from tests.web.auth.test_roles import RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 

@@ -16,7 +16,7 @@ from cloudsched import Context  # noqa: TC001 - the app reads the handler's anno
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.request_marks import MAX_REQUESTS, RequestMark
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import StoreUnavailable, Unauthenticated
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from cloudsched.adapters.firestore.queries import (
 from cloudsched.adapters.firestore.shards import Placement, query_in_order
 from cloudsched.adapters.firestore.values import encode
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import choose_shard
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:

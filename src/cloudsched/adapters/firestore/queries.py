@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.adapters.google.channel import Message
-    from cloudsched.engine.ports.task_query import TaskQuery
+    from cloudsched.engine.ports.search import TaskQuery
 
 _Query: Message = messages.StructuredQuery
 _Operator = messages.StructuredQuery.FieldFilter.Operator

@@ -13,7 +13,7 @@ from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.adapters.firestore.write_limits import require_write_fits
 from cloudsched.domain.documents.execution import Message
 from cloudsched.engine.ports.pages import skip_unreadable
-from cloudsched.engine.ports.records import R, Version, VersionedRecord, require_listed_by_owner
+from cloudsched.engine.ports.store import R, Version, VersionedRecord, require_listed_by_owner
 from cloudsched.errors import DamagedDocument, InvalidInput, VersionConflict
 
 if TYPE_CHECKING:

@@ -27,8 +27,13 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, E
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.search import LEFT_OUT, find_matching_rows, identify_finished_list, identify_open_list
-from cloudsched.engine.ports.task_query import refuse_count
+from cloudsched.engine.ports.search import (
+    LEFT_OUT,
+    find_matching_rows,
+    identify_finished_list,
+    identify_open_list,
+    refuse_count,
+)
 from cloudsched.errors import DamagedDocument
 
 if TYPE_CHECKING:
@@ -37,8 +42,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.firestore.shards import Shards
     from cloudsched.adapters.google.channel import Message
-    from cloudsched.engine.ports.search import ExecutionQuery
-    from cloudsched.engine.ports.task_query import TaskQuery
+    from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 
 
 D = TypeVar("D", bound=Document)

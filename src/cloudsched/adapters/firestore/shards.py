@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.queries import Listing
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message
-    from cloudsched.engine.ports.task_query import TaskQuery
+    from cloudsched.engine.ports.search import TaskQuery
 
 _Write: Message = messages.Write
 PLACEMENT: Final = "shards/placement"

@@ -72,8 +72,7 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, lock_id
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, skip_unreadable, start_before
-from cloudsched.engine.ports.records import Version
-from cloudsched.engine.ports.store import VersionedLock, VersionedTask
+from cloudsched.engine.ports.store import Version, VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -85,8 +84,8 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google import channel as google_calls
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.search import TaskQuery
     from cloudsched.engine.ports.store import Commit, TaskWrite
-    from cloudsched.engine.ports.task_query import TaskQuery
 
 D = TypeVar("D", bound=Document)
 

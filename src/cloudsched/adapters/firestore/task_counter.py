@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore.queries import Listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
-from cloudsched.engine.ports.task_counter import UNFINISHED_STATUSES
+from cloudsched.engine.ports.store import UNFINISHED_STATUSES
 
 if TYPE_CHECKING:
     from datetime import datetime

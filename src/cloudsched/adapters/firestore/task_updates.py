@@ -11,7 +11,7 @@ from cloudsched.adapters.firestore.messages import COMMIT_ID, PRIVATE, get_priva
 from cloudsched.adapters.firestore.queries import TASK_SHARD, TROUBLE, UNLISTED
 from cloudsched.domain.documents.document import SCHEMA_VERSION, list_stored_fields
 from cloudsched.domain.documents.task import Task, find_open_position, find_trouble
-from cloudsched.engine.ports.records import Version
+from cloudsched.engine.ports.store import Version
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.task import TaskStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cloudsched.engine.ports.task_query import TaskQuery
+    from cloudsched.engine.ports.search import TaskQuery
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -12,7 +12,7 @@ from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
 from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.engine.ports.pages import skip_unreadable
-from cloudsched.engine.ports.records import R, Version, VersionedRecord, require_listed_by_owner
+from cloudsched.engine.ports.store import R, Version, VersionedRecord, require_listed_by_owner
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

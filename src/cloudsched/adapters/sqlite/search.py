@@ -15,8 +15,13 @@ from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.search import LEFT_OUT, find_matching_rows, identify_finished_list, identify_open_list
-from cloudsched.engine.ports.task_query import refuse_count
+from cloudsched.engine.ports.search import (
+    LEFT_OUT,
+    find_matching_rows,
+    identify_finished_list,
+    identify_open_list,
+    refuse_count,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +29,7 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.sqlite.database import Database, Row
     from cloudsched.domain.documents.execution import ExecutionStatus
-    from cloudsched.engine.ports.search import ExecutionQuery
-    from cloudsched.engine.ports.task_query import TaskQuery
+    from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 
 
 D = TypeVar("D", bound=Document)

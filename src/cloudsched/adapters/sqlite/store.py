@@ -40,8 +40,7 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, skip_unreadable, start_before
-from cloudsched.engine.ports.records import Version
-from cloudsched.engine.ports.store import VersionedLock, VersionedTask
+from cloudsched.engine.ports.store import Version, VersionedLock, VersionedTask
 
 if TYPE_CHECKING:
     import sqlite3
@@ -51,8 +50,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.search import TaskQuery
     from cloudsched.engine.ports.store import Commit
-    from cloudsched.engine.ports.task_query import TaskQuery
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""The schedule that a task carries: recurrences with calendars applied, in words, as iCalendar and as a preview; and the days of calendars.
+"""The schedule that a task carries: recurrences with calendars applied, in words, as iCalendar and as a preview.
 
 May import `domain.recurrence` and errors.
 """

@@ -10,14 +10,14 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import CALLBACKS, DeliveryChannel
 from cloudsched.domain.documents.person import Person, find_obstacle, find_reach, without_address
 from cloudsched.engine.people.people import WebhookSecrets
-from cloudsched.engine.people.record_changes import change_person
 from cloudsched.engine.ports.sender import Recipient, Suppress
+from cloudsched.engine.state.record_changes import change_person
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.store import RecordStore
 
 
 class PeopleRecipients:

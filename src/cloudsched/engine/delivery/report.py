@@ -10,7 +10,7 @@ from cloudsched.domain.documents.responses import DeliveryReport
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.engine.ports.pages import Page
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.delivery import Delivery

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
-    from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.claimed_run import ClaimedRun

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Lease
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.dispatch.signing_keys import SigningKeys
+    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner
     from cloudsched.engine.ports.clock import Clock

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
+    from cloudsched.engine.ports.store import RecordStore, VersionedRecord
 
 SCRIPT_CALL: Final = "script_call"
 """The field of a call that says which script is called, in which tree, and whether a user wrote it."""

@@ -23,7 +23,7 @@ from cloudsched.domain.documents.person import (
     with_verified_webhook,
 )
 from cloudsched.domain.transitions.invalid_input import WIRE, to_invalid_input
-from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
+from cloudsched.engine.state.record_changes import change_person, delete_record, retry_conflicts
 from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import RecordStore, Store
 
 
 OVERLAP: Final = timedelta(days=1)

@@ -38,10 +38,10 @@ from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.outcome import Done, Snooze
 from cloudsched.domain.transitions.request_marks import RequestMark
-from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.overview import WorkerPresence
+from cloudsched.engine.state.record_changes import delete_record, retry_conflicts
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.engine.usage.report import UsageSummation
 from cloudsched.errors import NotFound

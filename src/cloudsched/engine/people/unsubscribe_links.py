@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.people.people import People
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
+    from cloudsched.engine.ports.store import RecordStore, VersionedRecord
 
 
 _KEY_ID: Final = "current"

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.person import secret_hash
 from cloudsched.engine.ports.sender import Message, Recipient
-from cloudsched.engine.state.recent_counts import count_recent
+from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.people.people import People
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Asker
+    from cloudsched.engine.ports.store import RecordStore
 
 
 MAX_TO_HOST: Final = 5

@@ -1,4 +1,4 @@
-"""The port for stored state: tasks, offers, executions, journals, locks and messages.
+"""The port for stored state: tasks, offers, executions, journals, locks, messages and records.
 
 Every adapter guarantees what the bullets say, and passes the contract suite in ``tests/contract``.
 """
@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
+from cloudsched.engine.ports.search import TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution, Message, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
+    from cloudsched.domain.documents.record import Record
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.records import RecordStore, Version
     from cloudsched.engine.ports.search import SearchStore
-    from cloudsched.engine.ports.task_query import TaskQuery
 
 
 def choose_shard(task_id: str, count: int) -> int:
@@ -420,4 +422,136 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release files and connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The version of a document that was read. The value is private to the adapter; compare it only for equality."""
+
+    value: object
+
+
+R = TypeVar("R", bound="Record")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedRecord(Generic[R]):
+    """A record as it was read, and its version."""
+
+    record: R
+    version: Version
+
+
+class RecordStore(Protocol):
+    """Stores records, each under its kind and its id.
+
+    * A write or a deletion takes effect only if the record still has the version that was read. Of any number of
+      callers that expect the same version, exactly one succeeds.
+    * A read that starts after a write has returned sees it.
+    * A record that cannot be read (damaged, or of a newer version) is skipped in lists. Loading it is an error.
+    """
+
+    def load(self, kind: type[R], record_id: str) -> VersionedRecord[R] | None:
+        """Return a record as it is now, or None. One document is read."""
+        ...
+
+    def write(self, record: Record, expected_version: Version | None) -> Version:
+        """Write a record; return its new version.
+
+        `expected_version` is the version that was read; None means that the record must not exist.
+
+        Raises:
+            VersionConflict: It has another version by now, no longer exists, or exists although it must not.
+        """
+        ...
+
+    def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
+        """Delete a record.
+
+        Raises:
+            VersionConflict: It has another version by now, or no longer exists.
+        """
+        ...
+
+    def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
+        """Return the records of a kind, of all owners, by id, those after an id. Reads only those."""
+        ...
+
+    def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
+        """Return an owner's records of a kind, by id, those after an id. Reads only those.
+
+        Raises:
+            ValueError: No index has the owners of this kind (`Record.is_listed_by_owner`).
+        """
+        ...
+
+
+def require_listed_by_owner(kind: type[Record]) -> None:
+    """Check that an index has the owners of a kind of records. Raises ValueError."""
+    if not kind.is_listed_by_owner:
+        raise ValueError(f"No index has the owner of {kind.collection}: load them by their ids")
+
+
+UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
+"""The statuses of tasks that have not ended."""
+
+
+class TaskCounter(Protocol):
+    """Counts an owner's tasks.
+
+    * Everything that was committed before a count starts is counted.
+    * Counting stops at `up_to`, to limit its cost.
+    """
+
+    def count_unfinished(self, owner: str, up_to: int) -> int:
+        """Return how many of the owner's tasks have not ended."""
+        ...
+
+    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
+        """Return how many of the owner's tasks were created after an instant."""
+        ...
+
+
+class ListingTaskCounter:
+    """Counts by listing tasks, for a store that cannot count: one read for each task."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def count_unfinished(self, owner: str, up_to: int) -> int:
+        """Return how many of the owner's tasks have not ended."""
+        queries = (TaskQuery(owner=owner, status=status) for status in UNFINISHED_STATUSES)
+        return min(up_to, sum(sum(1 for _ in self._list(query, up_to)) for query in queries))
+
+    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
+        """Return how many of the owner's tasks were created after an instant."""
+        return sum(task.created_at > since for task in self._list(TaskQuery(owner=owner), up_to))
+
+    def _list(self, query: TaskQuery, up_to: int) -> Iterator[Task]:
+        token: str | None = None
+        while up_to > 0:
+            page = self._store.list_tasks(query, limit=up_to, page_token=token)
+            yield from page.items
+            up_to, token = up_to - len(page.items), page.next_page_token
+            if token is None:
+                return
+
+
+class Listener(Protocol):
+    """Notifies a worker that there may be new work for it. This is a hint: the worker polls as well.
+
+    * After every change by which an offer appears under one of the queue keys, `notify` is called soon. It may be
+      called without a reason too, but not continuously while nothing happens.
+    * `notify` is called from another thread, also while the context is being entered. It returns quickly and does not
+      raise.
+    * A lost connection is opened again, with increasing delays. Then `notify` is called: changes may have been missed.
+    * A permanent error (no permission, no index) is logged once; then `notify` is called every few seconds.
+    * Leaving the context ends all threads and calls, quickly. None of the threads keeps a process alive.
+    """
+
+    def listen(
+        self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
+    ) -> AbstractContextManager[None]:
+        """Call `notify`, within the context, about offers under these queue keys, and of this owner if one is given."""
         ...

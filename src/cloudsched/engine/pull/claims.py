@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner, StartedAttempt
     from cloudsched.engine.ports.store import Committed, VersionedTask
-    from cloudsched.engine.pull.claim_caller import ClaimCaller
-    from cloudsched.engine.pull.offers import WorkerClaim
+    from cloudsched.engine.pull.offers import ClaimCaller, WorkerClaim
 
 log = logging.getLogger(__name__)
 

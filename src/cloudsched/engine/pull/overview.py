@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.pull.claim_caller import ClaimCaller
-    from cloudsched.engine.pull.offers import WorkerFilter
+    from cloudsched.engine.pull.offers import ClaimCaller, WorkerFilter
 
 
 class WorkerPresence(Record):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 

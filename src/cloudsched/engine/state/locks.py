@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.locks import Lock
-    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.ports.store import Store
 
 

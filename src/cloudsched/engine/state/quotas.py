@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.task_counter import TaskCounter
+    from cloudsched.engine.ports.store import Store, TaskCounter
 
 MAX_EXCESS = 7
 """The most tasks by which simultaneous creations of one owner exceed a limit."""

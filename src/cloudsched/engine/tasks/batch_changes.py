@@ -10,14 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER, BatchAction, BatchChange, has_failed
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, EventSender, Requesters, SenderRole
+from cloudsched.domain.documents.batch_change import (
+    BATCH_CHANGE_HANDLER,
+    BatchAction,
+    BatchChange,
+    BatchRetry,
+    has_failed,
+)
 from cloudsched.domain.documents.execution import FAILURE_STATUSES
 from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.documents.policy import RetryPolicy
@@ -26,26 +33,23 @@ from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
 from cloudsched.domain.transitions.request_marks import RequestMark
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
-from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.tasks.batch_pages import COUNTS, Skip, add_page, count_change, make_authority
-from cloudsched.engine.tasks.batch_retries import find_retries, run_retries, to_query
-from cloudsched.errors import Forbidden, NotAllowed, QuotaExceeded
+from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
+from cloudsched.engine.tasks.execution_counts import list_failures
+from cloudsched.engine.tasks.execution_search import ExecutionFilter, find_executions_with_tasks
+from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cloudsched.domain.documents.authority import EventSender
-    from cloudsched.domain.documents.batch_change import BatchRetry, RetryFilter
+    from cloudsched.domain.documents.batch_change import RetryFilter
+    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.tasks.batch_retries import MatchingExecutions
     from cloudsched.engine.tasks.scheduler import Scheduler
-
 
 PAGE_SIZE: Final = 100
 """How many tasks one step changes; a journal has room for 5,000 steps."""
@@ -175,7 +179,6 @@ MAX_READ: Final = 1_000
 """After how many tasks reading them stops, to count those whose last execution failed or that no index has."""
 MAX_OPEN: Final = 5
 """How many batch changes of a user may be open at a time."""
-_PAGE_SIZE: Final = 100
 _NAMED_SIZE: Final = 25
 """How many tasks that were named one by one are read at a time to count them."""
 _DURATION: Final = timedelta(minutes=10)
@@ -281,7 +284,7 @@ class BatchChanges:
             while True:
                 if budget <= 0 or size >= MAX_PAGE_BYTES:
                     return MatchingTasks(count, is_at_least=True)
-                page = self._store.list_tasks(query, limit=min(_PAGE_SIZE, budget), page_token=token)
+                page = self._store.list_tasks(query, limit=min(PAGE_SIZE, budget), page_token=token)
                 count += sum(change.action is not BatchAction.RETRY_FAILED or has_failed(task) for task in page.items)
                 budget, size = budget - page.read, size + page.size
                 token = page.next_page_token
@@ -292,3 +295,179 @@ class BatchChanges:
 
 def _hash(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+MAX_RETRIES_READ: Final = 1_000
+"""After how many failed executions counting them stops."""
+_RETRY_PAGE_SIZE: Final = 50
+"""How many executions one step retries; a journal has room for 5,000 steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingExecutions:
+    """Which failed executions a retry concerns."""
+
+    items: Sequence[Execution]
+    """The latest first."""
+    is_at_least: bool
+    """Whether there may be more: looking stopped at a bound."""
+
+
+def to_query(chosen: RetryFilter) -> ExecutionQuery:
+    """Return the list in which the executions are. Raises InvalidInput if there is none."""
+    return ExecutionQuery(
+        chosen.owner, chosen.status, chosen.handler, chosen.label, chosen.since, chosen.until, chosen.category
+    )
+
+
+def to_filter(chosen: RetryFilter) -> ExecutionFilter:
+    """Return what no index has. Calls never match: who made them repeats them."""
+    return ExecutionFilter(
+        has_calls=False,
+        error=chosen.error,
+        error_type=chosen.error_type,
+        min_duration=chosen.min_duration,
+        min_lateness=chosen.min_lateness,
+    )
+
+
+def find_retries(store: Store, chosen: RetryFilter) -> MatchingExecutions:
+    """Return the failed executions that match; only the latest of them if there are many."""
+    if chosen.ids is None:
+        found, is_cut = list_failures(store.search, to_query(chosen), to_filter(chosen), MAX_RETRIES_READ)
+        return MatchingExecutions(found, is_cut)
+    records = (store.load_execution(each.task_id, each.execution_id) for each in dict.fromkeys(chosen.ids))
+    failed = [each for each in records if each is not None and _is_retryable(each, chosen)]
+    return MatchingExecutions(failed, is_at_least=False)
+
+
+def run_retries(ctx: Context, store: Store, scheduler: Scheduler) -> dict[str, Any]:
+    """Retry what the payload of a batch retry's task describes; return the counts."""
+    retry = BatchRetry.model_validate(ctx.task.payload)
+    page = _RetryPage(store, scheduler, retry.executions, ctx.task, ctx.execution_id)
+    total: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "refusals": []}
+    token: str | None = None
+    while True:
+        token = add_page(ctx, total, ctx.step("retry a page", page.retry, token))
+        if token is None:
+            return total
+
+
+def _is_retryable(execution: Execution, chosen: RetryFilter) -> bool:
+    is_of_owner = chosen.owner in {None, execution.owner}
+    return is_of_owner and execution.status in FAILURE_STATUSES and execution.called_by is None
+
+
+@dataclass(frozen=True, slots=True)
+class _RetryPage:
+    """Retries a page of executions."""
+
+    store: Store
+    scheduler: Scheduler
+    chosen: RetryFilter
+    own_task: Task
+    own_execution_id: str
+
+    def retry(self, token: str | None) -> dict[str, Any]:
+        """Retry a page of executions; return the counts, and the token of the next page."""
+        found, following, absent = self._read(token)
+        done: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
+        for execution in found:
+            count_change(done, execution.task_id, partial(self._retry_one, execution))
+        return done
+
+    def _read(self, token: str | None) -> tuple[Sequence[Execution], str | None, int]:
+        """Return a page of executions, the token of the next one, and how many ids are of none that failed."""
+        if self.chosen.ids is None:
+            query, only = to_query(self.chosen), to_filter(self.chosen)
+            page = find_executions_with_tasks(self.store.search, query, _RETRY_PAGE_SIZE, token, only)
+            found = [each.execution for each in page.items if each.execution.status in FAILURE_STATUSES]
+            is_over = len(found) < len(page.items) or not (page.next_page_token or "").startswith("0.")
+            return found, None if is_over else page.next_page_token, 0
+        ids, start = tuple(dict.fromkeys(self.chosen.ids)), int(token or 0)
+        named = ids[start : start + _RETRY_PAGE_SIZE]
+        records = [self.store.load_execution(each.task_id, each.execution_id) for each in named]
+        found = [each for each in records if each is not None and _is_retryable(each, self.chosen)]
+        end = start + _RETRY_PAGE_SIZE
+        return found, str(end) if end < len(ids) else None, len(named) - len(found)
+
+    def _retry_one(self, execution: Execution) -> None:
+        if execution.finished_at is None or execution.finished_at > self.own_task.created_at:
+            raise Skip
+        mark = RequestMark.of_name(
+            ["batch", self.own_task.id, self.own_execution_id, execution.id], depends_on_time=False
+        )
+        task = self.store.load(execution.task_id)
+        if task is None or mark.is_known_to(task.task) or task.task.find_run(execution.id) is not None:
+            raise Skip
+        self.scheduler.manual_runs.retry(execution.task_id, execution.id, by=self._authority, mark=mark)
+
+    @property
+    def _authority(self) -> Authority:
+        return make_authority(self.own_task, self._check)
+
+    def _check(self, task: Task) -> None:
+        """Check a task before one of its executions is retried. Raises Skip, or Forbidden for a call."""
+        owner = self.own_task.owner
+        if owner not in {SYSTEM_OWNER, task.owner} or task.deleted_at is not None:
+            raise Skip
+        if task.parent is not None and owner != SYSTEM_OWNER:
+            raise Forbidden(f"This task is a call of task {task.parent.task_id}, and only that may change it.")
+
+
+log = logging.getLogger(__name__)
+
+MAX_REFUSALS: Final = 20
+"""How many refusals the result describes."""
+COUNTS: Final = ("changed", "skipped", "refused")
+
+
+class Skip(Exception):
+    """What would be changed is not concerned, or there is nothing to do."""
+
+
+def make_authority(own_task: Task, check: Callable[[Task], None]) -> Authority:
+    """Return that of whoever asked for a change. It is a task of theirs, which goes on after their credential's end."""
+    owner = own_task.owner
+    sender = next((each.by for each in own_task.history if each.by is not None), None)
+    if owner == SYSTEM_OWNER:
+        return replace(OWN_CODE, sender=sender or TRUSTED_CODE, authorize=check)
+    user = sender or EventSender(role=SenderRole.OWNER, subject=f"user:{owner}")
+    return Authority(Requesters.USERS, user, owner=owner, is_valid=lambda: True, authorize=check)
+
+
+def count_change(done: dict[str, Any], task_id: str, change: Callable[[], object]) -> None:
+    """Make one of many changes, and count whether it was made, skipped or refused.
+
+    Raises:
+        Unavailable: The store or the queue; all of the page is tried again.
+    """
+    try:
+        change()
+    except (Skip, NotFound):
+        done["skipped"] += 1
+    except Unavailable:
+        raise
+    except CloudschedError as error:
+        _note_refusal(done, task_id, str(error))
+    except Exception as error:  # a problem of one task must not keep the others from being changed
+        log.exception("not changed", extra={"action": "unchanged", "taskId": task_id})
+        _note_refusal(done, task_id, type(error).__name__)
+    else:
+        done["changed"] += 1
+
+
+def _note_refusal(done: dict[str, Any], task_id: str, problem: str) -> None:
+    done["refused"] += 1
+    if len(done["refusals"]) < MAX_REFUSALS:
+        done["refusals"].append({"taskId": task_id, "problem": problem})
+
+
+def add_page(ctx: Context, total: dict[str, Any], done: dict[str, Any]) -> str | None:
+    """Add the counts of a page, report them as progress, and return the token of the next page."""
+    for name in COUNTS:
+        total[name] += done[name]
+    total["refusals"] = [*total["refusals"], *done["refusals"]][:MAX_REFUSALS]
+    ctx.progress(", ".join(f"{total[name]} {name}" for name in COUNTS))
+    token: str | None = done["next"]
+    return token

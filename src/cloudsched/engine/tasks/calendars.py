@@ -7,17 +7,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.calendar import (
-    Calendar,
-    HolidaySource,
-    calendar_key,
-    is_calendar_name,
-    is_owned_key,
-)
+from cloudsched.domain.documents.calendar import Calendar, HolidaySource, calendar_key, is_calendar_name, is_owned_key
 from cloudsched.domain.documents.person import secret_hash
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
@@ -28,9 +22,9 @@ from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow, Reached
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.engine.state.recent_counts import count_recent
-from cloudsched.engine.tasks.calendar_days import find_calendar
+from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.engine.tasks.follow_changes import FollowChange, count_replan, make_follower
+from cloudsched.engine.tasks.owner_schedules import find_calendar
 from cloudsched.errors import InvalidInput, NotFound, QuotaExceeded
 
 if TYPE_CHECKING:
@@ -41,11 +35,36 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.ports.authority import Authority
-    from cloudsched.engine.ports.calendar_sources import CalendarSource
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import RecordStore, Store, VersionedRecord
     from cloudsched.engine.tasks.scheduler import Scheduler
+
+
+class CalendarSource(Protocol):
+    """Fetches calendars.
+
+    * A URL is a user's: what only this process can reach is not reached.
+    """
+
+    def fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
+        """Return the text at a URL and its ETag; None if it still has the ETag that is known.
+
+        Raises:
+            InvalidInput: The URL leads where it may not, or to something too large.
+            Unavailable: The server did not answer with a calendar.
+        """
+        ...
+
+    def list_holidays(
+        self, source: HolidaySource, now: datetime
+    ) -> tuple[Sequence[tuple[date, date, str]], HolidaySource]:
+        """Return a country's holidays, and their source with the version of what knows them.
+
+        Raises:
+            InvalidInput: There are none for that country.
+            Misconfigured: The package that knows them is not installed.
+        """
+        ...
 
 
 MAX_FOR_OWNER: Final = 30

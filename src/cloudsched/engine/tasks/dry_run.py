@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from cloudsched.engine.ports.records import Version
+from cloudsched.engine.ports.store import Version
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.errors import VersionConflict

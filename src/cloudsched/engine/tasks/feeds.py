@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.calendar_feeds import BEFORE, MAX_PAST, TaskHistory, build_feed, build_task_calendar
 from cloudsched.domain.documents.calendar import Feed, feed_id
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow, Reached
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.state.recent_counts import count_recent
-from cloudsched.engine.tasks.calendar_days import OPEN_FOR
-from cloudsched.engine.tasks.owner_zones import FollowedPerson
+from cloudsched.engine.state.record_changes import count_recent
+from cloudsched.engine.tasks.owner_schedules import OPEN_FOR, FollowedPerson
 from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import RecordStore, Store, VersionedRecord
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 

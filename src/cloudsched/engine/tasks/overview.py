@@ -11,8 +11,7 @@ from cloudsched.domain.documents.execution import OPEN_STATUSES, Trigger
 from cloudsched.domain.documents.overview_responses import NeedCause, NeedCount
 from cloudsched.domain.documents.task import TaskStatus, Trouble, find_trouble
 from cloudsched.domain.transitions.planning import is_held_back
-from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.tasks.sweep_notes import SweepNote, SweepNotes
+    from cloudsched.engine.tasks.shard_sweeps import SweepNote, SweepNotes
 
 MAX_COUNT = 10_000
 """Up to how many are counted: ten billed reads."""

@@ -35,8 +35,15 @@ from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.quotas import is_revival
-from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
 from cloudsched.engine.tasks.manual_runs import ManualRuns, make_mark
+from cloudsched.engine.tasks.owner_schedules import (
+    OPEN_FOR,
+    plan_at_owner,
+    read_contents,
+    resolve_draft,
+    resolve_for_owner,
+    with_owner_zone,
+)
 from cloudsched.errors import (
     CloudschedError,
     InvalidInput,
@@ -56,7 +63,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.domain.transitions.request_marks import RequestMark
-    from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.state.quotas import QuotaCheck
@@ -167,8 +174,6 @@ class Scheduler:
             if full := refusal if quota is None else quota.refusal:
                 raise full
             if by.has_quotas and draft.schedule is not None:
-                from cloudsched.engine.tasks.owner_zones import resolve_for_owner  # noqa: PLC0415 - few schedules do
-
                 schedule = resolve_for_owner(self._engine.store.records, draft.schedule, draft.owner)
                 least = self._engine.settings.minimum_lead if lead is None else lead
                 new_task(draft.model_copy(update={"schedule": schedule}), self._engine.clock.now(), least)
@@ -301,8 +306,6 @@ class Scheduler:
             with suppress(NotFound):
                 task = self.change(task.id, lambda stored, now: replan_calendars(stored, contents, now), OWN_CODE)
         if schedule.follows_owner:
-            from cloudsched.engine.tasks.owner_zones import plan_at_owner  # noqa: PLC0415 - few schedules do
-
             replan = plan_at_owner(self._engine.store.records, task, self._engine.clock)
             with suppress(NotFound):
                 task = self.change(task.id, replan, OWN_CODE)
@@ -488,8 +491,6 @@ class Scheduler:
         draft = resolve_draft(records, draft, clock, known)
         if draft.schedule is None or not draft.schedule.follows_owner:
             return draft
-        from cloudsched.engine.tasks.owner_zones import with_owner_zone  # noqa: PLC0415 - few schedules do
-
         return with_owner_zone(records, draft, draft.schedule, clock, known)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
-    from cloudsched.engine.ports.records import VersionedRecord
+    from cloudsched.engine.ports.store import VersionedRecord
 
 
 class Scripts:

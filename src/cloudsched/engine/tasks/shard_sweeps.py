@@ -3,7 +3,8 @@
 An executor that gets one sweeps a part of that shard, and sends a dispatch for the next part, until nothing is overdue.
 The same part may be swept twice, at the same time or again, and nothing is lost if its process dies: the queue delivers
 it again, and if the queue has lost it, the job begins anew. While a sweep of several parts is under way, as a note of
-its shard says, the job's next ones leave the shard alone.
+its shard says, the job's next ones leave the shard alone. Another note, written at most once a minute, says when the
+sweep ran last, so that people see whether it runs.
 """
 
 from __future__ import annotations
@@ -13,21 +14,24 @@ import json
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.record import Record
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.ports.store import choose_shard
-from cloudsched.engine.tasks.sweep_notes import SweepNote
 from cloudsched.engine.tasks.sweeper import Sweep, map_in_threads
-from cloudsched.errors import InvalidInput, QueueUnavailable, VersionConflict
+from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.dispatch.signing_keys import SigningKeys
+    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store, Version
     from cloudsched.engine.tasks.sweeper import Sweeper
 
 log = logging.getLogger(__name__)
@@ -192,3 +196,83 @@ class ShardSweeps:
             records.write(note, None if stored is None else stored.version)
         except VersionConflict:  # of two sweeps at a time, either one's note does
             log.debug("sweep not noted", extra={"action": "sweep_not_noted"})
+
+
+SWEEP_NOTE_ID: Final = "last"
+
+
+class SweepNote(Record):
+    """The last sweep (``sweeps/last``), or that of a shard which takes several parts (``sweeps/shard-3``).
+
+    Its `updated_at` is when it, or its last part, ended.
+    """
+
+    collection: ClassVar[str] = "sweeps"
+    is_listed_by_owner: ClassVar[bool] = False
+
+    started_at: Instant
+    examined: int = 0
+    """Tasks that were overdue."""
+    dispatched: int = 0
+    """Dispatches that it sent again."""
+    unsent: int = 0
+    """Tasks whose dispatches the queue did not accept."""
+    failed: int = 0
+    """Tasks that could not be repaired."""
+    is_continuing: bool = False
+    """Whether another part of it follows, in a sweep of one shard (``sweeps/shard-3``)."""
+
+
+INTERVAL: Final = timedelta(seconds=50)
+"""How often a note is written at most: a sweep comes every minute, and not to the second."""
+
+
+class SweepNotes:
+    """Notes sweeps: one write a minute, and one read for a process's first one."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._version: Version | None = None
+        self._noted_at: datetime | None = None
+
+    def run(self, sweep: Callable[[], Sweep]) -> Sweep:
+        """Sweep, and note that; return what the sweep found."""
+        started_at = self._clock.now()
+        found = sweep()
+        self.note(started_at, found)
+        return found
+
+    def note(self, started_at: datetime, sweep: Sweep) -> None:
+        """Note a sweep that has ended. A failure is logged, and never makes a sweep fail."""
+        now = self._clock.now()
+        if self._noted_at is not None and self._noted_at <= now < self._noted_at + INTERVAL:
+            return
+        try:
+            self._version = self._write(started_at, now, sweep)
+        except CloudschedError as error:  # of several sweeps at a time, one is noted
+            self._version = None
+            log.debug("sweep not noted: %s", error, extra={"action": "sweep_not_noted"})
+        self._noted_at = now
+
+    def load(self) -> SweepNote | None:
+        """Return the last note, if there is one. Reads one document."""
+        stored = self._store.records.load(SweepNote, SWEEP_NOTE_ID)
+        return None if stored is None else stored.record
+
+    def _write(self, started_at: datetime, now: datetime, sweep: Sweep) -> Version:
+        if self._version is None:
+            stored = self._store.records.load(SweepNote, SWEEP_NOTE_ID)
+            self._version = None if stored is None else stored.version
+        note = SweepNote(
+            id=SWEEP_NOTE_ID,
+            owner=SYSTEM_OWNER,
+            created_at=now,
+            updated_at=now,
+            started_at=started_at,
+            examined=sweep.examined,
+            dispatched=sweep.dispatched,
+            unsent=sweep.unsent,
+            failed=sweep.failed,
+        )
+        return self._store.records.write(note, self._version)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.pages import Page
 

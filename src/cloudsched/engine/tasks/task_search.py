@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.search import TaskQuery
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.task_query import TaskQuery
 
 _PAGE: Final = 250
 _FIELD: Final = "payload."

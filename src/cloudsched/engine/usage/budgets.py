@@ -28,8 +28,8 @@ from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.engine.ports.pages import Page, make_token, read_token
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import CloudschedError, NotAllowed, NotFound, VersionConflict
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.store import RecordStore
 
 log = logging.getLogger(__name__)
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.documents.usage import UsageCounts
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import VersionedRecord
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import Store, VersionedRecord
     from cloudsched.engine.usage.ledger import UsageLedger
 
 

@@ -18,7 +18,7 @@ from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.invalid_input import find_all_faults
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.tokens import Requester
-from cloudsched.engine.tasks.owner_zones import find_owner_locale, find_owner_zone, resolve_for_owner
+from cloudsched.engine.tasks.owner_schedules import find_owner_locale, find_owner_zone, resolve_for_owner
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound
 from cloudsched.language.task_fields import read_schedule_field, with_schedule
 from cloudsched.web.api import request_bodies as bodies

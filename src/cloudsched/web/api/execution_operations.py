@@ -12,7 +12,7 @@ from cloudsched.domain.documents.responses import DeliveryList
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.engine.tasks import failure_groups
+from cloudsched.engine.tasks import execution_counts
 from cloudsched.engine.tasks.execution_counts import count_days
 from cloudsched.engine.tasks.execution_search import find_executions_with_tasks, load_execution, load_sealed_log
 from cloudsched.engine.tasks.execution_search import list_executions as list_task_executions
@@ -286,7 +286,7 @@ def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Res
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
     search = call.app.container.store.search
-    found = failure_groups.summarize_failures(search, query.to_execution_query(owner), query.to_execution_filter())
+    found = execution_counts.summarize_failures(search, query.to_execution_query(owner), query.to_execution_filter())
     groups = tuple(
         overview_responses.FailureGroup(
             type=each.type,

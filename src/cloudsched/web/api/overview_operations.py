@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.handler import Handler
-    from cloudsched.engine.tasks.sweep_notes import SweepNote
+    from cloudsched.engine.tasks.shard_sweeps import SweepNote
     from cloudsched.web.api.operation import ApiCall
 
 

@@ -27,8 +27,7 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.drafts.tokens import MAX_LENGTH
 from cloudsched.engine.handlers.context import MAX_NOTICES
-from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.pull.offers import MAX_CLAIMS
 from cloudsched.engine.tasks.execution_search import ExecutionFilter
 from cloudsched.engine.tasks.task_search import TaskSearch, read_words

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ExecutionStatus, Run
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.children.child_tasks import Tree
+    from cloudsched.engine.child_tasks import Tree
     from cloudsched.engine.ports.pages import Page
     from cloudsched.web.api.operation import ApiCall
 

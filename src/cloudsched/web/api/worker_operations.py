@@ -19,8 +19,7 @@ from cloudsched.engine.execution.failure_hooks import describe_failed, failure_h
 from cloudsched.engine.execution.invoke import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
 from cloudsched.engine.handlers.user_access import may_user_report, require_user_queue
-from cloudsched.engine.pull.claim_caller import ClaimCaller
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.offers import ClaimCaller, WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import Preset, operation

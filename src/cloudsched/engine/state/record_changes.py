@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.person import Person, RecentCount
 from cloudsched.engine.state.commits import compare_and_set
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from datetime import datetime, timedelta
 
     from cloudsched.domain.documents.record import Record
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.store import RecordStore, VersionedRecord
 
 T = TypeVar("T")
 
@@ -51,3 +53,37 @@ def change_person(records: RecordStore, clock: Clock, owner: str, change: Callab
         return changed
 
     return retry_conflicts(owner, write)
+
+
+def count_recent(
+    records: RecordStore,
+    clock: Clock,
+    key: str,
+    span: timedelta,
+    require_room: Callable[[Sequence[datetime], datetime], None],
+) -> None:
+    """Count one more of what happened within a span of time.
+
+    The counts are the system's: who has all that is theirs erased begins no new span.
+
+    Args:
+        records: Where it is counted.
+        clock: The current time.
+        key: What is counted.
+        span: How long each counts.
+        require_room: Called with what has happened within the span, the earliest first, and the current time. What it
+            raises is raised, and nothing is counted.
+    """
+
+    def write(stored: VersionedRecord[RecentCount] | None) -> None:
+        now = clock.now()
+        known = () if stored is None else stored.record.sent_at
+        recent = tuple(each for each in known if now - each < span)
+        require_room(recent, now)
+        made = now if stored is None else stored.record.created_at
+        counted = RecentCount(
+            id=key, owner=SYSTEM_OWNER, sent_at=(*recent, now), created_at=made, updated_at=now, expire_at=now + span
+        )
+        records.write(counted, None if stored is None else stored.version)
+
+    compare_and_set("count of what was sent", lambda: records.load(RecentCount, key), write)

@@ -26,8 +26,8 @@ from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
 from cloudsched.engine.durable.results import load_call_outcome
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Committed
-from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.state.quotas import QuotaCheck
-
 
 log = logging.getLogger(__name__)
 

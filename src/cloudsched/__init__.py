@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
-    from cloudsched.engine.durable.call_handle import CallHandle
+    from cloudsched.engine.durable.calls import CallHandle
     from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.dependencies import Depends
+    from cloudsched.engine.handlers.signature import Depends
     from cloudsched.engine.ports.search import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, NotAwaited, StepFailed
     from cloudsched.local.embedded_app import Embedded, embedded
@@ -86,11 +86,11 @@ _HOMES = {
     "domain.documents.policy": ("CatchUp", "Overlap", "RetryPolicy"),
     "domain.schedules.schedule": ("Schedule",),
     "domain.documents.task": ("Task", "TaskStatus"),
-    "engine.durable.call_handle": ("CallHandle",),
+    "engine.durable.calls": ("CallHandle",),
     "engine.durable.race": ("RaceResult",),
     "engine.handlers.async_context": ("AsyncContext",),
     "engine.handlers.context": ("Context",),
-    "engine.handlers.dependencies": ("Depends",),
+    "engine.handlers.signature": ("Depends",),
     "engine.ports.search": ("TaskQuery",),
     "local.embedded_app": ("Embedded", "embedded"),
     "local.embedded_page": ("Visitor",),

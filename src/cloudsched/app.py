@@ -41,8 +41,7 @@ from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.invalid_input import find_all_faults, say_in_python
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX, upcoming_occurrences
 from cloudsched.engine.child_tasks import Tree, load_tree
-from cloudsched.engine.handlers.declaration import Declaration
-from cloudsched.engine.handlers.registry import Registry
+from cloudsched.engine.handlers.registry import Declaration, Registry
 from cloudsched.engine.handlers.typed_calls import add_handle
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.pages import check_page_size

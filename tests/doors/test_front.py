@@ -14,9 +14,9 @@ from tests.doors.outcomes import enter_front, leave
 from tests.doors.world import WORLDS, Target, headers_of
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
+from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.web.api.operations import OPERATIONS
 
 HOOK = "https://bank.example"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
     from cloudsched import App
-    from cloudsched.engine.durable.call_handle import CallHandle
+    from cloudsched.engine.durable.calls import CallHandle
 
 EVENTS = ("go", "stop")
 _LENGTHS = ((2, 3, 5), (1, 2, 3), (1, 2))

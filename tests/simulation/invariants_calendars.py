@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, NoReturn
 from tests.simulation.invariants_runs import InvariantViolated
 from tests.simulation.schedules import covers, without_calendars
 
-from cloudsched.domain.documents.builtin_handlers import FOLLOW_HANDLER
 from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, REPLAN_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.zone_plans import occurrence_id
-from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.responses import DraftAnswer, DraftQuestion, MissingField
+from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import Schedule

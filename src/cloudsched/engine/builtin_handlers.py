@@ -12,21 +12,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
-from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER, FOLLOW_HANDLER
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
+from cloudsched.domain.documents.system_tasks import (
+    ERASE_HANDLER,
+    EXPORT_HANDLER,
+    FOLLOW_HANDLER,
+    REFRESH_HANDLER,
+    REPLAN_HANDLER,
+    ChangeToFollow,
+    Reached,
+)
 from cloudsched.domain.transitions.outcome import Snooze
-from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow, Reached
 from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cloudsched.domain.documents.system_tasks import CalendarJobs
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.delivery.handler import DeliveryHandler
-    from cloudsched.engine.handlers.calendar_tasks import CalendarJobs
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched import App, Context, Task
-    from cloudsched.engine.durable.call_handle import CallHandle
+    from cloudsched.engine.durable.calls import CallHandle
 
 
 INSIDE: dict[str, tuple[Callable[[Context, CallHandle[Any]], object], str]] = {

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched import Done, Schedule, TaskDraft
-from cloudsched.domain.documents.builtin_handlers import FOLLOW_HANDLER
 from cloudsched.domain.documents.calendar import CalendarLink, zone_key
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
+from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery

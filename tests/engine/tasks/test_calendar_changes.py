@@ -12,9 +12,9 @@ from tests.instants import spread
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+from cloudsched.domain.documents.system_tasks import REPLAN_HANDLER, ChangeToFollow, Reached
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER, ChangeToFollow, Reached
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks.calendars import FollowedCalendar

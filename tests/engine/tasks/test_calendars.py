@@ -15,9 +15,9 @@ from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.system_tasks import REPLAN_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks import follow_changes

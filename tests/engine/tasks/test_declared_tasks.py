@@ -17,7 +17,7 @@ from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
-    from cloudsched.engine.handlers.declaration import Declaration
+    from cloudsched.engine.handlers.registry import Declaration
 
 
 class Report(BaseModel):

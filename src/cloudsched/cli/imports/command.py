@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.cli.imports.job import Job, ReadFile
-    from cloudsched.engine.handlers.declaration import Declaration
-    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.registry import Declaration, Registry
     from cloudsched.engine.tasks.declared_tasks import Change
 
 
@@ -226,7 +225,7 @@ class HandlerChoice:
         Raises:
             Refusal: No handler is named for it, or its body is no payload.
         """
-        from cloudsched.engine.handlers.declaration import Declaration  # noqa: PLC0415 - not needed for --help
+        from cloudsched.engine.handlers.registry import Declaration  # noqa: PLC0415 - not needed for --help
 
         own = next((name for pattern, name in self.patterns if fnmatchcase(job.name, pattern)), None)
         own = own or (job.name if job.name in self.registry else None)

@@ -57,6 +57,7 @@ from cloudsched.domain.recurrence.iso8601 import (
     to_utc,
     utc_seconds,
 )
+from cloudsched.domain.recurrence.parse import is_notation, parse_fields
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
@@ -122,8 +123,6 @@ def _read_rules(value: object) -> object:
 
 
 def _rule_hint(text: str) -> str:
-    from cloudsched.domain.recurrence.parse import is_notation  # noqa: PLC0415 -- only for mistakes
-
     like = "write it like FREQ=WEEKLY;BYDAY=MO,WE"
     return f"{like}; cron is no rule but the schedule itself: {text[:40]!r}" if is_notation(text) else like
 
@@ -295,8 +294,6 @@ class Schedule(BaseModel):
         Raises:
             InvalidSchedule: The text is none of these, or not valid.
         """
-        from cloudsched.domain.recurrence.parse import parse_fields  # noqa: PLC0415 -- not needed for stored schedules
-
         schedule = cls(**parse_fields(text, timezone=timezone, now=now))
         if now is None or schedule.is_anchored or schedule.is_now:
             return schedule

@@ -26,6 +26,7 @@ from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_js
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
+from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.invalid_input import (
     WIRE,
@@ -300,11 +301,8 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
         zone = "UTC"
         if isinstance(value, dict) and value.keys() in ({"cron"}, {"cron", "timezone"}):
             value, zone = value["cron"], value.get("timezone", zone)
-        if isinstance(value, str) and isinstance(zone, str):
-            from cloudsched.domain.recurrence.parse import is_notation  # noqa: PLC0415 - only for text
-
-            if is_notation(value):
-                return Schedule.parse(value, timezone=zone)
+        if isinstance(value, str) and isinstance(zone, str) and is_notation(value):
+            return Schedule.parse(value, timezone=zone)
     except InvalidSchedule as error:
         field = "schedule" if error.field == "text" else f"schedule.{error.field}"
         raise error.at(field) from None

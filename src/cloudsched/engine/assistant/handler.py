@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER, AssistantPayload
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
+from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER, AssistantPayload
 from cloudsched.domain.documents.task import MAX_NAME
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.outcome import Fail, Snooze

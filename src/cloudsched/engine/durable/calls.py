@@ -7,16 +7,9 @@ one round are therefore one cause, and a manual retry repeats all of them.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
-from cloudsched.domain.documents.journal import (
-    MAX_CALLS,
-    MAX_NESTING,
-    StepError,
-    StepKind,
-    StepStatus,
-    call_id,
-)
+from cloudsched.domain.documents.journal import MAX_CALLS, MAX_NESTING, StepError, StepKind, StepStatus, call_id
 from cloudsched.domain.documents.task import Parent
 from cloudsched.domain.transitions.suspend import next_poll
 from cloudsched.engine.durable.arguments import arguments_fingerprint
@@ -29,6 +22,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.transitions.outcome import Outcome
+    from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor
 
 
@@ -166,3 +161,80 @@ def _poll_calls(cursor: JournalCursor) -> None:
     cursor.flush()
     for number in cursor.calls.waiting:
         poll_call(cursor, number)
+
+
+class NotAValue:
+    """Something that a handler might take for the value that it stands for.
+
+    A question that it answered, such as ``if``, would let a handler go on with an answer that nobody gave.
+    """
+
+    def tell_misuse(self) -> str:
+        """Return what is wrong with using it as a value, and what to write."""
+        raise NotImplementedError
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(self.tell_misuse())
+
+    def __bool__(self) -> NoReturn:  # noqa: PLE0304 - it has none
+        self._refuse()
+
+    def __str__(self) -> NoReturn:  # noqa: PLE0307 - it has none
+        self._refuse()
+
+    def __format__(self, spec: str) -> NoReturn:
+        self._refuse()
+
+    def __eq__(self, other: object) -> bool:
+        self._refuse()
+
+    __hash__ = object.__hash__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = __contains__ = __len__ = _refuse
+
+
+R_co = TypeVar("R_co", covariant=True)
+X = TypeVar("X")
+
+
+class CallHandle(NotAValue, Generic[R_co]):
+    """A call that a durable handler started: a separate task, which runs while the handler does other things.
+
+    Pass it to `Context.gather`, get its `result`, or return it in place of its result. It can be stored in lists, sets
+    and dicts, and compared with other calls.
+    """
+
+    def __init__(self, durable_run: DurableRun, number: int, handler: str) -> None:
+        self.durable_run = durable_run
+        self.handler = handler
+        self.number = number
+
+    @overload
+    def result(self: CallHandle[Outcome]) -> Any: ...  # noqa: ANN401 - the content of what it returns
+    @overload
+    def result(self: CallHandle[X]) -> X: ...
+    def result(self) -> Any:
+        """Return what the called handler returned; the caller is suspended until then.
+
+        Raises:
+            CallFailed: The call did not succeed.
+        """
+        (outcome,) = self.durable_run.perform(f"the result of {self!r}", wait_for_results, [self.number])
+        if isinstance(outcome, CallFailed):
+            raise outcome
+        return outcome
+
+    def __repr__(self) -> str:
+        return f"<Call {self.number} of {self.handler!r}>"
+
+    def tell_misuse(self) -> str:
+        """Return what is wrong with using the handle as the result."""
+        return "A Call is not the result of the call. Use call.result() to get the result."
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"A Call has no attribute {name!r}. {self.tell_misuse()}")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other if isinstance(other, CallHandle) else super().__eq__(other)
+
+    __hash__ = object.__hash__

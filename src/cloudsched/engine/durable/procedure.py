@@ -1,12 +1,13 @@
 """Procedures: engine code that calls functions of users, written once for plain and for async callers.
 
 A procedure is a generator. It does its own work, which may block, between its yields, and yields a `UserCall` where a
-function of the user is to be called. `run_procedure` makes these calls in the caller's thread. `run_on_loop`, in
-`async_procedure.py`, awaits them on the event loop, so that no thread waits for them.
+function of the user is to be called. `run_procedure` makes these calls in the caller's thread. `run_on_loop`
+awaits them on the event loop, so that no thread waits for them.
 """
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from cloudsched.engine.durable.async_functions import PLAIN_TYPES, await_result, call_function
 
 if TYPE_CHECKING:
-    from contextvars import Context as ContextVariables
-
     from cloudsched.engine.durable.event_loop import Blocking
 
 T = TypeVar("T")
@@ -32,7 +31,7 @@ class UserCall:
         """Call the function in this thread; one that is asynchronous runs on the event loop meanwhile."""
         return call_function(self.function)
 
-    async def make_on_loop(self, blocking: Blocking, context: ContextVariables) -> Any:  # noqa: ANN401 - the same
+    async def make_on_loop(self, blocking: Blocking, context: contextvars.Context) -> Any:  # noqa: ANN401 - the same
         """Call the function on the event loop; one that may block runs in a thread."""
         from cloudsched.engine.durable.async_calls import call_on_loop  # noqa: PLC0415 - imports asyncio
 
@@ -64,9 +63,36 @@ def run_procedure(procedure: Procedure[T]) -> T:
         try:
             advance = partial(procedure.send, call.make())
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = make_thrower(procedure, error)
+            advance = _make_thrower(procedure, error)
 
 
-def make_thrower(procedure: Procedure[Any], error: BaseException) -> Callable[[], UserCall]:
+async def run_on_loop(procedure: Procedure[T], blocking: Blocking) -> T:
+    """Run a procedure, and return its result. All of it shares a copy of the caller's context variables."""
+    from cloudsched.engine.durable.event_loop import set_blocking  # noqa: PLC0415 - imports asyncio
+
+    context = contextvars.copy_context()
+    context.run(set_blocking, blocking)
+    advance: Callable[[], UserCall] = partial(next, procedure)
+    while True:
+        is_finished, value = await blocking.request(partial(context.run, _advance, advance))
+        if is_finished:
+            result: T = value
+            return result
+        call: UserCall = value
+        try:
+            advance = partial(procedure.send, await call.make_on_loop(blocking, context))
+        except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
+            advance = _make_thrower(procedure, error)
+
+
+def _advance(advance: Callable[[], UserCall]) -> tuple[bool, Any]:
+    """Return whether the procedure has ended, and its result or else its next call."""
+    try:
+        return False, advance()
+    except StopIteration as stop:
+        return True, stop.value
+
+
+def _make_thrower(procedure: Procedure[Any], error: BaseException) -> Callable[[], UserCall]:
     """Return a function that raises an exception where the procedure has yielded."""
     return lambda: procedure.throw(error)

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
+from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft, explain_fields, to_draft_content
 from cloudsched.domain.transitions.edits import new_task

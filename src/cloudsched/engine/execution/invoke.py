@@ -19,12 +19,12 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.engine.durable.arguments import deadline, parse_wait
-from cloudsched.engine.durable.call_handle import CallHandle
+from cloudsched.engine.durable.calls import CallHandle
 from cloudsched.engine.durable.procedure import SyncCall, UserCall
 from cloudsched.engine.durable.suspend import Suspended, is_handler_failure
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.handlers.context import MAX_TEXT
-from cloudsched.engine.handlers.dependencies import Dependencies
+from cloudsched.engine.handlers.signature import Dependencies
 from cloudsched.errors import InvalidInput, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
@@ -46,9 +46,8 @@ _CALLING_MODULES = frozenset(
         "cloudsched.engine.durable.async_calls",
         "cloudsched.engine.durable.async_functions",
         "cloudsched.engine.durable.procedure",
-        "cloudsched.engine.durable.async_procedure",
         "cloudsched.engine.durable.event_loop",
-        "cloudsched.engine.handlers.dependencies",
+        "cloudsched.engine.handlers.signature",
     }
 )
 """Whose frames are between this module and a handler."""

@@ -4,23 +4,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, TypeVar, cast, overload
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.engine.durable.arguments import deadline, parse_wait
-from cloudsched.engine.durable.call_handle import CallHandle, R_co, X
+from cloudsched.engine.durable.calls import CallHandle, NotAValue, R_co, X
+from cloudsched.engine.durable.procedure import run_on_loop
 from cloudsched.engine.durable.step_attempt import in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.timers import sleep_until
-from cloudsched.engine.handlers.operation import Operation
 from cloudsched.engine.handlers.typed_calls import AnyContext, C, R
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Sequence
     from datetime import datetime, timedelta
     from random import Random
+    from types import TracebackType
     from typing import Literal, Unpack
     from uuid import UUID
 
@@ -344,8 +346,6 @@ class AsyncContext(AnyContext):
         return outcome.unwrap()
 
     async def _make(self, operation: StepRequest | Callable[[], Any]) -> Any:
-        from cloudsched.engine.durable.async_procedure import run_on_loop  # noqa: PLC0415 - likewise
-
         if isinstance(operation, StepRequest):
             return await run_on_loop(operation.plan(self._context.durable_run), self._blocking)
         return await self._request(operation)
@@ -380,3 +380,56 @@ class AsyncCallHandle(CallHandle[R_co]):
     async def result(self) -> Any:
         """Return what awaiting the call returns."""
         return await self
+
+
+class Operation(NotAValue, Coroutine[Any, Any, T]):
+    """What an ``async def`` method of the context returns: it does nothing until it is awaited.
+
+    It can be awaited, and given to a task or a `asyncio.TaskGroup`, as any coroutine. Python only warns of one that was
+    forgotten, on the standard error, and takes it for true: an approval that nobody gave.
+
+    Args:
+        what: The operation, as the handler wrote it, such as ``ctx.wait_for('approved')``.
+        coroutine: Does it.
+        begin: Called once, when somebody awaits it.
+    """
+
+    def __init__(self, what: str, coroutine: Coroutine[Any, Any, T], begin: Callable[[Operation[Any]], None]) -> None:
+        self.what = what
+        self._coroutine = coroutine
+        self._begin = begin
+
+    def tell_misuse(self) -> str:
+        """Return what is wrong with using it as its result."""
+        return f"{self.what} has no result before it is awaited. Write: await {self.what}"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self.tell_misuse()} (it has no attribute {name!r})")
+
+    def __repr__(self) -> str:
+        return f"<{self.what}, not awaited>"
+
+    def __await__(self) -> Generator[Any, None, T]:
+        self._begin(self)
+        return self._coroutine.__await__()
+
+    def send(self, value: Any, /) -> Any:
+        """Begin it, or go on, as a task does."""
+        self._begin(self)
+        return self._coroutine.send(value)
+
+    def throw(
+        self,
+        error: type[BaseException] | BaseException,
+        value: object = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> Any:
+        """Raise an error in it, such as a task's cancellation."""
+        self._begin(self)
+        del value, traceback  # of older forms of this call
+        return self._coroutine.throw(error)
+
+    def close(self) -> None:
+        """Give it up."""
+        self._coroutine.close()

@@ -30,8 +30,7 @@ from cloudsched.engine.durable.arguments import (
     require_count,
     require_instances,
 )
-from cloudsched.engine.durable.call_handle import CallHandle
-from cloudsched.engine.durable.calls import wait_for_results
+from cloudsched.engine.durable.calls import CallHandle, wait_for_results
 from cloudsched.engine.durable.events import wait_for_event
 from cloudsched.engine.durable.procedure import run_procedure
 from cloudsched.engine.durable.race import RaceResult, race
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.durable_run import DurableRun
-    from cloudsched.engine.handlers.event_types import EventType
+    from cloudsched.engine.handlers.payload_fields import EventType
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.state.lease_renewal import LeaseRenewal
 

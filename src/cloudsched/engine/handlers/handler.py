@@ -19,10 +19,10 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskId, owner_id_prefix
 from cloudsched.domain.transitions.invalid_input import Faults
 from cloudsched.engine.durable.suspend import is_handler_failure
-from cloudsched.engine.handlers.event_types import explain_payload
 from cloudsched.engine.handlers.payload_fields import (
     MOST_LISTED,
     accepts_field,
+    explain_payload,
     find_unknown_fields,
     list_plain_fields,
 )
@@ -89,8 +89,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.dependencies import Depends
-    from cloudsched.engine.handlers.event_types import EventType
+    from cloudsched.engine.handlers.payload_fields import EventType
+    from cloudsched.engine.handlers.signature import Depends
 
     OnFailure = Callable[[Task, Execution], object]
 

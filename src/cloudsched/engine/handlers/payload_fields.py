@@ -1,4 +1,4 @@
-"""Which fields a payload may have, according to the pydantic schema of its annotation.
+"""Which fields the payload of a task or an event may have, according to the pydantic schema of its annotation.
 
 A model that says nothing about unknown fields ignores them at a run, so that an older task still runs after a field was
 removed. When a task is created or edited, an unknown field is a mistake: it is found here. A model that says how it
@@ -10,10 +10,15 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
-from pydantic import BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
+
+from cloudsched.domain.first_error import list_errors
+from cloudsched.domain.transitions.invalid_input import to_invalid_input
+from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -233,3 +238,36 @@ def _find_in_union(kind: Schema, named: dict[str, Schema], value: object, path: 
 def _hint(name: object, fields: _Fields) -> tuple[str, str | None]:
     near = difflib.get_close_matches(str(name), list(fields.shown.values()), n=1, cutoff=0.6)
     return (f"Did you mean {near[0]!r}? {fields.describe()}.", near[0]) if near else (f"{fields.describe()}.", None)
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """The type of an event's payload."""
+
+    model: Any
+    """As the handler has declared it."""
+    adapter: TypeAdapter[Any]
+
+    def read(self, payload: Any) -> Any:  # noqa: ANN401 - from any JSON to whatever was declared
+        """Return an event's payload as its type.
+
+        Raises:
+            InvalidPayload: It is not of that type; `field` names the first invalid field.
+        """
+        try:
+            return self.adapter.validate_python(payload)
+        except ValidationError as error:
+            raise explain_payload(error, self.adapter) from None
+
+
+def explain_payload(error: ValidationError, kind: TypeAdapter[Any]) -> InvalidInput:
+    """Return what is wrong with a payload of a type; the fields of its models are listed where one is missing."""
+    invalid = to_invalid_input(error, "payload", InvalidPayload)
+    errors = {each["loc"]: each["type"] for each in list_errors(error)}
+    for each in invalid.faults:
+        place = (each.path or ())[1:]
+        if errors.get(place) in {"missing", "extra_forbidden"}:
+            fields = describe_fields(kind.core_schema, place[:-1])
+            each.hint = each.hint if fields is None else f"{fields}."
+            each.args = InvalidPayload(each.field, each.problem, each.hint).args
+    return invalid

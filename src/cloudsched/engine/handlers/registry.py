@@ -8,34 +8,33 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import ConfigDict, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.builtin_handlers import ASSISTANT_HANDLER
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
 from cloudsched.domain.documents.policy import Priority, to_retry_policy
 from cloudsched.domain.documents.pull import Pull
-from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME
+from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
+from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME, TaskId
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.suspend import parse_event_name
-from cloudsched.engine.handlers.declaration import Declaration, check_declaration
-from cloudsched.engine.handlers.event_types import EventType
 from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX, Handler, builtin_handler, validate_task_id
+from cloudsched.engine.handlers.payload_fields import EventType
 from cloudsched.engine.handlers.run_children import run_children
 from cloudsched.engine.handlers.signature import read_signature
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from typing import Unpack
 
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.ports.sender import Template
-
 
 _URL_NAME = re.compile(r"(?!\.{1,2}\Z)(?!\s)[^/\\\x00-\x1f\x7f\ud800-\udfff]+(?<!\s)\Z")
 """A name that a URL can carry as one segment of its path."""
@@ -328,3 +327,60 @@ class Registry:
 
     def __iter__(self) -> Iterator[Handler]:
         return (each for each in [*self.registrations.handlers.values()] if each.is_for_users or not self.is_for_users)
+
+
+_TASK_ID: TypeAdapter[str] = TypeAdapter(TaskId, config=ConfigDict(defer_build=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A task that the code declares."""
+
+    id: str
+    handler: str
+    schedule: Schedule | datetime | str
+    timezone: str | None
+    owner: str
+    payload: Any
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Other fields of its task, by their Python names."""
+    is_paused: bool = False
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of its task, by their Python names."""
+        given = {"timezone": self.timezone, "payload": self.payload}
+        known = {name: value for name, value in given.items() if value is not None}
+        return {
+            "id": self.id,
+            "handler": self.handler,
+            "schedule": self.schedule,
+            "owner": self.owner,
+            **known,
+            **self.more,
+        }
+
+
+def check_declaration(declaration: Declaration, ids: Collection[str]) -> Declaration:
+    """Return a declaration that can become a task, as far as that is known before its schedule is read.
+
+    Raises:
+        Misconfigured: Its id is taken or invalid, or its schedule is of no known type.
+    """
+    about = f"The schedule of handler {declaration.handler!r}"
+    if declaration.id in ids:
+        raise Misconfigured(f"{about}: there is another one with the id {declaration.id!r}; give each an id: id=….")
+    try:
+        _TASK_ID.validate_python(declaration.id)
+    except ValidationError:
+        raise Misconfigured(
+            f"{about}: {declaration.id!r} cannot be a task's id; give one of letters, digits, - and _: id=…."
+        ) from None
+    if not isinstance(declaration.schedule, Schedule | datetime | str):
+        raise Misconfigured(
+            f'{about} is {declaration.schedule!r}; give words ("every day at 9"), cron or a Schedule, such as '
+            "Schedule.every(timedelta(…)) to repeat, Schedule.after(timedelta(…)) to run once after it."
+        )
+    if declaration.timezone is not None and not isinstance(declaration.schedule, str):
+        raise Misconfigured(f"{about}: timezone is for words and cron; a Schedule has its own.")
+    return declaration

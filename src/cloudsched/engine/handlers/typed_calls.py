@@ -11,8 +11,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.engine.durable.call_handle import CallHandle
-from cloudsched.engine.durable.calls import start_call
+from cloudsched.engine.durable.calls import CallHandle, start_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence

@@ -15,7 +15,6 @@ from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, Feed, zone_key
 from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageSheet
 from cloudsched.domain.documents.person import (
@@ -33,6 +32,7 @@ from cloudsched.domain.documents.person import (
 )
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
+from cloudsched.domain.documents.system_tasks import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import PublicTask
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD

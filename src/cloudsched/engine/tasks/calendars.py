@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, HolidaySource, calendar_key, is_calendar_name, is_owned_key
 from cloudsched.domain.documents.person import secret_hash
+from cloudsched.domain.documents.system_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow, Reached
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.replan import replan_calendars
-from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow, Reached
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import count_recent

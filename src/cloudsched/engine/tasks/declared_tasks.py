@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.handlers.declaration import Declaration
+    from cloudsched.engine.handlers.registry import Declaration
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 _PAGE = 500

@@ -14,14 +14,13 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from cloudsched.domain.documents.builtin_handlers import FOLLOW_HANDLER
 from cloudsched.domain.documents.calendar import CalendarLink, zone_key
 from cloudsched.domain.documents.person import secret_hash
 from cloudsched.domain.documents.policy import RetryPolicy
+from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFollow, Reached
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.lifecycle import Transition
-from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow, Reached
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.engine.tasks.owner_schedules import OPEN_FOR, FollowedPerson

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.responses import ReadBack
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.describe import describe
 from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.errors import InvalidSchedule
 
@@ -47,8 +48,6 @@ def tell_back(
     schedule: Schedule, times: Iterator[datetime], assumed: Sequence[str] = (), locale: str = "en"
 ) -> ReadBack | None:
     """Return what a schedule with these next instants was understood to be; see `read_back`."""
-    from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- only answers that carry it pay for it
-
     zone = load_tzinfo(schedule.timezone)
     try:
         found = [at.astimezone(zone) for at in times]

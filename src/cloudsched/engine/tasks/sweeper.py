@@ -11,6 +11,7 @@ that ended longer ago than their retention.
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -64,8 +65,6 @@ def map_in_threads(work: Callable[[S], T], items: Sequence[S], threads: int) -> 
     if threads == 1 or len(items) < 2:  # noqa: PLR2004 - nothing to do at the same time
         yield from map(work, items)
         return
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only where much is overdue
-
     with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(work, items)
 

@@ -14,8 +14,8 @@ from collections import defaultdict
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.builtin_handlers import ERASE_HANDLER
 from cloudsched.domain.documents.owner_usage import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
+from cloudsched.domain.documents.system_tasks import ERASE_HANDLER
 from cloudsched.domain.documents.usage import UsageCounts, month_of
 from cloudsched.engine.state.commits import compare_and_set
 

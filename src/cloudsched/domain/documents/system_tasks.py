@@ -1,14 +1,36 @@
-"""The system's own tasks for calendars: fetch one again, and plan its tasks again."""
+"""The system's own tasks: the names of their handlers, which other code compares with, and what their payloads say."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, Self
+
+from pydantic import Field, StringConstraints
+
+from cloudsched.domain.documents.document import WireModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+ASSISTANT_HANDLER: Final = "assistant"
+"""The name of the handler. It has no prefix: people name it themselves."""
+ERASE_HANDLER: Final = "cloudsched.erase-person"
+EXPORT_HANDLER: Final = "cloudsched.export-person"
+FOLLOW_HANDLER: Final = "cloudsched.follow-person"
+"""The name of the handler of the tasks that plan again what follows a person to another time zone."""
+MAX_TOOLS: Final = 20
+
+
+class AssistantPayload(WireModel):
+    """What the assistant may use. What it does is the task's `purpose`."""
+
+    tools: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...],
+        Field(max_length=MAX_TOOLS),
+    ] = ()
+    """The handlers that it may call, of those that the app opens to it."""
 
 
 REFRESH_HANDLER: Final = "cloudsched.calendar.refresh"

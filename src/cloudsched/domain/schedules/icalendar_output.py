@@ -49,13 +49,12 @@ class _Observance(NamedTuple):
     rule: str | None = None
 
 
-def vtimezone_lines(name: str, first: int, last: int | None = None) -> list[str]:
+def vtimezone_lines(name: str, first: int) -> list[str]:
     """Return the content lines of a zone's VTIMEZONE.
 
     Args:
         name: The IANA name, which is also the TZID.
         first: The first instant for which it must be right, in seconds since 1970.
-        last: The last one; None for all times.
 
     Raises:
         InvalidSchedule: There is no zone of that name.
@@ -67,11 +66,11 @@ def vtimezone_lines(name: str, first: int, last: int | None = None) -> list[str]
     observances = [_Observance(start, zone.offset_at(start), zone.offset_at(start))]
     for number, change in enumerate(table.changes):
         is_listed = change <= zone.repeats_from or not _recurs(zone)
-        if change > start and is_listed and (last is None or change <= last):
+        if change > start and is_listed:
             before = table.offsets[number]
             observances.append(_Observance(change + before, before, table.offsets[number + 1]))
-    if _recurs(zone) and (last is None or last > zone.repeats_from):
-        observances += _iter_yearly(zone.footer, max(start, zone.repeats_from), last)
+    if _recurs(zone):
+        observances += _iter_yearly(zone.footer, max(start, zone.repeats_from))
     lines = ["BEGIN:VTIMEZONE", f"TZID:{name}"]
     for each in observances:
         kind = "DAYLIGHT" if _is_summer(each, observances) else "STANDARD"
@@ -96,7 +95,7 @@ def _recurs(zone: Zone) -> bool:
     return zone.footer is not None and zone.footer.summer is not None
 
 
-def _iter_yearly(footer: Footer | None, after: int, last: int | None) -> Iterator[_Observance]:
+def _iter_yearly(footer: Footer | None, after: int) -> Iterator[_Observance]:
     """Yield the observances of a zone's yearly rule from its first change after an instant on."""
     if footer is None or footer.summer is None or footer.starts is None or footer.ends is None:
         return
@@ -108,8 +107,7 @@ def _iter_yearly(footer: Footer | None, after: int, last: int | None) -> Iterato
         if rule is not None:
             yield _Observance(day.local_seconds(first), before, offset, rule)
             continue
-        end = (EPOCH + timedelta(seconds=last)).year + 1 if last is not None else first + _YEARS_LISTED
-        for each in range(first, max(end, first + 1)):
+        for each in range(first, first + _YEARS_LISTED):
             yield _Observance(day.local_seconds(each), before, offset)
 
 

@@ -8,8 +8,8 @@ from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 
-from cloudsched.adapters.language_model import chat_completions, gemini
-from cloudsched.adapters.language_model.transport import JsonTransport, Prices, make_session
+from cloudsched.adapters import language_models
+from cloudsched.adapters.language_models import JsonTransport, Prices, make_session
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -64,8 +64,8 @@ class ModelServer:
         transport = JsonTransport("The model", make_session, timeout, self.waits.append)
         prices = Prices(0.3, 2.5)
         if self.kind == "gemini":
-            return gemini.GeminiModel(transport, self.url, "gemini-test", KEY, prices)
-        return chat_completions.ChatCompletionsModel(transport, self.url, "test", KEY, prices)
+            return language_models.GeminiModel(transport, self.url, "gemini-test", KEY, prices)
+        return language_models.ChatCompletionsModel(transport, self.url, "test", KEY, prices)
 
     @property
     def url(self) -> str:

@@ -10,7 +10,7 @@ import pytest
 from tests.model_server import KEY, ModelServer, chat_reply, gemini_reply
 
 from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD, CircuitBreakerProxy
-from cloudsched.adapters.language_model.transport import require_safe_url
+from cloudsched.adapters.language_models import require_safe_url
 from cloudsched.engine.ports.model import metered
 from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
 

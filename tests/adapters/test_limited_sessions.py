@@ -19,7 +19,7 @@ from tests.harness import WAIT_SECONDS
 
 from cloudsched.adapters import calendar_sources
 from cloudsched.adapters.calendar_sources import CalendarSources
-from cloudsched.adapters.language_model.transport import JsonTransport
+from cloudsched.adapters.language_models import JsonTransport
 from cloudsched.adapters.safe_http import limit_session, make_session
 from cloudsched.errors import InvalidInput, ModelUnavailable, Unavailable
 

@@ -27,9 +27,9 @@ MODULES = {"threading", "asyncio", "futures", "loop", "_loop", "get_running_loop
 ONE_THING = {
     "adapters/delivery/smtp.py": "a timer, which ends a connection that takes too long, and only that",
     "adapters/firestore/shards.py": "queries, whose results are awaited",
-    "adapters/language_model/transport.py": "calls of a model, whose results are awaited",
+    "adapters/language_models.py": "calls of a model, whose results are awaited",
     "adapters/safe_http/session.py": "a timer, which ends a connection that takes too long, and only that",
-    "adapters/switch_call.py": "one call of the operator's switch, which logs what goes wrong",
+    "adapters/delivery/switch.py": "one call of the operator's switch, which logs what goes wrong",
     "cli/run.py": "watches the caller, and ends the command when that is gone",
     "cli/worker.py": "a timer, which ends the process that does not stop",
     "emulator/emulator.py": "the thread of the emulator's event loop, which goes on after what a callback raises",

@@ -13,9 +13,9 @@ from tests.harness import WAIT_SECONDS
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.adapters import switch_call
+from cloudsched.adapters.delivery import switch as switch_calls
+from cloudsched.adapters.delivery.switch import SwitchCaller, list_reachable
 from cloudsched.adapters.safe_http import make_session
-from cloudsched.adapters.switch_call import SwitchCaller, list_reachable
 from cloudsched.config.sweep_alarm import SweepAlarmSettings
 from cloudsched.engine.tasks.sweeper import Sweep
 from cloudsched.errors import Misconfigured, StoreUnavailable
@@ -153,7 +153,7 @@ def test_a_switch_that_does_not_answer_holds_up_no_sweep(
     switch: Switch, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The sweep waits for a moment and goes on; the next one skips a call that would be a second at the same time."""
-    monkeypatch.setattr(switch_call, "WAIT", 0.01)
+    monkeypatch.setattr(switch_calls, "WAIT", 0.01)
     switch.answers.clear()
     ping = make_ping(f"{switch.url}/id")
     ping.run(Sweep)

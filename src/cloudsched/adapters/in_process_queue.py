@@ -1,8 +1,10 @@
-"""An in-process queue, for a single process that both schedules and runs tasks, without a server.
+"""Delivery within the process: a queue for one that both schedules and runs tasks, and what the sweep falls back on.
 
 Like every queue it is only a hint: its content is lost with the process, and the sweep recreates the dispatches from
 the documents. Of the worker threads that are idle, one waits until the next dispatch is due, and delivers it itself: no
 other thread has to wake it. Another idle one then waits in its place.
+
+While Cloud Tasks cannot be reached, `FallbackDispatcher` delivers what is due in the sweep's process.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.queue import QueueMessage
+    from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -233,3 +236,32 @@ class InProcessDispatcher:
             self._delivered_names[name] = None
             if len(self._delivered_names) > MAX_REMEMBERED_NAMES:
                 self._delivered_names.popitem(last=False)
+
+
+class FallbackDispatcher:
+    """A `Dispatcher` that delivers due dispatches itself when the wrapped one cannot be reached.
+
+    One that is due later cannot be stored here, so it remains an error: its task's document has its time, and a later
+    sweep finds it.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, deliver: Callable[[bytes, str], object], clock: Clock) -> None:
+        self._dispatcher = dispatcher
+        self._deliver = deliver
+        self._clock = clock
+
+    def create(self, message: QueueMessage) -> None:
+        """Create the dispatch, or deliver it here if it is due and the queue is out of reach."""
+        try:
+            self._dispatcher.create(message)
+        except QueueUnavailable:
+            if message.at > self._clock.now():
+                raise
+            _LOG.warning("delivered by the sweep", extra={"action": "delivered_by_sweep"})
+            try:
+                self._deliver(message.body, message.token)
+            except QueueUnavailable:
+                return  # it ran, but its follow-up could not be sent: the sweep finds that when it is due
+
+    def close(self) -> None:
+        """Do nothing: the wrapped dispatcher belongs to its owner."""

@@ -351,14 +351,14 @@ class Container:
     @lazy_property
     def sweep_alarm(self) -> SweepAlarm:
         """Tells the operator's dead-man's switch how each sweep went."""
-        from cloudsched.adapters import switch_call  # noqa: PLC0415 - imported only when used
+        from cloudsched.adapters.delivery import switch  # noqa: PLC0415 - imported only when used
         from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
         from cloudsched.runtime.sweep_alarm import SweepAlarm  # noqa: PLC0415 - the same
 
         settings = self.settings
-        reachable = (*settings.access.reachable, *switch_call.list_reachable(is_deployed=settings.is_deployed))
-        make = partial(make_session, reachable, max_seconds=switch_call.WAIT, for_one_call=True)
-        caller = switch_call.SwitchCaller(partial(make, max_bytes=switch_call.MAX_ANSWER))
+        reachable = (*settings.access.reachable, *switch.list_reachable(is_deployed=settings.is_deployed))
+        make = partial(make_session, reachable, max_seconds=switch.WAIT, for_one_call=True)
+        caller = switch.SwitchCaller(partial(make, max_bytes=switch.MAX_ANSWER))
         return SweepAlarm(settings.sweep_alarm.addresses, settings.sweep_alarm.overdue, caller)
 
     @lazy_property
@@ -431,7 +431,7 @@ class Container:
         return ShardSweeps(self.engine, self._keys, self._make_sweeper, threads=threads)
 
     def _make_sweeper(self, shard: int | None) -> Sweeper:
-        from cloudsched.adapters.fallback_queue import FallbackDispatcher  # noqa: PLC0415 - imported only when used
+        from cloudsched.adapters.in_process_queue import FallbackDispatcher  # noqa: PLC0415 - imported only when used
         from cloudsched.engine.tasks.sweeper import SHARD_THREADS, Sweeper  # noqa: PLC0415 - the same
 
         threads = SHARD_THREADS if isinstance(self.clock, SystemClock) else 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.language_model import chat_completions, gemini
-from cloudsched.adapters.language_model.transport import (
+from cloudsched.adapters import language_models
+from cloudsched.adapters.language_models import (
     MAX_ANSWER,
     JsonTransport,
     Prices,
@@ -85,14 +85,14 @@ def open_model(settings: Settings, name: str | None = None, timeout: timedelta |
     is_google = kind == "vertex"
     if kind == "gemini" and model.key is None:
         raise Misconfigured("Set CLOUDSCHED_MODEL_KEY, or use vertex:NAME with this program's Google credentials.")
-    default = {"gemini": gemini.API_URL, "vertex": "", "openai": chat_completions.API_URL}[kind]
-    url = model.url or default or gemini.vertex_url(settings.project, settings.location)
+    default = {"gemini": language_models.GEMINI_URL, "vertex": "", "openai": language_models.OPENAI_URL}[kind]
+    url = model.url or default or language_models.vertex_url(settings.project, settings.location)
     url = require_safe_url(url, has_key=is_google or model.key is not None)
     seconds = (timeout or model.timeout).total_seconds()
-    make = gemini.make_google_session if is_google else make_session
+    make = language_models.make_google_session if is_google else make_session
     transport = JsonTransport(
         "The model", lambda: limit_session(make(), max_seconds=seconds, max_bytes=MAX_ANSWER), seconds
     )
     if kind == "openai":
-        return chat_completions.ChatCompletionsModel(transport, url, name, model.key, prices)
-    return gemini.GeminiModel(transport, url, name, None if is_google else model.key, prices)
+        return language_models.ChatCompletionsModel(transport, url, name, model.key, prices)
+    return language_models.GeminiModel(transport, url, name, None if is_google else model.key, prices)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Caller(Protocol):
-    """Calls an address, and never raises (`adapters.switch_call`)."""
+    """Calls an address, and never raises (`adapters.delivery.switch`)."""
 
     def call(self, address: str, overdue: float, text: str) -> None:
         """Call it with the seconds that the oldest work has been due, and a line of text."""

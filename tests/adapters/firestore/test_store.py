@@ -18,12 +18,11 @@ from tests.adapters.firestore.production import INDEX_FILE
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore import store as firestore_adapter
-from cloudsched.adapters.firestore.list_fields import PRIVATE_FIELDS
+from cloudsched.adapters.firestore.list_fields import PRIVATE_FIELDS, TaskVersion
 from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.adapters.firestore.task_updates import TaskVersion
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, VersionedTask

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from tests.contract.script_cases import GENEROUS_SECONDS, NOW, OUTPUT, Json, limited_interpreter, script_input
 
-from cloudsched.adapters.quickjs.interpreter import QuickJs
-from cloudsched.adapters.quickjs.process import ScriptProcess
+from cloudsched.adapters.quickjs.interpreter import QuickJs, ScriptProcess
 from cloudsched.engine.ports.interpreter import ScriptResponse
 from cloudsched.errors import InterpreterUnavailable, LimitExceeded, Misconfigured, ScriptFailed
 
@@ -156,7 +155,7 @@ def test_without_the_filter_no_script_runs_unless_accepted(monkeypatch: pytest.M
 def test_other_processes_cannot_inspect_the_parent() -> None:
     """Its memory and variables, which hold the secrets, are closed to a script that broke out."""
     code = (
-        "import ctypes\nfrom cloudsched.adapters.quickjs.process import ScriptProcess\n"
+        "import ctypes\nfrom cloudsched.adapters.quickjs.interpreter import ScriptProcess\n"
         "prctl = ctypes.CDLL(None).prctl\nbefore = prctl(3, 0, 0, 0, 0)\n"
         "ScriptProcess(['/bin/true'], 1, 1).close()\nprint(before, prctl(3, 0, 0, 0, 0))"
     )

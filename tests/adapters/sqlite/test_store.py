@@ -18,9 +18,9 @@ from tests.cases import try_each
 
 from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite import store as sqlite_store
-from cloudsched.adapters.sqlite.queries import Listing, build_offer_statement, build_task_listing
-from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
+from cloudsched.adapters.sqlite.search import Listing, build_offer_statement, build_task_listing
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.adapters.sqlite.tables import LAYOUT, LAYOUT_VERSION
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit

@@ -12,8 +12,8 @@ from tests.contract.test_store_troubles import NOW as TROUBLED_AT
 from tests.contract.test_store_troubles import make_all
 
 from cloudsched.adapters.sqlite import store as sqlite_store
-from cloudsched.adapters.sqlite.schema import LAYOUT_VERSION, UPGRADES
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.adapters.sqlite.tables import LAYOUT_VERSION, UPGRADES
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.task import Parent, Trouble

@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
-from cloudsched.adapters.delivery.user_posts import parse_retry_after
+from cloudsched.adapters.delivery.webhook import parse_retry_after
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.local_requests import is_loopback
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured

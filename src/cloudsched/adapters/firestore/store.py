@@ -27,9 +27,13 @@ from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.list_fields import (
     CHANGED_AT,
     OPEN,
+    TaskVersion,
     add_list_fields,
     build_delivery_mark,
     hide_from_lists,
+    list_field_paths,
+    list_written,
+    read_version,
 )
 from cloudsched.adapters.firestore.messages import (
     MAX_ID_BYTES,
@@ -52,18 +56,16 @@ from cloudsched.adapters.firestore.queries import (
     build_offer_listing,
     build_task_listing,
 )
-from cloudsched.adapters.firestore.records import FirestoreInbox, FirestoreRecords
+from cloudsched.adapters.firestore.records import (
+    FirestoreInbox,
+    FirestoreRecords,
+    require_request_fits,
+    require_write_fits,
+)
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.search import FirestoreSearch, fetch_page, list_waiters, to_document, to_sort_key
 from cloudsched.adapters.firestore.shards import Shards, query_in_order
-from cloudsched.adapters.firestore.task_updates import (
-    TaskVersion,
-    list_field_paths,
-    list_written,
-    read_version,
-)
 from cloudsched.adapters.firestore.values import decode_instant, encode_model
-from cloudsched.adapters.firestore.write_limits import require_request_fits, require_write_fits
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, entry_id

@@ -13,20 +13,23 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.adapters.sqlite.database import Database, Row
-from cloudsched.adapters.sqlite.queries import (
+from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, list_waiters, mark_delivered, write_lock
+from cloudsched.adapters.sqlite.search import (
     BODY,
     Listing,
+    SqliteSearch,
     build_offer_statement,
     build_task_listing,
+    fetch_page,
     from_microseconds,
     to_microseconds,
 )
-from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, list_waiters, mark_delivered, write_lock
-from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION, UPGRADES
-from cloudsched.adapters.sqlite.search import SqliteSearch, fetch_page
-from cloudsched.adapters.sqlite.task_rows import (
+from cloudsched.adapters.sqlite.tables import (
     DELETE_OFFER,
+    LAYOUT,
+    LAYOUT_VERSION,
     PUT_EXECUTION,
+    UPGRADES,
     to_execution_row,
     to_json,
     to_task_row,

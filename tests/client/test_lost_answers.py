@@ -17,8 +17,8 @@ from cloudsched import Context  # noqa: TC001 - its annotation is read at run ti
 from cloudsched.cli.agents.server import AgentTools
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import AsyncClient, Client
-from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import act
+from cloudsched.dashboard.visit import Api
 from cloudsched.domain.documents.task import Action, TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import NotFound, PreconditionFailed

@@ -19,7 +19,7 @@ from cloudsched.dashboard.times import DAY, find_start, make_day
 from cloudsched.dashboard.visit import Visit
 
 if TYPE_CHECKING:
-    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.visit import Json
 
 ZONES = st.sampled_from(
     [

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched.dashboard import home_view
-from cloudsched.dashboard.attention import MAX_QUEUES, Need, build_attention
-from cloudsched.dashboard.causes import LATE
+from cloudsched.dashboard.attention import LATE, MAX_QUEUES, Need, build_attention
 from cloudsched.dashboard.home_view import build_health
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.domain.documents.overview_responses import NeedCause

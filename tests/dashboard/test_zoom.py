@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW, get
 
 from cloudsched.dashboard.calendar_chart import DaySpan, choose_bins, choose_part, choose_span, make_day_moves
+from cloudsched.dashboard.chart_axis import WHOLE, clip, find_parts, read_window
 from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
 from cloudsched.dashboard.task_view import build_life
 from cloudsched.dashboard.visit import Visit
 from cloudsched.dashboard.waterfall import make_scale, make_waterfall
-from cloudsched.dashboard.zoom import WHOLE, clip, find_parts, read_window
 
 if TYPE_CHECKING:
-    from cloudsched.dashboard.zoom import Part
+    from cloudsched.dashboard.chart_axis import Part
 
 PLACES = st.floats(0, 1, allow_nan=False)
 PARIS = ZoneInfo("Europe/Paris")

@@ -17,16 +17,14 @@ from urllib.parse import quote
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard import local_clock
-from cloudsched.dashboard.api import Api, task_path
-from cloudsched.dashboard.export import write_file
-from cloudsched.dashboard.files import FILES
+from cloudsched.dashboard import home_view
+from cloudsched.dashboard.downloads import FILES, write_file
 from cloudsched.dashboard.forms import Done, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.page_templates import TEMPLATES
 from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, TABS, UNDONE_BY, VIEWS, View
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant, write_duration
-from cloudsched.dashboard.visit import UTC_ZONE, Visit
+from cloudsched.dashboard.visit import UTC_ZONE, Api, Visit, task_path
 from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, NotFound
 
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cloudsched.client.flow import FlowRunner
-    from cloudsched.dashboard.local_clock import LocalClock
+    from cloudsched.dashboard.home_view import LocalClock
     from cloudsched.dashboard.task_view import TaskPage
 
 
@@ -349,7 +347,7 @@ class Dashboard:
         try:
             if not self._look(request).may_move_clock:
                 raise Forbidden("Only an admin may move the clock: it is the same for everybody here.")
-            local_clock.move(self._clock, request.form)
+            home_view.move_clock(self._clock, request.form)
         except CloudschedError as error:
             status, what, then = describe_problem(error)
             return self._show(request, VIEWS["home"], {}, status=status, refusal=f"{what} {then}".strip())

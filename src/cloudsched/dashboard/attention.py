@@ -11,21 +11,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
-from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.causes import CAUSES, list_path
 from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, RetryQuestion, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.dashboard.visit import task_path
+from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.domain.transitions.requirements import RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Visit
+    from cloudsched.dashboard.visit import Api, Json, Visit
+
 
 _SHOWN, _WAITS, _GROUPED = 5, 100, 100
 SOON: Final = timedelta(days=7)
@@ -321,3 +321,66 @@ def _build_plain(tasks: Sequence[Json], cause: NeedCause) -> Iterator[Need]:
             detail=f"Of {task['owner']}. {task.get('message') or ''}".strip(),
             task_id=task["id"],
         )
+
+
+LATE: Final = timedelta(minutes=3)
+"""What is overdue for longer has not come by itself: the sweep, each minute, has not helped either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """How a cause is said."""
+
+    status: Status
+    chip: str
+    """In a word or two, before a number."""
+    one: str
+    """What goes on after a single task's title."""
+    many: str
+    """What goes on after a number of them."""
+
+
+CAUSES: Final = complete_table(
+    NeedCause,
+    {
+        NeedCause.FAILED: Cause(show_status("FAILED"), "Failed last", "failed last,", "failed last, the first of them"),
+        NeedCause.WAITING: Cause(
+            show_status("SUSPENDED"),
+            "Give up soon",
+            "waits for an event, and gives up",
+            "wait for events and give up soon, the first",
+        ),
+        NeedCause.OVERDUE: Cause(
+            Status("late", "Late", "timeout"),
+            "Late",
+            "is late and has not started: it was due",
+            "are late and have not started: the first was due",
+        ),
+        NeedCause.PAUSED: Cause(
+            show_status("PAUSED"),
+            "Paused after failures",
+            "is paused after a failure,",
+            "are paused after failures, the first",
+        ),
+        NeedCause.BUDGET: Cause(
+            show_status("PAUSED"),
+            "Without budget",
+            "is paused: its owner's budget is used up,",
+            "are paused: their owners' budgets are used up, the first",
+        ),
+        NeedCause.DELIVERY: Cause(
+            Status("fail", "Not delivered", "fail"),
+            "Not delivered",
+            "has not been delivered,",
+            "have not been delivered, the first",
+        ),
+    },
+)
+"""What stands first is first."""
+
+
+def list_path(cause: NeedCause, visit: Visit) -> str:
+    """Return where all tasks of a cause are listed."""
+    if cause is NeedCause.OVERDUE:
+        return f"tasks?{urlencode({'dueUntil': (visit.now - LATE).isoformat()})}"
+    return f"tasks?{urlencode({'trouble': cause.value})}"

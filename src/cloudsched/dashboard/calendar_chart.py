@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from cloudsched.dashboard.svg import element, group, percent
+from cloudsched.dashboard.chart_axis import WHOLE, Move, Part, element, find_parts, group, make_moves, percent
 from cloudsched.dashboard.times import DAY
-from cloudsched.dashboard.zoom import WHOLE, Move, Part, find_parts, make_moves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.calendar_chart import Bin
+from cloudsched.dashboard.chart_axis import element, percent
 from cloudsched.dashboard.status import BAD, Status, show_status
-from cloudsched.dashboard.svg import element, percent
 from cloudsched.dashboard.times import DAY, find_zone, parse_instant, write_hours
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.times import WallDay
+    from cloudsched.dashboard.visit import Json
 
 
 _DUE, _LATE = Status("due", "Due", "due"), Status("late", "Late", "timeout")

@@ -56,11 +56,10 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.calendar_month import Entry, MonthDay
+    from cloudsched.dashboard.chart_axis import Move, Part
     from cloudsched.dashboard.times import Moment, WallDay
-    from cloudsched.dashboard.visit import Visit
-    from cloudsched.dashboard.zoom import Move, Part
+    from cloudsched.dashboard.visit import Api, Json, Visit
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from cloudsched.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.visit import Json
 
 
 _THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, Protocol
 
-from cloudsched.dashboard.attention import Need, build_attention, fetch_needs, write_count
-from cloudsched.dashboard.causes import LATE
+from cloudsched.dashboard.attention import LATE, Need, build_attention, fetch_needs, write_count
 from cloudsched.dashboard.life_chart import Bar, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.queues_view import QueueRow, build_queue
 from cloudsched.dashboard.status import BAD, OPEN, Status
@@ -16,18 +15,16 @@ from cloudsched.dashboard.task_view import ExecutionRow, build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.domain.documents.overview_responses import NeedCause
-from cloudsched.errors import CloudschedError
+from cloudsched.errors import CloudschedError, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from markupsafe import Markup
 
-    from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.attention import Attention
     from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Visit
+    from cloudsched.dashboard.visit import Api, Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,3 +326,52 @@ def _group_due(occurrences: Iterable[Json], visit: Visit) -> list[DueRow]:
         DueRow(visit.sure(group[0]["utc"]), task_id, group[0]["title"], len(group) - 1)
         for task_id, group in times.items()
     ]
+
+
+class LocalClock(Protocol):
+    """A clock that can be frozen, resumed and moved ahead."""
+
+    @property
+    def mode(self) -> str:
+        """Return whether the clock runs or is frozen, in a word."""
+        ...
+
+    def now(self) -> datetime:
+        """Return the present instant, in UTC."""
+        ...
+
+    def move(self, command: dict[str, object]) -> dict[str, object]:
+        """Carry out a command of ``/dev/clock``; return the clock's state.
+
+        Raises:
+            CloudschedError: The command is malformed, or the clock is being moved.
+        """
+        ...
+
+
+_STEPS: Final = {"hour": "PT1H", "day": "P1D", "week": "P7D"}
+
+
+def move_clock(clock: LocalClock, form: Mapping[str, str]) -> None:
+    """Do with the clock what a form asks for.
+
+    Raises:
+        InvalidInput: The form says nothing that the clock can do.
+        CloudschedError: The clock refuses.
+    """
+    verb = form.get("verb", "")
+    if verb in {"freeze", "resume"}:
+        clock.move({verb: True})
+    elif verb in _STEPS:
+        clock.move({"advance": _STEPS[verb]})
+    elif verb == "to":
+        clock.move({"advanceTo": _read_target(form.get("to", "")).isoformat()})
+    else:
+        raise InvalidInput("verb", "is nothing that a clock can do", "Choose a button of the page.")
+
+
+def _read_target(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput("to", "is not an instant", "Write one with an offset.") from error

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.chart_axis import element, group, percent
 from cloudsched.dashboard.status import BAD, OPEN
-from cloudsched.dashboard.svg import element, group, percent
 from cloudsched.dashboard.times import find_clock_changes, write_duration
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from cloudsched.dashboard.api import Api, Json
-    from cloudsched.dashboard.visit import Visit
+    from cloudsched.dashboard.visit import Api, Json, Visit
 
 
 _SHOWN: Final = 2000

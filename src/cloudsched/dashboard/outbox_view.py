@@ -16,8 +16,8 @@ from cloudsched.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
+    from cloudsched.dashboard.visit import Api, Json
 
 _LOOKS: Final = complete_table(
     DeliveryStatus,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
-from cloudsched.dashboard.causes import CAUSES
+from cloudsched.dashboard.attention import CAUSES
 from cloudsched.dashboard.outbox_view import DeliveryRow, build_delivery
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
@@ -16,8 +16,8 @@ from cloudsched.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
+    from cloudsched.dashboard.visit import Api, Json
 
 _LISTED: Final = 10
 

@@ -12,11 +12,9 @@ from cloudsched.dashboard import (
     calendar_view,
     execution_view,
     home_view,
-    locks_view,
     outbox_view,
     person_view,
     queues_view,
-    retry_view,
     run_view,
     runs_view,
     task_form,
@@ -29,9 +27,8 @@ from cloudsched.domain.transitions.allowed_verbs import Verb
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.forms import Again, Done
-    from cloudsched.dashboard.visit import Visit
+    from cloudsched.dashboard.visit import Json, Visit
 
 DONE: Final = {
     "pause": "Paused.",
@@ -79,19 +76,19 @@ VIEWS: Final = {
     "home": View(home_view.fetch, home_view.build, "home.html", "Home", lambda _: "Home"),
     "calendar": View(calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar", lambda _: "Calendar"),
     "queues": View(queues_view.fetch, queues_view.build, "queues.html", "Queues", lambda _: "Queues"),
-    "locks": View(locks_view.fetch, locks_view.build, "locks.html", "Locks", lambda _: "Locks"),
+    "locks": View(queues_view.fetch_locks, queues_view.build_locks, "locks.html", "Locks", lambda _: "Locks"),
     "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox", outbox_view.send),
     "person": View(person_view.fetch, person_view.build, "person.html", "Outbox", lambda page: page.name),
     "usage": View(usage_view.fetch, usage_view.build, "usage.html", "Usage", lambda _: "Usage", is_live=False),
     "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
     "runs": View(runs_view.fetch, runs_view.build, "runs.html", "Runs", lambda _: "Runs"),
     "retry": View(
-        retry_view.fetch,
-        retry_view.build,
+        bulk_view.fetch_retry,
+        bulk_view.build_retry,
         "retry.html",
         "Runs",
         lambda page: page.title,
-        retry_view.send,
+        bulk_view.send_retry,
         is_form=True,
     ),
     "new": View(

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.forms import Again, Done, Field, describe_problem, list_names, make_fields, place_faults
 from cloudsched.dashboard.payload_schema import ABSENT, Slot, read_schema, read_value, write_texts
-from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.visit import Visit, ZoneChoice, task_path, zone_choices
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Api, Json
 
 
 @dataclass(frozen=True, slots=True)

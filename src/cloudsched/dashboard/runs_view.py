@@ -21,8 +21,8 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
+    from cloudsched.dashboard.visit import Api, Json
 
 PAGE_SIZE: Final = 50
 FILTERS: Final = (

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import find_entrance, serve_file
 from cloudsched.dashboard.guard import find_refusal, protect
 from cloudsched.dashboard.page_templates import TEMPLATES
+from cloudsched.dashboard.visit import Api
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:

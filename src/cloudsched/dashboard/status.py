@@ -15,8 +15,7 @@ from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
-    from cloudsched.dashboard.api import Json
-    from cloudsched.dashboard.visit import Visit
+    from cloudsched.dashboard.visit import Json, Visit
 
 
 _WAKES_AT: Final = re.compile(r"(?<=^It sleeps until )\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d")

@@ -16,7 +16,7 @@ from cloudsched.errors import InvalidSchedule
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.visit import Json
 
 OVERLAPS: Final = complete_table(
     Overlap,

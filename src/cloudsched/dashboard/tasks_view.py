@@ -10,12 +10,11 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
-from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.causes import CAUSES, list_path
+from cloudsched.dashboard.attention import CAUSES, list_path
+from cloudsched.dashboard.chart_axis import element
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.status import BAD, Status, show_status
-from cloudsched.dashboard.svg import element
-from cloudsched.dashboard.visit import ZoneChoice, zone_choices
+from cloudsched.dashboard.visit import ZoneChoice, task_path, zone_choices
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.category import Category
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Visit
+    from cloudsched.dashboard.visit import Api, Json, Visit
 
 
 MARKS: Final = 12

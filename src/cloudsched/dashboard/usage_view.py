@@ -9,8 +9,8 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+from cloudsched.dashboard.chart_axis import element, percent
 from cloudsched.dashboard.status import Status
-from cloudsched.dashboard.svg import element, percent
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
+    from cloudsched.dashboard.visit import Api, Json
 
 
 WARNING: Final = 0.8

@@ -12,10 +12,9 @@ from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.chart_axis import clip, element, group, percent
 from cloudsched.dashboard.life_chart import find_ticks
-from cloudsched.dashboard.svg import element, group, percent
 from cloudsched.dashboard.times import parse_instant, write_duration
-from cloudsched.dashboard.zoom import clip
 
 if TYPE_CHECKING:
     import zoneinfo
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.visit import Json
 
 
 SHORTEST_GAP: Final = timedelta(seconds=30)

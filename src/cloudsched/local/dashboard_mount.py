@@ -171,7 +171,7 @@ def _check_caller(url: str, request: Request) -> None:
     key = request.headers.get("X-Api-Key") or (token.strip() if scheme.lower() == "bearer" else "")
     if not key or not key.isascii() or not key.isprintable():
         raise Unauthenticated("This stack has keys: send an admin's as X-Api-Key, or a token as Authorization: Bearer.")
-    from cloudsched.dashboard.api import Api  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.dashboard.visit import Api  # noqa: PLC0415 - see the module's docstring
 
     with _open_client(url, key) as client:
         role = Api(client).get("/v1/caller")["role"]

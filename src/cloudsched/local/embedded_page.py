@@ -31,10 +31,10 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.client.flow import ApiRequest, Pause
 from cloudsched.client.responses import HttpResponse, parse_response
-from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS
 from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, SignIn
+from cloudsched.dashboard.visit import Api
 from cloudsched.domain.documents.authority import is_subject
 from cloudsched.domain.local_requests import find_forwarding_header
 from cloudsched.errors import CloudschedError, Misconfigured

@@ -1,4 +1,4 @@
-"""What a list shows as a file: the API's own JSON, or a table as CSV (RFC 4180)."""
+"""What is downloaded: a list as the API's own JSON or as CSV (RFC 4180), and what a run got and returned."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import csv
 import io
 import json
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from werkzeug.wrappers import Response
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from cloudsched.dashboard.execution_view import find_payload
+from cloudsched.dashboard.visit import task_path
+from cloudsched.errors import NotFound
 
-    from cloudsched.dashboard.api import Json
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from cloudsched.dashboard.visit import Api, Json
+
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "tasks": (
@@ -53,3 +59,32 @@ def _write_cell(row: Json, column: str) -> str:
         found = found.get(name) if isinstance(found, dict) else None
     text = "" if found is None else " ".join(map(str, found)) if isinstance(found, list) else str(found)
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def send_result(api: Api, task_id: str, execution_id: str) -> Response:
+    """Return all that an execution returned. Raises NotFound if that is nothing."""
+    record = api.get(f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}")
+    return _send(record.get("content"), "result", execution_id)
+
+
+def send_payload(api: Api, task_id: str, execution_id: str) -> Response:
+    """Return all that an execution's handler got. Raises NotFound if that is not known."""
+    record = api.get(f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}")
+    task, _ = api.task(task_id)
+    history = api.find(f"{task_path(task_id)}/history")
+    return _send(find_payload(record, task, history)[0], "payload", execution_id)
+
+
+FILES: Final[dict[str, Callable[..., Response]]] = {"result": send_result, "payload": send_payload}
+"""By the names of their addresses."""
+
+
+def _send(content: object, what: str, execution_id: str) -> Response:
+    if content is None:
+        raise NotFound(what, execution_id)
+    name = f"{what}-{''.join(letter if letter.isalnum() else '-' for letter in execution_id)}.json"
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    response = Response(text, content_type="application/json; charset=utf-8")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

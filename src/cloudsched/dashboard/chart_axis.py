@@ -1,4 +1,8 @@
-"""The part of a time axis that is shown, and the addresses that show more, less, earlier or later of it."""
+"""What charts are drawn of: elements of SVG as text, and the part of an axis of time that is shown.
+
+In SVG, x is in per cent and y in pixels, so nothing is measured. Colours are by class, and all text is escaped.
+Addresses lead to more, less, earlier or later of the axis.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from markupsafe import Markup, escape
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cloudsched.dashboard.visit import Visit
+
 
 _LEAST: Final = 1 / 100_000
 """The smallest part of an axis that can be shown."""
@@ -131,3 +138,29 @@ def write_window(
 
 def _write(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00").removesuffix(".000") + "Z"
+
+
+_NAMES = {"cls": "class", "text_anchor": "text-anchor", "fill_opacity": "fill-opacity", "aria_label": "aria-label"}
+
+
+def element(tag: str, *children: Markup | str, **attributes: str | float) -> Markup:
+    """Return an element; numbers have at most two decimals."""
+    parts = ["<", tag]
+    for name, value in attributes.items():
+        if isinstance(value, str):
+            text = str(escape(value))
+        else:
+            text = str(value) if isinstance(value, int) else f"{value:.2f}".rstrip("0").rstrip(".")
+        parts.append(f' {_NAMES.get(name, name)}="{text}"')
+    inside = "".join([escape(child) for child in children])
+    return Markup("".join([*parts, ">", inside, "</", tag, ">"]))  # noqa: S704 - names of ours, and escaped values
+
+
+def percent(fraction: float) -> str:
+    """Return a part of the width, such as ``12.5%``."""
+    return f"{min(1.0, max(0.0, fraction)) * 100:.2f}%"
+
+
+def group(*children: Markup) -> Markup:
+    """Return elements one after the other."""
+    return Markup("").join(children)

@@ -13,9 +13,15 @@ from tests.harness import ROOT
 
 from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
-from cloudsched.config.features import AssistantSettings, DraftSettings, ModelSettings, Prices, Sandbox
+from cloudsched.config.features import (
+    AssistantSettings,
+    DraftSettings,
+    ModelSettings,
+    Prices,
+    Sandbox,
+    SweepAlarmSettings,
+)
 from cloudsched.config.settings import MetricSettings
-from cloudsched.config.sweep_alarm import SweepAlarmSettings
 from cloudsched.config.variables import Setting, list_settings
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.local.stack import run_stack

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched import TaskStatus
-from cloudsched.local.app_loader import load_app
-from cloudsched.local.handler_watch import HandlerWatch
+from cloudsched.local.app_loader import HandlerWatch, load_app
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from tests.outbox.orders import ORDERS
 from tests.outbox.writer import make_app
 
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.outbox.entry import State
 from cloudsched.outbox.handover import Handover
 from cloudsched.outbox.outbox import KEEP
-from cloudsched.outbox.rows import CLAIM, Rows
+from cloudsched.outbox.rows import CLAIM, Rows, State
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
 from cloudsched.outbox.target import AppTarget
 

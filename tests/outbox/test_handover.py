@@ -26,10 +26,9 @@ from cloudsched.errors import (
     Unauthenticated,
 )
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.outbox.entry import State
 from cloudsched.outbox.handover import LONGEST_DELAY, SILENCE, Handover
 from cloudsched.outbox.outbox import KEEP
-from cloudsched.outbox.rows import CLAIM
+from cloudsched.outbox.rows import CLAIM, State
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
 from cloudsched.outbox.target import AppTarget
 from cloudsched.web.functions import serve_api

@@ -16,11 +16,11 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.delivery import switch as switch_calls
 from cloudsched.adapters.delivery.switch import SwitchCaller, list_reachable
 from cloudsched.adapters.safe_http import make_session
-from cloudsched.config.sweep_alarm import SweepAlarmSettings
+from cloudsched.config.features import SweepAlarmSettings
 from cloudsched.engine.tasks.sweeper import Sweep
 from cloudsched.errors import Misconfigured, StoreUnavailable
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.runtime.sweep_alarm import SweepAlarm
+from cloudsched.runtime.many_tasks import SweepAlarm
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:

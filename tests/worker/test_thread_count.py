@@ -13,7 +13,7 @@ from cloudsched import App, AsyncContext, Depends, RetryPolicy, Settings
 from cloudsched.client import Client
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.worker.api_source import ApiSource
-from cloudsched.worker.threads import MAX_HEARTBEAT_THREADS, MAX_SOURCE_THREADS
+from cloudsched.worker.slot import MAX_HEARTBEAT_THREADS, MAX_SOURCE_THREADS
 
 if TYPE_CHECKING:
     from tests.worker.harness import Gate, WorkerHarness

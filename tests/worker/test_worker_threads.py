@@ -12,7 +12,7 @@ from tests.harness import wait_until
 
 from cloudsched.adapters.firestore import listener
 from cloudsched.engine.ports import service_threads
-from cloudsched.worker.threads import ThreadPool
+from cloudsched.worker.slot import ThreadPool
 from cloudsched.worker.worker import BackgroundCalls
 
 if TYPE_CHECKING:

@@ -27,12 +27,10 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from urllib.parse import quote
 
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
-from cloudsched.client.draft_operations import DraftOperations
 from cloudsched.client.flow import Pause
 from cloudsched.client.overview_operations import OverviewOperations
-from cloudsched.client.people_operations import PeopleOperations
-from cloudsched.client.record_operations import RecordOperations
-from cloudsched.client.task_operations import TaskOperations
+from cloudsched.client.record_operations import PeopleOperations, RecordOperations
+from cloudsched.client.task_operations import DraftOperations, TaskOperations
 from cloudsched.client.worker_operations import WorkerOperations
 from cloudsched.errors import CloudschedError
 

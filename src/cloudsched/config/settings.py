@@ -13,8 +13,14 @@ from datetime import time, timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
 from cloudsched.config.access import Access
-from cloudsched.config.features import AssistantSettings, DraftSettings, ModelSettings, Prices, Sandbox
-from cloudsched.config.sweep_alarm import SweepAlarmSettings
+from cloudsched.config.features import (
+    AssistantSettings,
+    DraftSettings,
+    ModelSettings,
+    Prices,
+    Sandbox,
+    SweepAlarmSettings,
+)
 from cloudsched.config.variables import (
     ADDRESS,
     ANSWER,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.responses import Decision, DraftAnswer, DraftQuestion
-from cloudsched.drafts.payload import Filled, complete_payload, take_fields
+from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.phrases import (
+    Filled,
     asks_reminder,
+    complete_payload,
     find_again,
     find_any_order,
     find_category,
@@ -16,6 +17,7 @@ from cloudsched.drafts.phrases import (
     may_name_time,
     split_request,
     take_delivery,
+    take_fields,
 )
 from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
 from cloudsched.drafts.situation import ask_which, choose_handler, find_meant

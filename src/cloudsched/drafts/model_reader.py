@@ -20,8 +20,15 @@ from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.documents.responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.grounds import find_unfounded, says_repeated
-from cloudsched.drafts.payload import Filled, complete_payload, find_field
-from cloudsched.drafts.phrases import Delivery, find_any_order, may_name_time, refers_to_past
+from cloudsched.drafts.phrases import (
+    Delivery,
+    Filled,
+    complete_payload,
+    find_any_order,
+    find_field,
+    may_name_time,
+    refers_to_past,
+)
 from cloudsched.drafts.request import ASK_WHEN, Proposal, clean, to_missing_fields
 from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update

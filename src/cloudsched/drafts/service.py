@@ -18,7 +18,7 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.drafts.grammar_reader import read_text
-from cloudsched.drafts.payload import to_missing
+from cloudsched.drafts.phrases import to_missing
 from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers
 from cloudsched.engine.assistant.brief import list_open_tools
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler

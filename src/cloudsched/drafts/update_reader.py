@@ -8,10 +8,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import DeliveryChannel
-from cloudsched.domain.documents.responses import Decision, DraftAnswer, DraftQuestion, MissingField
-from cloudsched.drafts.payload import check_fields, find_field, list_payload_fields, take_fields
-from cloudsched.drafts.phrases import find_any_order, find_category, take_delivery
+from cloudsched.domain.documents.channel import DeliveryChannel
+from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
+from cloudsched.drafts.phrases import (
+    check_fields,
+    find_any_order,
+    find_category,
+    find_field,
+    list_payload_fields,
+    take_delivery,
+    take_fields,
+)
 from cloudsched.drafts.request import Proposal, to_missing_fields
 from cloudsched.drafts.situation import ask_which, find_meant, is_named, list_named
 from cloudsched.language.english import ENGLISH

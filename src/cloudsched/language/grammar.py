@@ -25,7 +25,7 @@ from cloudsched.language.grammar_days import (
     parse_week_start,
 )
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_ordinal
-from cloudsched.language.grammar_shifts import parse_shifted
+from cloudsched.language.grammar_points import parse_shifted
 from cloudsched.language.lexicon import (
     QUOTE,
     WORD,

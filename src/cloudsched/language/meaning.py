@@ -1,16 +1,39 @@
-"""Build the schedule of a phrase from its clauses, after deciding whether it repeats."""
+"""Build the schedule of a phrase from its clauses: rules if it repeats, and else one or more single instants."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.language.calendar import (
+    add_length,
+    find_first_day,
+    find_next_weekday,
+    find_nth_day,
+    find_within,
+    make_local_time,
+    resolve_date,
+    resolve_relative_day,
+)
+from cloudsched.language.context import TimeOfDay
 from cloudsched.language.exceptions import list_added
 from cloudsched.language.groups import Group, Plan, build_plan
-from cloudsched.language.nodes import DAY, FOLLOWING, REGULARLY, REPEATS, Clock, Days, Period, Repeat, Unit
-from cloudsched.language.once import build_once
+from cloudsched.language.nodes import (
+    DAY,
+    FOLLOWING,
+    REGULARLY,
+    REPEATS,
+    Clock,
+    Days,
+    Length,
+    Period,
+    Relative,
+    Repeat,
+    Unit,
+)
 from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.result import Option, Refused
 
@@ -18,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.language.context import Context
-    from cloudsched.language.nodes import Clause
+    from cloudsched.language.nodes import Clause, Window, Within
 
 
 def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
@@ -177,3 +200,249 @@ _MANY_DATES = 3
 def _ask_repeat(days: Days, context: Context) -> bool:
     options = (Option("every time", True), Option("only the next time", False))
     return bool(context.choices.pick("once-or-repeat", days.span, options))
+
+
+ONE_DAY = timedelta(days=1)
+
+
+def build_once(plan: Plan, context: Context) -> Schedule:
+    """Return the schedule of a phrase that names one or more single instants.
+
+    Raises:
+        Refused: There is no such schedule.
+        Unclear: The phrase is ambiguous.
+    """
+    if _is_now(plan):
+        return Schedule.after(timedelta(0), timezone=context.timezone)
+    if plan.ends or plan.exceptions:
+        raise Refused("no-recurrence", (plan.ends or plan.exceptions)[0].span)
+    if plan.start is not None:
+        raise Refused("no-recurrence", plan.start.span)
+    result: list[datetime] = []
+    if plan.within is not None:
+        plan.groups = [_place_within(group, plan.within, context) for group in plan.groups]
+    for said in plan.groups:
+        group = said if said.window is None else _ask_start_of_window(said, said.window, context)
+        if group.grid is not None or group.months is not None or plan.year is not None:
+            raise Refused("too-vague")
+        result += _find_instants(group, context)
+    result = sorted(set(result))
+    if not result:
+        raise Refused("no-time")
+    if result[0] <= context.now:
+        raise Refused("past")
+    if len(result) == 1:
+        return build_at(result[0], context, is_local=all(_names_local_time(group) for group in plan.groups))
+    local = [at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None).isoformat() for at in result]
+    return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
+
+
+def _ask_start_of_window(group: Group, window: Window, context: Context) -> Group:
+    """Ask whether "tomorrow from 3pm to 4pm" runs at the start of that time."""
+    first, _ = context.resolve_window(window)
+    at = context.choices.pick("window", window.span, (Option(f"once, at {first}", first),))
+    assert isinstance(at, TimeOfDay)  # noqa: S101 -- the one above
+    return replace(group, window=None, clocks=[Clock(*at, exact=True)])
+
+
+def _place_within(group: Group, within: Within, context: Context) -> Group:
+    """Return a group whose day is in a period: "next month on the 3rd", "Friday at 9 next week"."""
+    if group.relatives or len(group.days) > 1 or (group.days and (group.days[0].dates or group.days[0].period)):
+        raise Refused("contradiction", within.span)
+    if not group.days:
+        return replace(group, relatives=[_ask_day_within(within, context)])
+    days = group.days[0]
+    if len(days.picks) == 1 and not days.picks[0].nth and within.unit == Unit.WEEK:
+        relative = Relative("week", weekday=days.picks[0].what, ahead=within.ahead, span=days.span)
+        return replace(group, days=[], relatives=[relative])
+    if within.unit == Unit.WEEK or not all(pick.nth for pick in days.picks):
+        raise Refused("too-vague", within.span)
+    return replace(group, days=[replace(days, period=Period(within.unit, ahead=within.ahead))])
+
+
+def _ask_day_within(within: Within, context: Context) -> Relative:
+    """Ask which day "next week" is: its first, or the one after as many weeks."""
+    first, last = find_within(within, context)
+    length = Length(((within.unit, within.ahead),), within.span) if within.unit != Unit.QUARTER else None
+    options = [Option(f"{first:%A, %Y-%m-%d}", first)] if within.ahead else []
+    if length is not None and within.ahead:
+        options.append(Option(f"{add_length(context.today, length):%A, %Y-%m-%d}", add_length(context.today, length)))
+    else:
+        options.append(Option(f"{last:%A, %Y-%m-%d}", last))
+    chosen = context.choices.pick("which-of-month", within.span, tuple(options))
+    assert isinstance(chosen, date)  # noqa: S101 -- one of those above
+    return Relative("day", (chosen - context.today).days, span=within.span)
+
+
+def _is_now(plan: Plan) -> bool:
+    """Return whether a phrase says "now" or "in 0 minutes", and nothing else of when."""
+    only = plan.groups[0]
+    if len(plan.groups) > 1 or len(only.relatives) != 1 or only.days or only.has_times:
+        return False
+    if plan.ends or plan.exceptions or plan.start is not None:
+        return False
+    node = only.relatives[0]
+    is_zero = node.length is not None and not any(count for _, count in node.length.amounts)
+    return node.kind == "now" or (is_zero and node.base is None)
+
+
+def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedule:
+    """Return the schedule of an instant; if it was named by the clock, what the clock shows counts."""
+    shown = at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None)
+    by_clock = Schedule.once_at(shown, context.timezone) if is_local and not shown.microsecond else None
+    return by_clock if by_clock is not None and by_clock.at == at else Schedule.once(at, timezone=context.timezone)
+
+
+def _names_local_time(group: Group) -> bool:
+    """Return whether a group names a day or a time, rather than a delay such as "in 20 minutes"."""
+    return not any(
+        node.kind == "now" or (node.length is not None and (node.from_moment or node.length.finest < Unit.DAY))
+        for node in group.relatives
+    )
+
+
+def _find_instants(group: Group, context: Context) -> list[datetime]:
+    if len(group.relatives) == 1 and not group.days and not group.has_times:
+        moment = _find_moment(group.relatives[0], context)
+        if moment is not None:
+            return [moment]
+    for node in group.relatives:
+        if node.length is not None and node.length.finest < Unit.DAY:
+            raise Refused("contradiction", node.span)
+        if node.kind == "now":
+            raise Refused("too-vague", node.span)
+    days = _find_days(group, context)
+    if days is None:
+        return _find_next_times(group, context)
+    if group.part is not None and group.part.today and days != [context.today]:
+        raise Refused("contradiction", group.part.span)
+    return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
+
+
+def _find_moment(node: Relative, context: Context) -> datetime | None:
+    """Return the instant of "in 20 minutes"; None if the length is counted in whole days."""
+    if node.length is None or (node.length.finest >= Unit.DAY and not node.from_moment):
+        return None
+    if node.base is not None:
+        raise Refused("not-understood", node.span)
+    if context.follows:
+        raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
+    coarse = tuple((unit, count) for unit, count in node.length.amounts if unit >= Unit.DAY)
+    fine = tuple((unit, count) for unit, count in node.length.amounts if unit < Unit.DAY)
+    local = context.local
+    now = context.now.replace(microsecond=0)
+    if coarse:
+        day = add_length(local.date(), Length(coarse, node.span))
+        now = context.to_instant(datetime.combine(day, local.time()))
+    seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in fine)
+    try:
+        return now + timedelta(seconds=seconds)
+    except OverflowError:
+        raise Refused("never", node.span) from None
+
+
+def _find_days(group: Group, context: Context) -> list[date] | None:
+    """Return the days that a group names; None if it names only a time."""
+    today = context.today
+    result = [resolve_relative_day(node, context, today) for node in group.relatives]
+    for days in group.days:
+        if result and not days.on and len(group.days) == 1 and group.relatives:
+            raise Refused("contradiction", days.span)
+        result += _resolve_days(days, group, context)
+    if len({bool(days.dates) for days in group.days}) > 1:
+        raise Refused("contradiction", group.days[-1].span)
+    if group.relatives and group.days:
+        raise Refused("contradiction", group.days[0].span)
+    if result:
+        return sorted(set(result))
+    if group.part is not None and (group.part.today or not group.clocks):
+        return [today] if group.part.today else [today + (ONE_DAY if _has_part_passed(group, context) else timedelta())]
+    return None
+
+
+def _has_part_passed(group: Group, context: Context) -> bool:
+    part = group.part
+    return part is not None and context.local >= make_local_time(context.today, *context.assume_part_of_day(part.part))
+
+
+def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
+    today = context.today
+    if days.dates:
+        return [_skip_past_date(resolve_date(node, context, today), group, context, days) for node in days.dates]
+    if len(days.picks) > 1:
+        raise Refused("no-recurrence", days.span, "add 'every' if it repeats, or list the dates")
+    pick = days.picks[0]
+    if not pick.nth and days.period is None:
+        return [_resolve_weekday(pick.what, days, group, context)]
+    if days.weeks:
+        raise Refused("too-vague", days.span)
+    result = find_nth_day(days, context, today)
+    if result == today and _has_day_passed(today, group, context) and (days.period is None or not days.period.year):
+        result = find_nth_day(days, context, today + ONE_DAY)
+    return [result]
+
+
+def _skip_past_date(result: date, group: Group, context: Context, days: Days) -> date:
+    if result == context.today and _has_day_passed(result, group, context):
+        return find_first_day(days.dates[0], context, result + ONE_DAY) if days.dates[0].year is None else result
+    return result
+
+
+def _has_day_passed(day: date, group: Group, context: Context) -> bool:
+    return all(context.to_instant(local) <= context.now for local in _build_times(day, group, context))
+
+
+def _resolve_weekday(weekday: int, days: Days, group: Group, context: Context) -> date:
+    today = context.today
+    coming = find_next_weekday(weekday, today)
+    if today.weekday() == weekday and not _has_day_passed(today, group, context) and group.has_times:
+        options = (Option(f"today, {today:%Y-%m-%d}", today), Option(f"{coming:%A, %Y-%m-%d}", coming))
+        chosen = context.choices.pick("this-or-next", days.span, options)
+        assert isinstance(chosen, date)  # noqa: S101 -- one of the two above
+        return chosen
+    return coming
+
+
+def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
+    part = group.part.part if group.part is not None else None
+    if group.clocks:
+        midnight = next((clock for clock in group.clocks if clock.named and clock.hour == 0), None)
+        if midnight is not None:
+            return _resolve_midnight(day, midnight, group, context)
+        return [make_local_time(day, *time) for time in context.resolve_times(group.clocks, part)]
+    if part is not None:
+        return [make_local_time(day, *context.assume_part_of_day(part))]
+    if day == context.today and make_local_time(day, *context.default) <= context.local:
+        span = group.relatives[0].span if group.relatives else (0, 0)
+        raise Refused("too-vague", span, "the default time has passed today; give a time")
+    return [make_local_time(day, *context.assume_default_time())]
+
+
+def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -> list[datetime]:
+    begins, ends = make_local_time(day, 0, 0), make_local_time(day, 0, 0) + ONE_DAY
+    if len(group.clocks) > 1:
+        raise Refused("too-vague", clock.span, "write 00:00 and say on which day")
+    if day == context.today:
+        return [ends]
+    is_eve = any((date.month, date.day) == (12, 31) for days in group.days for date in days.dates)
+    if not is_eve and any(days.dates or any(pick.what == DAY for pick in days.picks) for days in group.days):
+        context.choices.assume("Midnight is the start of the day.")
+        return [begins]
+    options = (Option(f"{begins:%A, %Y-%m-%d} at 00:00", begins), Option(f"{ends:%A, %Y-%m-%d} at 00:00", ends))
+    chosen = context.choices.pick("midnight", clock.span, options)
+    assert isinstance(chosen, datetime)  # noqa: S101 -- one of the two above
+    return [chosen]
+
+
+def _find_next_times(group: Group, context: Context) -> list[datetime]:
+    """Return the next instant for each time of day that has no day."""
+    if not group.clocks:
+        raise Refused("no-time")
+    part = group.part.part if group.part is not None else None
+    result = []
+    for time in context.resolve_times(group.clocks, part):
+        local = make_local_time(context.today, *TimeOfDay(*time))
+        if context.to_instant(local) <= context.now:
+            local += ONE_DAY
+        result.append(context.to_instant(local))
+    return result

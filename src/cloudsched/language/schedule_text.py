@@ -1,10 +1,10 @@
-"""Read a schedule from text: a notation such as cron, or plain words."""
+"""Read a schedule from text, a notation such as cron or plain words, and explain a refusal by the closest phrase."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import Schedule
@@ -12,9 +12,11 @@ from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from cloudsched.language.result import Alternative, Reading
+
 
 DEFAULT_TIME = time(9)
 """The time of day of words that name a day and no time, unless a setting says otherwise."""
@@ -67,8 +69,7 @@ def read_schedule(  # noqa: PLR0913 -- each is named
     """
     if is_notation(text):
         return ScheduleText(Schedule.parse(text, timezone=timezone, now=now))
-    from cloudsched.language.closest import find_closest  # noqa: PLC0415 - only words need the grammar
-    from cloudsched.language.reader import read  # noqa: PLC0415 - see above
+    from cloudsched.language.reader import read  # noqa: PLC0415 - only words need the grammar
 
     at = default_time.hour, default_time.minute
 
@@ -125,3 +126,27 @@ def read_until(text: str, *, now: datetime, timezone: str, default_time: time = 
 def _to_json(reading: Alternative) -> dict[str, object]:
     schedule = reading.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return {"schedule": schedule, "description": reading.description, "label": reading.label}
+
+
+_MOST_CUT: Final = 3
+"""How many words may be left out; with more, what remains says too little of what was meant."""
+_UNREAD: Final = frozenset({"not-understood", "half-known", "no-update"})
+
+
+def find_closest(text: str, refused: Reading, read: Callable[[str], Reading]) -> tuple[str, str] | None:
+    """Return a phrase without the words that were not understood, and its schedule in words; None if that has none."""
+    reading = refused
+    for _ in range(_MOST_CUT):
+        problem = reading.problems[0]
+        begin, end = problem.span
+        if problem.code not in _UNREAD or begin >= end:
+            return None
+        text = " ".join((text[:begin] + text[end:]).split())
+        if not text:
+            return None
+        reading = read(text)
+        if reading.schedule is not None:
+            return text, reading.schedule.describe()
+        if reading.kind != "refusal":
+            return None
+    return None

@@ -12,6 +12,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import HARMLESS, WORD
 
 if TYPE_CHECKING:
@@ -155,8 +156,6 @@ def _is_telling(word: str) -> bool:
 @lru_cache(maxsize=1)
 def _build_index() -> dict[str, frozenset[str]]:
     """Return the languages in which a word says when or how often."""
-    from cloudsched.language.languages import LANGUAGES  # noqa: PLC0415 -- they are built from what is above
-
     index: dict[str, set[str]] = {}
     for name, words in _FOREIGN.items():
         for word in words.split():

@@ -3,6 +3,9 @@
 Any number of processes may embed an app on the same folder, such as the workers of a web server. One of them runs the
 tasks: the one that has the folder's lock. The others create tasks, and hand their dispatches to it. When it ends,
 however it ends, another one takes its place within `TAKEOVER_SECONDS`.
+
+Which part of a web server this process is (one that serves, one that only starts those, or none) no server says to what
+it loads, so the calls that have led here are read.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import inspect
 import logging
 import os
 import secrets
+import sys
 import threading
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
@@ -29,18 +33,19 @@ from cloudsched.local.backup import require_own_file, require_sound_folder
 from cloudsched.local.folder_lock import FolderLock
 from cloudsched.local.hand_over import HandOverDispatcher, HandOverListener
 from cloudsched.local.runner import FolderRunner, complete_settings
-from cloudsched.local.server_process import call_in_worker, is_master
 from cloudsched.local.service import make_application
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import THREADS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+    from types import FrameType
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cloudsched.app import App
     from cloudsched.local.embedded_page import EmbeddedPage, Identify
     from cloudsched.web.functions import AsgiApplication
+
 
 log = logging.getLogger(__name__)
 
@@ -378,3 +383,51 @@ def _forget_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parent)
+
+
+SERVERS: Final = frozenset({"cheroot", "daphne", "granian", "gunicorn", "hypercorn", "uvicorn", "waitress"})
+"""The packages of servers that load the web app in the process that serves it, or in one that forks those."""
+_MASTER, _WORKERS = "gunicorn.arbiter", "gunicorn.workers."
+
+
+def is_loaded_by_server() -> bool:
+    """Return whether a server of `SERVERS` loads the web app right now."""
+    return any(_find_module(frame).partition(".")[0] in SERVERS for frame in _list_frames())
+
+
+def is_master() -> bool:
+    """Return whether gunicorn loads the web app before it forks its workers (``--preload``)."""
+    modules = map(_find_module, _list_frames())
+    first = next((name for name in modules if name == _MASTER or name.startswith(_WORKERS)), "")
+    return first == _MASTER
+
+
+def call_in_worker(begin: Callable[[], None]) -> None:
+    """Let gunicorn call a function once the worker that it is forking is ready to serve, and has given up its rights.
+
+    This is for the forked process. It does nothing if something else has forked it.
+    """
+    for frame in _list_frames():
+        worker = frame.f_locals.get("worker") if _find_module(frame) == _MASTER else None
+        if worker is not None:
+            worker.cfg.set("post_worker_init", _join(begin, worker.cfg.post_worker_init))
+            return
+
+
+def _join(begin: Callable[[], None], own: Callable[[Any], object]) -> Callable[[Any], None]:
+    def call(worker: Any) -> None:  # noqa: ANN401 - gunicorn's
+        begin()
+        own(worker)
+
+    return call
+
+
+def _list_frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the calls that have led here
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _find_module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))

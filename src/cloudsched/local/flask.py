@@ -14,9 +14,8 @@ from werkzeug.wrappers import Response
 
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.errors import Misconfigured
-from cloudsched.local.embedded_app import Embedded, embedded
+from cloudsched.local.embedded_app import Embedded, embedded, is_loaded_by_server
 from cloudsched.local.embedded_page import FRAMEWORK_REQUEST
-from cloudsched.local.server_process import is_loaded_by_server
 
 if TYPE_CHECKING:
     from cloudsched.app import App

@@ -24,8 +24,7 @@ from cloudsched.errors import (
     Unavailable,
     VersionConflict,
 )
-from cloudsched.outbox.entry import Action, Entry, State
-from cloudsched.outbox.rows import CLAIM
+from cloudsched.outbox.rows import CLAIM, Action, Entry, State
 from cloudsched.outbox.target import start_now
 
 if TYPE_CHECKING:

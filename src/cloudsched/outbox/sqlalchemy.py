@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.config.imports import require_extra
 from cloudsched.errors import Misconfigured
-from cloudsched.outbox.entry import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH
-from cloudsched.outbox.listener import NOTIFY
 from cloudsched.outbox.outbox import KEEP, Outbox
-from cloudsched.outbox.rows import can_lock_rows
+from cloudsched.outbox.relay import NOTIFY
+from cloudsched.outbox.rows import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH, can_lock_rows
 
 with require_extra("cloudsched.outbox.sqlalchemy", "sqlalchemy"):
     from sqlalchemy import (

@@ -69,8 +69,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.runtime.factories import Parts, Replacements
     from cloudsched.runtime.language_models import LanguageModels
-    from cloudsched.runtime.many_tasks import ManyTasks
-    from cloudsched.runtime.sweep_alarm import SweepAlarm
+    from cloudsched.runtime.many_tasks import ManyTasks, SweepAlarm
 
 
 class Container:
@@ -353,7 +352,7 @@ class Container:
         """Tells the operator's dead-man's switch how each sweep went."""
         from cloudsched.adapters.delivery import switch  # noqa: PLC0415 - imported only when used
         from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
-        from cloudsched.runtime.sweep_alarm import SweepAlarm  # noqa: PLC0415 - the same
+        from cloudsched.runtime.many_tasks import SweepAlarm  # noqa: PLC0415 - the same
 
         settings = self.settings
         reachable = (*settings.access.reachable, *switch.list_reachable(is_deployed=settings.is_deployed))

@@ -25,9 +25,8 @@ from cloudsched.errors import (
     Unauthenticated,
     Unavailable,
 )
-from cloudsched.worker.slot import Slot
+from cloudsched.worker.slot import Slot, WorkerThreads, take
 from cloudsched.worker.source import mismatch_reason
-from cloudsched.worker.threads import WorkerThreads, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

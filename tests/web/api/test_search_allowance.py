@@ -14,7 +14,7 @@ from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.errors import InvalidInput, QuotaExceeded
-from cloudsched.web.api.task_creation import create_or_edit
+from cloudsched.web.api.task_operations import create_or_edit
 from cloudsched.web.auth.roles import Caller, Role
 
 if TYPE_CHECKING:

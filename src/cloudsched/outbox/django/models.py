@@ -4,11 +4,11 @@ from typing import ClassVar
 
 from django.db import models
 
-from cloudsched.outbox.entry import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH
+from cloudsched.outbox.rows import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH
 
 
 class OutboxRow(models.Model):  # type: ignore[misc]  # Django has no types
-    """A row; `cloudsched.outbox.entry` says what each column means."""
+    """A row; `cloudsched.outbox.rows` says what each column means."""
 
     number = models.BigAutoField(primary_key=True)
     id = models.CharField(max_length=ID_LENGTH, unique=True)

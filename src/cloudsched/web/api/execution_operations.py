@@ -31,8 +31,7 @@ from cloudsched.web.api.responses import (
     page_response,
     task_response,
 )
-from cloudsched.web.api.task_creation import mark_change, read_idempotency_key, validate_only
-from cloudsched.web.api.task_operations import CHANGE, REVIVAL
+from cloudsched.web.api.task_operations import CHANGE, REVIVAL, mark_change, read_idempotency_key, validate_only
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right
 

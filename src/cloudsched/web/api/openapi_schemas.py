@@ -14,33 +14,31 @@ import sys
 from datetime import timedelta
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, StringConstraints, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from cloudsched.config.settings import LogLevel
-from cloudsched.domain.documents import overview_responses, responses
-from cloudsched.domain.documents.delivery import SENDER_NAMES
-from cloudsched.domain.documents.execution import Message
+from cloudsched.domain.documents import draft_responses, overview_responses, responses
+from cloudsched.domain.documents.channel import SENDER_NAMES
+from cloudsched.domain.documents.execution import ExecutionStatus, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
-from cloudsched.domain.documents.responses import Execution, Person, Task
+from cloudsched.domain.documents.responses import ApiResponse, Execution, Person, Task
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.recurrence.rrule import WEEKDAYS
 from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.overview_operations import PutBudget
+from cloudsched.web.api.record_operations import PutScript
 from cloudsched.web.api.request_bodies import BatchChangeRequest, PutCalendar
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
-from cloudsched.web.api.script_operations import PutScript
-from cloudsched.web.api.usage_operations import PutBudget
-from cloudsched.web.api.webhooks import WEBHOOKS
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pydantic import BaseModel
     from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
     from pydantic_core import core_schema
 
@@ -133,6 +131,88 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest),
     bodies.ReleaseRequest,
 )
+
+
+class ResultData(ApiResponse):
+    """A result."""
+
+    title: str
+    body: str
+    """The result as text."""
+    task_id: str | None = None
+    """The task; missing if one message has the results of several."""
+    execution_id: str | None = None
+    chat_id: str | None = None
+    """The chat that the task comes from, if it comes from one."""
+    message_id: str | None = None
+    """The id that the result has in that chat, the same in every attempt."""
+    content: Any = None
+    """The result as JSON."""
+    is_content_omitted: bool | None = None
+    """Whether it was too large to be sent."""
+
+
+class CompletionError(ApiResponse):
+    """Why an execution has not succeeded."""
+
+    type: str
+    message: str
+
+
+class CompletionData(ResultData):
+    """How an execution has ended."""
+
+    status: ExecutionStatus
+    error: CompletionError | None = None
+
+
+class VerificationData(ApiResponse):
+    """What has to be answered."""
+
+    title: str
+    body: str
+    challenge: str
+    """Answer 2xx with it and nothing else, as text or as ``{"challenge": "…"}``."""
+
+
+class ResultWebhook(ApiResponse):
+    """A result, for a person's webhook."""
+
+    type: Literal["notification"]
+    timestamp: AwareDatetime
+    data: ResultData
+
+
+class CompletionWebhook(ApiResponse):
+    """An execution has ended, for the task's ``onCompletion``."""
+
+    type: Literal[
+        "execution.succeeded",
+        "execution.failed",
+        "execution.timed_out",
+        "execution.expired",
+        "execution.skipped",
+        "execution.cancelled",
+    ]
+    timestamp: AwareDatetime
+    data: CompletionData
+
+
+class VerificationWebhook(ApiResponse):
+    """An endpoint is asked whether it wants a person's messages."""
+
+    type: Literal["webhook.verification"]
+    timestamp: AwareDatetime
+    data: VerificationData
+
+
+WEBHOOKS: Final[dict[str, tuple[type[ApiResponse], str]]] = {
+    "result": (ResultWebhook, "A task has a result for the person, and names the channel `WEBHOOK`."),
+    "completion": (CompletionWebhook, "An execution of a task with `onCompletion` has ended, however."),
+    "verification": (VerificationWebhook, "Somebody has asked to verify the person's webhook."),
+}
+"""The model and the occasion of each, by its name in the document."""
+
 _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(Task, Execution, Message, Person, Explanation, responses.UnreadCount),
     *(responses.TaskPage[Task], responses.ExecutionPage, responses.MessagePage, responses.ExportPage),

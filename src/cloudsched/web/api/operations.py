@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from cloudsched.web.api import (
-    calendar_operations,
     draft_operations,
     execution_operations,
     overview_operations,
     people_operations,
-    script_operations,
+    record_operations,
     service_operations,
     task_operations,
-    unsubscribe_operations,
-    usage_operations,
     worker_operations,
 )
 from cloudsched.web.api.operation import find_operations
@@ -26,9 +23,6 @@ OPERATIONS: Final = (
     *find_operations(worker_operations),
     *find_operations(overview_operations),
     *find_operations(people_operations),
-    *find_operations(unsubscribe_operations),
-    *find_operations(calendar_operations),
-    *find_operations(script_operations),
-    *find_operations(usage_operations),
+    *find_operations(record_operations),
     *find_operations(service_operations),
 )

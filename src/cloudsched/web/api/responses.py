@@ -1,11 +1,19 @@
-"""Responses: a task, an occurrence or a page of a list, in JSON."""
+"""Responses: a task, an occurrence or a page of a list, in JSON, and the ETags of tasks.
+
+An ETag identifies a task's state so that an edit can depend on it (RFC 9110, section 13.1.1).
+A tag is a hash of the stored task. States with equal content have equal tags, and all others have different ones. So an
+edit that names a tag changes exactly what its caller has seen, even while the executor changes the task.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from werkzeug.http import parse_etags, quote_etag
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents import overview_responses, responses
@@ -14,12 +22,14 @@ from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.offers import offered_runs
 from cloudsched.domain.transitions.records import drop_latest_run, keep_recent
-from cloudsched.web.api.etags import compute_quoted_etag
+from cloudsched.errors import InvalidInput, PreconditionFailed
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
+
+    from werkzeug.wrappers import Request
 
     from cloudsched.domain.documents.execution import ExecutionStatus, Run
     from cloudsched.domain.documents.person import Person
@@ -163,3 +173,53 @@ def json_response(content: object, status: int = 200, headers: dict[str, str] | 
 
 CACHE_HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
 """Tells browsers and caches to revalidate each response, and not to guess its content type."""
+
+
+TAGS_PATTERN = r'^(\*|(W/)?"[\x21\x23-\x7e]*"( ?, ?(W/)?"[\x21\x23-\x7e]*")*)$'
+"""One ``*``, or some entity tags (RFC 9110, section 8.8.3)."""
+_TAGS = re.compile(TAGS_PATTERN)
+
+
+def compute_etag(task: Task) -> str:
+    """Return the tag of a task's state, without quotes."""
+    beside = {"refused_events", "usage"}  # others' mistakes, and what they cost, outdate nothing that anybody has seen
+    content = task.model_dump_json(by_alias=True, exclude_none=True, exclude=beside)
+    return f"{task.revision}-{hashlib.sha256(content.encode()).hexdigest()[:20]}"
+
+
+def compute_quoted_etag(task: Task) -> str:
+    """Return the tag of a task's state as the ``ETag`` header has it."""
+    return quote_etag(compute_etag(task))
+
+
+def parse_if_match(request: Request) -> Callable[[Task], None] | None:
+    """Return a function that checks a task against the request's ``If-Match``; None if the request has none.
+
+    The function raises PreconditionFailed. A weak tag never matches.
+
+    Raises:
+        InvalidInput: The header is not a list of tags.
+    """
+    given = request.headers.get("If-Match")
+    if given is None:
+        return None
+    require_tags("If-Match", given)
+    tags = parse_etags(given)
+
+    def check(task: Task) -> None:
+        if not tags.contains(compute_etag(task)):
+            raise PreconditionFailed(f"task {task.id}")
+
+    return check
+
+
+def require_tags(header: str, value: str) -> None:
+    """Check that a header's value is a list of tags.
+
+    Raises:
+        InvalidInput: It is not.
+    """
+    if not _TAGS.fullmatch(value):
+        raise InvalidInput(
+            header, "is not a list of ETags", 'Give the ETag header of a response unchanged, as in "1-2ab".'
+        )

@@ -25,11 +25,11 @@ from cloudsched.domain.local_requests import find_foreign_page, is_same_origin
 from cloudsched.domain.recurrence.allowance import REQUEST_BYTES, REQUEST_STEPS, limit_search
 from cloudsched.engine.ports.authority import Authority
 from cloudsched.errors import Forbidden, NotFound
-from cloudsched.web.api.etags import parse_if_match, require_tags
 from cloudsched.web.api.operation import ApiCall
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.parse import parse_parameters
 from cloudsched.web.api.problems import render_problem
+from cloudsched.web.api.responses import parse_if_match, require_tags
 from cloudsched.web.api.visibility import Visibility
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import NOBODY, Caller, Right

@@ -16,7 +16,8 @@ from cloudsched import App, Settings
 from cloudsched.cli import dev as dev_command
 from cloudsched.cli.signals import Stopped
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.stack import open_store, run_stack
+from cloudsched.local.stack import run_stack
+from cloudsched.local.store_choice import open_store
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:

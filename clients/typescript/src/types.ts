@@ -2760,6 +2760,30 @@ export interface GetChangeCursorQuery {
   owner?: string;
 }
 
+/** Show what was used in a month, by owner and handler. */
+export interface GetUsageQuery {
+  /** The largest number of items to return; more than 500 count as 500. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page; keep the same filters. */
+  pageToken?: string;
+  /** Only this owner's. */
+  owner?: string;
+  /** Only this handler's. */
+  handler?: string;
+  /** The month in UTC, such as `2026-11`; the current one if left out. */
+  month?: string;
+}
+
+/** List the budgets that there are, and how much of each is used, by owner. */
+export interface ListBudgetsQuery {
+  /** The largest number of items to return; more than 500 count as 500. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page; keep the same filters. */
+  pageToken?: string;
+  /** Only this owner's. */
+  owner?: string;
+}
+
 /** Delete a person's contacts and preferences, or everything. */
 export interface DeletePersonQuery {
   /** `true` deletes all that is stored of the person, not only contacts and preferences. */
@@ -2811,29 +2835,5 @@ export interface DeleteScriptQuery {
 /** List an owner's scripts. */
 export interface ListScriptsQuery {
   /** The caller, if it is omitted. */
-  owner?: string;
-}
-
-/** Show what was used in a month, by owner and handler. */
-export interface GetUsageQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
-  pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
-  pageToken?: string;
-  /** Only this owner's. */
-  owner?: string;
-  /** Only this handler's. */
-  handler?: string;
-  /** The month in UTC, such as `2026-11`; the current one if left out. */
-  month?: string;
-}
-
-/** List the budgets that there are, and how much of each is used, by owner. */
-export interface ListBudgetsQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
-  pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
-  pageToken?: string;
-  /** Only this owner's. */
   owner?: string;
 }

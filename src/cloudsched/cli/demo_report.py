@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.operation_counts import Counts
     from cloudsched.emulator.runtime.history import Attempt
-    from cloudsched.local.stack import Stack, StoreChoice
+    from cloudsched.local.stack import Stack
+    from cloudsched.local.store_choice import StoreChoice
 
 
 START: Final = datetime(2027, 1, 1, 7, 30, tzinfo=UTC)

@@ -16,15 +16,14 @@ from datetime import timedelta
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.adapters.firestore.emulator import INSTALL_HINT, EmulatorNotFound, FirestoreEmulator, find_emulator
 from cloudsched.adapters.google.cloud_tasks import list_queue_ids
 from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.app import App
-from cloudsched.config.settings import Settings, StoreKind
+from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.local_requests import find_foreign_name
 from cloudsched.emulator.emulator import CloudTasksEmulator
@@ -33,9 +32,10 @@ from cloudsched.engine.ports.pages import MAX_PAGE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable
+from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.dashboard_mount import DashboardMount, StackClock
 from cloudsched.local.outbox import Outbox, is_outbox_path, respond_outbox
+from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import wsgi
@@ -283,55 +283,3 @@ def _redispatch_active_tasks(app: App) -> None:
         token = page.next_page_token
         if token is None:
             return
-
-
-StoreChoice = Literal["auto", StoreKind]
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenStore:
-    """The chosen store, and why."""
-
-    kind: StoreKind
-    reason: str
-    """Which store it is, why, and how to get the other, for people."""
-    address: str | None = None
-    """The Firestore emulator's ``host:port``."""
-
-
-@contextmanager
-def open_store(choice: StoreChoice, *, address: str | None, is_persistent: bool) -> Iterator[ChosenStore]:
-    """Choose a store, and run the Firestore emulator, if it is that, for as long as the context lasts.
-
-    Args:
-        choice: The store that was asked for; ``auto`` takes the Firestore emulator if it is installed or running.
-        address: The ``host:port`` of a Firestore emulator that already runs, if any.
-        is_persistent: Whether the tasks must survive the stack, which only the embedded store offers.
-
-    Raises:
-        Misconfigured: The store that was asked for is not available.
-    """
-    if choice == "firestore" and is_persistent:
-        raise Misconfigured("The Firestore emulator stores nothing on disk. Omit --data, or use --store sqlite.")
-    if choice == "sqlite" or is_persistent:
-        reason = "as --store says" if choice == "sqlite" else "because of --data"
-        yield ChosenStore("sqlite", f"SQLite, {reason}")
-        return
-    found = find_emulator(address)
-    reason = found.reason if isinstance(found, EmulatorNotFound) else ""
-    if isinstance(found, FirestoreEmulator):
-        try:
-            found.start()
-        except StoreUnavailable as error:
-            reason = str(error)
-    if isinstance(found, EmulatorNotFound) or reason:
-        if choice == "firestore":
-            raise Misconfigured(f"There is no Firestore emulator: {reason}. {INSTALL_HINT}")
-        yield ChosenStore("sqlite", f"SQLite, because there is no Firestore emulator: {reason}. {INSTALL_HINT}")
-        return
-    with found:
-        yield ChosenStore(
-            "firestore",
-            f"Google's Firestore emulator on {found.address}: {found.reason}. For the embedded store: --store sqlite",
-            found.address,
-        )

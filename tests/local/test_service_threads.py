@@ -27,7 +27,7 @@ from cloudsched.engine.ports import service_threads
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.local import runner
-from cloudsched.local.hand_over import HandOverDispatcher, HandOverListener
+from cloudsched.local.folder_lock import HandOverDispatcher, HandOverListener
 from cloudsched.local.service import run_service
 from cloudsched.local.wsgi_server import THREADS
 

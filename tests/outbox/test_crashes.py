@@ -16,11 +16,10 @@ from tests.outbox.orders import ORDERS
 from tests.outbox.writer import make_app
 
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.outbox.handover import Handover
+from cloudsched.outbox.handover import AppTarget, Handover
 from cloudsched.outbox.outbox import KEEP
 from cloudsched.outbox.rows import CLAIM, Rows, State
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
-from cloudsched.outbox.target import AppTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,11 +26,10 @@ from cloudsched.errors import (
     Unauthenticated,
 )
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.outbox.handover import LONGEST_DELAY, SILENCE, Handover
+from cloudsched.outbox.handover import LONGEST_DELAY, SILENCE, AppTarget, Handover
 from cloudsched.outbox.outbox import KEEP
 from cloudsched.outbox.rows import CLAIM, State
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
-from cloudsched.outbox.target import AppTarget
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.grammar_numbers import parse_number
-from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.languages import EXCLUSIONS, LANGUAGES, SIGNS, TOMORROW, UNITS, find_days, guess_language
 from cloudsched.language.lexicon import CLOCK, DATE, ORDINAL, PAIR, PATH, WORD, Cursor, classify, tokenise
 from cloudsched.language.nodes import Unit
-from cloudsched.language.watchwords import EXCLUSIONS, SIGNS, TOMORROW, UNITS, find_days, guess_language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -26,6 +26,7 @@ from cloudsched.language.grammar_days import (
 )
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_ordinal
 from cloudsched.language.grammar_points import parse_shifted
+from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import (
     QUOTE,
     WORD,
@@ -53,7 +54,6 @@ from cloudsched.language.nodes import (
 )
 from cloudsched.language.places import find_place
 from cloudsched.language.result import HINTS, Refused
-from cloudsched.language.watchwords import find_languages, says_how_often
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

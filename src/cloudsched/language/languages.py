@@ -1,17 +1,30 @@
-"""The languages that are read, and which of them a locale names."""
+"""The languages that are read, which of them a locale names, and the words of time by which others are told.
+
+Some words say when or how often in some language: no title may swallow them, and they tell a phrase's language.
+A title is what is left of a phrase, so a word about time that the grammar does not know would end in it, and "varje
+måndag kl 9:30" would run once. These words keep that from happening. Quotes, or a task that is so titled, allow them.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections import Counter
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.french import FRENCH
 from cloudsched.language.german import GERMAN
+from cloudsched.language.lexicon import HARMLESS, WORD
 from cloudsched.language.spanish import SPANISH
 
 if TYPE_CHECKING:
-    from cloudsched.language.lexicon import Language
+    from collections.abc import Iterable, Sequence
+
+    from cloudsched.language.lexicon import Language, Token
+
 
 LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
 _MONTH_FIRST: Final = frozenset({"US", "PH", "CA", "BZ"})
@@ -47,3 +60,207 @@ def apply_region(language: Language, region: str) -> Language:
     if key not in _REGIONAL:
         _REGIONAL[key] = replace(language, month_first=key[1])
     return _REGIONAL[key]
+
+
+_FOREIGN: Final = {
+    "Portuguese": """cada todos todas diariamente semanalmente mensalmente anualmente hoje amanhã manhã noite tarde
+        semana semanas mês meses anos dias segunda terça quarta quinta sexta sábado domingo feira segundas terças
+        quartas quintas sextas sábados domingos janeiro fevereiro março abril junho julho agosto setembro outubro
+        novembro dezembro próxima próximo às até exceto durante desde sempre""",
+    "Italian": """ogni tutti tutte lunedì martedì mercoledì giovedì venerdì sabato domenica lunedi martedi mercoledi
+        giovedi venerdi domani dopodomani oggi mattina mattino sera pomeriggio settimana settimane mese mesi anno anni
+        giorno giorni mezzogiorno mezzanotte gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre
+        dicembre prossimo prossima fino tranne giornalmente settimanalmente mensilmente sempre""",
+    "Dutch": """elke iedere maandag dinsdag woensdag donderdag vrijdag zaterdag zondag maandags vandaag overmorgen avond
+        ochtend middag dagelijks wekelijks maandelijks jaarlijks weken maand maanden volgende behalve januari februari
+        maart augustus vanaf werkdag werkdagen altijd""",
+    "Swedish": """varje varannan måndag tisdag onsdag torsdag fredag lördag söndag måndagar tisdagar onsdagar torsdagar
+        fredagar lördagar söndagar imorgon morgon kväll dagligen veckan vecka veckor månad månader januari februari
+        augusti klockan vardag vardagar nästa utom""",
+    "Danish": """hver mandag tirsdag torsdag fredag lørdag søndag dagligt ugentligt måned måneder januar februar marts
+        hverdag hverdage næste undtagen""",
+    "Norwegian": """hver mandag tirsdag torsdag fredag lørdag søndag daglig ukentlig uken måneden måneder neste unntatt
+        klokken""",
+    "Polish": """każdy każdego każdą codziennie poniedziałek poniedziałki wtorek wtorki środa środę czwartek piątek
+        sobota sobotę niedziela niedzielę jutro dzisiaj pojutrze godzina godzinie godzinę tydzień miesiąc miesiąca
+        stycznia lutego marca kwietnia czerwca lipca sierpnia września października listopada grudnia""",
+    "Czech": """každý každé každou pondělí úterý středa středu čtvrtek pátek sobota sobotu neděle neděli zítra dnes
+        denně týden týdně měsíc hodin""",
+    "Hungarian": "minden hétfő hétfőn kedden szerda szerdán csütörtök csütörtökön péntek pénteken szombat szombaton "
+    "vasárnap holnap reggel naponta hetente órakor",
+    "Romanian": "fiecare marți miercuri vineri sâmbătă duminică mâine zilnic săptămânal săptămână ianuarie februarie",
+    "Finnish": """joka maanantai maanantaina tiistai tiistaina keskiviikko keskiviikkona torstai torstaina perjantai
+        perjantaina lauantai lauantaina sunnuntai sunnuntaina huomenna tänään päivä päivittäin viikko viikoittain
+        kello""",
+    "Turkish": "hafta haftada bugün pazartesi çarşamba perşembe cuma cumartesi pazar saat sabah akşam",
+    "Indonesian": "setiap senin selasa rabu kamis jumat sabtu minggu besok pukul bulan",
+    "Vietnamese": "mỗi ngày thứ hàng tuần tháng giờ sáng",
+    "Russian": """каждый каждую каждое каждые ежедневно еженедельно понедельник вторник среда среду четверг пятница
+        пятницу суббота субботу воскресенье завтра сегодня послезавтра утром вечером часов неделю месяц январь""",
+    "Ukrainian": "щодня кожен кожного понеділок вівторок середа середу четвер п'ятниця субота неділя завтра сьогодні",
+}
+"""What some languages without a lexicon call the days, the periods, "every" and "tomorrow"; no whole vocabulary."""
+_DAYS: Final = (
+    # from Monday to Sunday, and tomorrow
+    "segunda terça quarta quinta sexta sábado domingo amanhã",
+    "lunedì martedì mercoledì giovedì venerdì sabato domenica domani",
+    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag morgen",
+    "måndag tisdag onsdag torsdag fredag lördag söndag imorgon",
+    "mandag tirsdag onsdag torsdag fredag lørdag søndag imorgen",
+    "poniedziałek wtorek środa czwartek piątek sobota niedziela jutro",
+    "pondělí úterý středa čtvrtek pátek sobota neděle zítra",
+    "maanantai tiistai keskiviikko torstai perjantai lauantai sunnuntai huomenna",
+    "senin selasa rabu kamis jumat sabtu minggu besok",
+    "понедельник вторник среда четверг пятница суббота воскресенье завтра",
+    "月曜 火曜 水曜 木曜 金曜 土曜 日曜 明日",
+    "星期一 星期二 星期三 星期四 星期五 星期六 星期日 明天",
+    "월요일 화요일 수요일 목요일 금요일 토요일 일요일 내일",
+)
+"""What more languages call the days, for what a model has translated from them."""
+TOMORROW: Final = 7
+
+
+def find_days(text: str) -> set[int]:
+    """Return the weekdays that a text names in one of many languages, 0 for Monday, and `TOMORROW`."""
+    plain = text.casefold()
+    words = set(re.findall(r"[^\W\d_]+", plain))
+    return {
+        day
+        for names in _DAYS
+        for day, name in enumerate(names.split())
+        if name in words or (len(name) <= 3 and not name.isascii() and name in plain)
+    }
+
+
+UNITS: Final = {
+    # the unit's number in the lexicons: what languages without one call it, and how often that is
+    1: """minuto minutos minuti minuut minuten minut minuta minuty minutter minuter perc percig minute minuutti
+        minuutin dakika dakikada menit phút минута минуты минут хвилин хвилини 分 분""",
+    2: """hora horas ora ore uur uren timme timmar timer godzina godziny godzin hodina hodiny hodin óra óránként
+        oră oră tunti tuntia tunnin saat saatte giờ час часа часов годину години годин 時間 小时 小時 시간""",
+    3: """dia dias diariamente giorno giorni quotidianamente giornalmente dag dagen dagelijks dagar dagligen dage
+        dagligt daglig dager dzień dni codziennie dny dní denně naponta zi zile zilnic päivä päivää päivän
+        päivittäin gün günde günlük hari ngày день дня дней ежедневно щодня днів дні 日 毎日 天 每天 일 매일""",
+    4: """semana semanas semanalmente settimana settimane settimanalmente week weken wekelijks vecka veckor veckan
+        uge uger ugentligt uke uker ukentlig tydzień tygodnie tygodni tydnů týden týdny týdně hét hetente săptămână
+        săptămâni săptămânal viikko viikkoa viikon viikoittain hafta haftada minggu tuần неделя недели недель неделю
+        еженедельно тиждень тижні тижнів 週間 毎週 週 周 每周 星期 주 매주""",
+    5: """mês meses mensalmente mese mesi mensilmente maand maanden maandelijks månad månader måned måneder månedlig
+        miesiąc miesiące miesięcy měsíc měsíce měsíců hónap havonta lună lunar kuukausi kuukautta kuukausittain
+        ayda bulan tháng месяц месяца месяцев ежемесячно місяць місяці місяців か月 ヶ月 毎月 个月 個月 每月 개월
+        매월""",
+    7: """ano anos anualmente anno anni annualmente jaar jaren jaarlijks år rok lata roky év évente
+        anual vuosi vuotta yılda tahun năm год года лет ежегодно рік роки років 年 毎年 每年 년 매년""",  # noqa: RUF001
+}
+"""What languages without a lexicon call the units of time, and how often each is, for what a model has translated."""
+SIGNS: Final = {
+    "except": """not never except without don't doesn't excluding nicht nie niemals außer ohne kein keine pas jamais
+        sauf sans nunca jamás salvo excepto sin não exceto menos mai non tranne eccetto nooit niet behalve geen aldrig
+        inte utom ikke undtagen aldri unntatt nigdy oprócz bez nikdy kromě soha kivéve niciodată koskaan paitsi asla
+        değil hariç jangan tidak kecuali không trừ не никогда кроме ніколи крім""",
+    "but": "but pero mas ma and y e",
+    "end": """until till til ending through bis jusqu'au jusqu' jusqu'à jusque hasta até fino tot tills indtil inntil do
+        până asti saakka kadar sampai hingga đến до""",
+    "to": "to a al à au ao às",
+    "at": "at um à alle all' ore às as om kl klockan klokken kello klo ve saat pukul jam lúc",
+    "oclock": "uur uhr heures horas hodin godz часов час h 時 时 點 点 시",
+    "times": """vezes volte keer gånger gange ganger razy krát alkalommal ori kertaa kez kali lần раз раза разів 回 次
+        번""",
+}
+"""Words that leave something out ("no" does behind "but" alone, since it is "on the" in Portuguese), words before an
+end and an hour, and words behind an hour and a number of times, in many languages."""
+EXCLUSIONS: Final = ("以外", "除", "ない", "不", "제외", "않")
+"""Parts of words that leave something out, where words have no spaces between them."""
+
+
+_SCRIPTS: Final = {
+    "HIRAGANA": "Japanese",
+    "KATAKANA": "Japanese",
+    "HANGUL": "Korean",
+    "CJK": "Chinese",
+    "ARABIC": "Arabic",
+    "HEBREW": "Hebrew",
+    "THAI": "Thai",
+    "DEVANAGARI": "Hindi",
+    "GREEK": "Greek",
+}
+"""Scripts in which words have no spaces between them, or none of whose words can be known here."""
+_JAPANESE: Final = frozenset("曜毎時")
+"""Characters of Japanese words about time that Chinese writes otherwise."""
+_SHORTEST: Final = 4
+"""Shorter words are words of too many languages, unless they have a letter that few languages have."""
+
+
+def _is_telling(word: str) -> bool:
+    return len(word) >= _SHORTEST or not word.isascii()
+
+
+@lru_cache(maxsize=1)
+def _build_index() -> dict[str, frozenset[str]]:
+    """Return the languages in which a word says when or how often."""
+    index: dict[str, set[str]] = {}
+    for name, words in _FOREIGN.items():
+        for word in words.split():
+            if _is_telling(word):
+                index.setdefault(word, set()).add(name)
+    for language in LANGUAGES.values():
+        for entries in language.entries.values():
+            for words_of, kind, _ in entries:
+                if len(words_of) == 1 and kind not in HARMLESS and _is_telling(words_of[0]):
+                    index.setdefault(words_of[0], set()).add(language.name)
+    return {word: frozenset(names) for word, names in index.items()}
+
+
+_HOW_OFTEN: Final = re.compile(
+    r"\w*(?:(?:hour|dai|(?<!k)night|week|fortnight|month|quarter|year)ly|annual(?:ly)?|ennial(?:ly)?"
+    r"|(?:minüt|stünd|täg|wöchent|monat|jähr)lich(?:e[rsnm]?)?|(?:täg|wöch|monat|jähr)ig(?:e[rsnm]?)?"
+    r"|(?:minuten|stunden|tage|wochen|monats|quartals|jahres)weise"
+    r"|(?:hebdomadair|quotidien|mensuel|trimestriel|semestriel|annuel)\w{0,6}"
+    r"|(?:semanal|mensual|trimestral|semestral|(?<!m)anual|quincenal|bimestral)(?:es|mente)?)"
+)
+
+
+def says_how_often(word: str) -> bool:
+    """Return whether a word ends as those do that say how often, such as "semiannual" and "zweimonatlich"."""
+    return _HOW_OFTEN.fullmatch(word) is not None
+
+
+def find_languages(word: str, language: Language) -> frozenset[str]:
+    """Return the names of the other languages in which a word says when or how often; empty for any other word."""
+    if word in language.innocent:
+        return frozenset()
+    known = _build_index().get(word)
+    if known is not None:
+        return known
+    if word.isascii():
+        return frozenset()
+    scripts = [unicodedata.name(letter, "").partition(" ")[0] for letter in word]
+    if not _JAPANESE.isdisjoint(word) or "HIRAGANA" in scripts:
+        return frozenset({"Japanese"})
+    return frozenset({_SCRIPTS[script] for script in scripts if script in _SCRIPTS})
+
+
+def name_language(tokens: Iterable[Token], language: Language) -> str | None:
+    """Return the other language that most of the words about time belong to; None if there are no such words."""
+    votes: Counter[str] = Counter()
+    for token in tokens:
+        if token.kind == WORD and token.text not in language.entries:
+            votes.update(find_languages(token.text, language) - {language.name})
+    if "Japanese" in votes:
+        votes.pop("Chinese", None)
+    return max(sorted(votes), key=votes.__getitem__) if votes else None
+
+
+def guess_language(tokens: Sequence[Token], languages: Iterable[Language]) -> Language:
+    """Return the language that knows most of the words of a phrase; the first of those that know as many."""
+
+    def count(language: Language) -> float:
+        score = 0.0
+        for token in tokens:
+            if token.kind != WORD:
+                continue
+            kinds = {kind for words, kind, _ in language.entries.get(token.text, ()) if words[0] == token.text}
+            score += 2 if kinds - HARMLESS and _is_telling(token.text) else 1 if kinds else 0
+        return score
+
+    return max(languages, key=count)

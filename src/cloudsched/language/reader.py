@@ -11,12 +11,11 @@ from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.changes import find_change, find_open_time, find_order
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.grammar import Parser
-from cloudsched.language.languages import LANGUAGES, find_language
+from cloudsched.language.languages import LANGUAGES, find_language, find_languages, guess_language, name_language
 from cloudsched.language.lexicon import WORD, Cursor, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.nodes import Place
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear
-from cloudsched.language.watchwords import find_languages, guess_language, name_language
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

@@ -1,22 +1,36 @@
-"""The lock on a data folder, which lets one process at a time execute the tasks of its store."""
+"""The lock on a data folder, which lets one process at a time execute its tasks, and what reaches that process.
+
+Other processes hand their dispatches to it: datagrams through a socket in the folder.
+Nothing is lost with one. Whoever begins to run the tasks listens first and reads the store afterwards, so what was
+committed before is found there; a dispatch that nobody hears is one that the next such process finds.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
+import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports.service_threads import ServiceThread
-from cloudsched.errors import Misconfigured
+from cloudsched.errors import CloudschedError, Misconfigured, QueueUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
+
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover - on Windows SQLite alone protects the file
     fcntl = None  # type: ignore[assignment]
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 _NONE: Final[Mapping[str, str]] = {}
 LOCK_FILE_NAME = "lock"
@@ -117,3 +131,144 @@ class FolderLock:
             self.release()
 
         ServiceThread("cloudsched-folder-lock", wait).start()
+
+
+log = logging.getLogger(__name__)
+
+SOCKET_NAME: Final = "queue.sock"
+_MAX_PATH: Final = 100
+"""How long a socket's path may be: systems accept 104 bytes, some a few more."""
+_SEND_SECONDS: Final = 1.0
+"""How long the process that runs the tasks may take to make room for a dispatch."""
+_LISTEN_SECONDS: Final = 1.0
+"""How long one turn of the thread listens."""
+_STOP: Final = b"stop"
+
+
+class HandOverDispatcher:
+    """A `Dispatcher` of a process on a folder: it queues what this process runs, and hands over what another one does.
+
+    Args:
+        folder: The folder.
+        queue: The queue of this process.
+
+    Attributes:
+        is_running: Whether this process runs the folder's tasks.
+    """
+
+    def __init__(self, folder: Path, queue: Dispatcher) -> None:
+        self._folder = folder
+        self._queue = queue
+        self.is_running = False
+
+    def create(self, message: QueueMessage) -> None:
+        """Queue a dispatch, or hand it over; if nobody runs the tasks now, whoever begins to finds it in the store.
+
+        Raises:
+            QueueUnavailable: The process that runs the tasks does not take it.
+        """
+        if self.is_running:
+            self._queue.create(message)
+            return
+        fields = {"name": message.name, "at": message.at.isoformat(), "priority": message.priority.value}
+        data = json.dumps({**fields, "body": message.body.decode()}).encode()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.settimeout(_SEND_SECONDS)
+            try:
+                with _SocketPath(self._folder) as path:
+                    sender.sendto(data, path)
+            except (FileNotFoundError, ConnectionRefusedError):
+                return
+            except OSError as error:
+                raise QueueUnavailable("The process that runs this folder's tasks", str(error)) from error
+
+    def close(self) -> None:
+        """Close this process's queue."""
+        self._queue.close()
+
+
+class HandOverListener:
+    """Takes what other processes hand over, in a thread of its own.
+
+    Args:
+        folder: The folder, which this process has locked.
+        accept: Called with each dispatch: its name, body, instant and priority.
+    """
+
+    def __init__(self, folder: Path, accept: Callable[[str, bytes, datetime, Priority], None]) -> None:
+        self._folder = folder
+        self._accept = accept
+        self._socket: socket.socket | None = None
+        self._thread: ServiceThread | None = None
+
+    def start(self) -> None:
+        """Listen.
+
+        Raises:
+            Misconfigured: The folder's path is too long, or allows no socket.
+        """
+        found = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            with suppress(FileNotFoundError):  # of a process that was killed
+                (self._folder / SOCKET_NAME).unlink()
+            with _SocketPath(self._folder) as path:
+                found.bind(path)
+            (self._folder / SOCKET_NAME).chmod(0o600)
+        except OSError as error:
+            found.close()
+            raise Misconfigured(f"No socket can be made in {self._folder}: {error}. Name another folder.") from error
+        self._socket = found
+        found.settimeout(_LISTEN_SECONDS)
+        self._thread = ServiceThread("cloudsched-hand-over", partial(self._take, found), at_end=found.close)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening; from now on, nobody hears what is handed over."""
+        found, self._socket = self._socket, None
+        if found is None or self._thread is None:
+            return
+        self._thread.stop()
+        with (
+            suppress(OSError),
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender,
+            _SocketPath(self._folder) as path,
+        ):
+            sender.settimeout(_SEND_SECONDS)
+            sender.sendto(_STOP, path)
+        with suppress(OSError):
+            (self._folder / SOCKET_NAME).unlink()
+
+    def _take(self, found: socket.socket) -> float | None:
+        """Take one dispatch. The sweep sends one again that is not taken."""
+        try:
+            data = found.recv(1 << 18)
+        except TimeoutError:
+            return 0.0
+        if data == _STOP:
+            return None
+        try:
+            fields: dict[str, Any] = json.loads(data)
+            at, priority = datetime.fromisoformat(fields["at"]), Priority(fields["priority"])
+            self._accept(fields["name"], fields["body"].encode(), at, priority)
+        except (CloudschedError, ValueError, KeyError, TypeError) as error:
+            log.warning("a dispatch that was handed over is ignored: %s", error)
+        return 0.0
+
+
+class _SocketPath:
+    """A context with the path of a folder's socket, as short as a system accepts it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> str:
+        path = str(self._folder / SOCKET_NAME)
+        if len(os.fsencode(path)) <= _MAX_PATH or not Path("/proc/self/fd").is_dir():
+            return path
+        self._descriptor = os.open(self._folder, os.O_RDONLY)
+        return f"/proc/self/fd/{self._descriptor}/{SOCKET_NAME}"
+
+    def __exit__(self, *_error: object) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
-from cloudsched.outbox.handover import Handover
+from cloudsched.outbox.handover import AppTarget, ClientTarget, Handover, Target, to_content
 from cloudsched.outbox.relay import POLL, Listener, Relay
 from cloudsched.outbox.rows import Action, Database, Entry, Rows, State, new_row
-from cloudsched.outbox.target import AppTarget, ClientTarget, Target, to_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,12 @@ from pydantic.alias_generators import to_camel
 from cloudsched.client.flow import ApiRequest, Flow, Listing, Pause, listing, operation
 from cloudsched.client.responses import error_from_problem, parse_task
 from cloudsched.client.views import Created, ExplanationView, FeedView, TaskView, TreeView, reader
-from cloudsched.domain.documents.draft_responses import DraftResult
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.responses import (
     BatchResult,
     DeliveryReport,
+    DraftResult,
     Execution,
     ExecutionLogs,
     OccurrenceList,

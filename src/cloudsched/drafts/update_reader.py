@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
+from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.phrases import (
     check_fields,
     find_any_order,

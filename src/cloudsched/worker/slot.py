@@ -25,9 +25,8 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
-from cloudsched.engine.durable.async_procedure import run_on_loop
 from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, Request, handlers_loop
-from cloudsched.engine.durable.procedure import run_procedure
+from cloudsched.engine.durable.procedure import run_on_loop, run_procedure
 from cloudsched.engine.execution.failure_hooks import AsyncHookDue, HookCalls
 from cloudsched.engine.execution.invoke import truncate_error
 from cloudsched.engine.ports.service_threads import ServiceThread

@@ -22,7 +22,7 @@ from cloudsched.domain.documents.document import SCHEMA_VERSION, list_stored_fie
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position, find_trouble
-from cloudsched.engine.ports.records import Version
+from cloudsched.engine.ports.store import Version
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -298,7 +298,7 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
         InvalidSchedule: It is not valid, or in plain words, whose meaning depends on the app's clock and settings.
     """
     try:
-        zone = "UTC"
+        zone: Any = "UTC"
         if isinstance(value, dict) and value.keys() in ({"cron"}, {"cron", "timezone"}):
             value, zone = value["cron"], value.get("timezone", zone)
         if isinstance(value, str) and isinstance(zone, str) and is_notation(value):

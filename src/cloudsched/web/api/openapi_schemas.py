@@ -20,8 +20,8 @@ from pydantic import AwareDatetime, BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from cloudsched.config.settings import LogLevel
-from cloudsched.domain.documents import draft_responses, overview_responses, responses
-from cloudsched.domain.documents.channel import SENDER_NAMES
+from cloudsched.domain.documents import overview_responses, responses
+from cloudsched.domain.documents.delivery import SENDER_NAMES
 from cloudsched.domain.documents.execution import ExecutionStatus, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.responses import ApiResponse, Execution, Person, Task

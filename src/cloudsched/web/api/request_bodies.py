@@ -20,7 +20,8 @@ from cloudsched.domain.documents.log_lines import MAX_LINES
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus, Text, Trouble
-from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
+from cloudsched.domain.recurrence.days import LAST_YEAR
+from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR
 from cloudsched.domain.schedules.calendar_days import MAX_DAY_NAME, MAX_INTERVALS
 from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.domain.schedules.schedule import Schedule

@@ -192,7 +192,7 @@ class RunInvariants:
             elif (
                 known
                 and (execution.message or "").startswith(NOT_DELIVERED)
-                and known == execution.model_copy(update={"message": known.message})
+                and known == execution.model_copy(update={"message": known.message, "is_delivered": known.is_delivered})
             ):
                 pass  # it says what became of its deliveries; of one that failed, of the call at its completion
             elif known and known.status.is_final and known != execution:

@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from cloudsched.adapters.google.channel import Backoff
+from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.errors import BlobsUnavailable, InvalidInput, Misconfigured, NotFound
 
 if TYPE_CHECKING:

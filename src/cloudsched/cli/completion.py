@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import get_completion_class
-
-from cloudsched.cli.main import cloudsched
 
 _HOW = {
     "bash": 'eval "$(cloudsched completion bash)"  in ~/.bashrc (bash 4.4 or newer)',
@@ -18,6 +15,10 @@ _HOW = {
 @click.argument("shell", type=click.Choice([*_HOW]))
 def completion(shell: str) -> None:
     """Print what lets SHELL complete commands, options and their values."""
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - not needed for --help
+
+    from cloudsched.cli.main import cloudsched  # noqa: PLC0415 - it imports this
+
     found = get_completion_class(shell)
     assert found is not None  # noqa: S101 - the choices above are click's own
     parts = found(cloudsched, {}, "cloudsched", "_CLOUDSCHED_COMPLETE")

@@ -15,10 +15,7 @@ import click
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal, wait_for_signal
 from cloudsched.config.imports import pause_collection
-from cloudsched.config.settings import Settings
 from cloudsched.emulator.cli import freeze_option
-from cloudsched.local.environment_file import publish_environment, read_environment
-from cloudsched.local.exit_guard import guard_against_exits
 from cloudsched.local.store_choice import StoreChoice
 
 if TYPE_CHECKING:
@@ -92,11 +89,16 @@ def dev(  # noqa: PLR0913 - one argument for each option
     without a time runs at once.
     """
     if print_env:
+        from cloudsched.local.environment_file import read_environment  # noqa: PLC0415 - not needed for --help
+
         click.echo(read_environment(PORT if port is None else port), nl=False)
         return
     with pause_collection(keeps_all=True):
-        from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - not needed for --help
+        from cloudsched.config.settings import Settings  # noqa: PLC0415 - not needed for --help
+        from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
         from cloudsched.local.app_loader import HandlerWatch, load_app  # noqa: PLC0415 - likewise
+        from cloudsched.local.environment_file import publish_environment  # noqa: PLC0415 - likewise
+        from cloudsched.local.exit_guard import guard_against_exits  # noqa: PLC0415 - likewise
         from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
 
     if reload:

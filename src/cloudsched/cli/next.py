@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.cli.api_group import connection_options, explain_errors, json_option
+from cloudsched.cli.api_group import connection_options, json_option
 from cloudsched.cli.instants import parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence.time_zones import version
@@ -48,7 +48,8 @@ class StoredCalendars:
             NotFound: There is no such calendar for the caller.
             Unavailable: The API does not answer.
         """
-        from cloudsched.client.client import Client  # noqa: PLC0415 - most uses ask nobody
+        from cloudsched.cli.api_group import explain_errors  # noqa: PLC0415 - most uses ask nobody
+        from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
 
         credentials = {name: self._options[name] for name in ("key", "token", "platform_token")}
         with explain_errors(self._options), Client(self._options["url"], **credentials) as client:

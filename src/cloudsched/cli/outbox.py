@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import SIGNALS, signal_handlers, wait_for_signal
 from cloudsched.config.imports import pause_collection
 from cloudsched.local.untrusted_text import to_printable
@@ -49,6 +48,8 @@ def relay(target: str, *, poll: float, once: bool) -> None:
 
     It is a relay like those of your web processes (`outbox.relay()`), and may run beside them.
     """
+    from cloudsched.cli.log_output import configure_line_logging  # noqa: PLC0415 - not needed for --help
+
     found = _load(target)
     configure_line_logging(lambda: "outbox:")
     if once:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
-import secrets
 import select
 import signal
 import stat
@@ -19,18 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.adapters.clocks import SystemClock
-from cloudsched.cli.log_output import configure_line_logging
-from cloudsched.cli.signals import Stopped, raise_on_signal
 from cloudsched.config.imports import pause_collection
-from cloudsched.config.settings import Settings
-from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     import logging
     from collections.abc import Iterator
 
     from cloudsched.app import App
+    from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.queue import QueueMessage
@@ -77,7 +71,9 @@ def run(
         raise click.UsageError("--skip-waits is for --durable.")
     content = _read_payload(payload)
     with pause_collection(keeps_all=True):
-        from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - not needed for --help
+        from cloudsched.cli.log_output import configure_line_logging  # noqa: PLC0415 - not needed for --help
+        from cloudsched.cli.signals import Stopped  # noqa: PLC0415 - likewise
+        from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     app = load_app(handlers).app
     configure_line_logging(lambda: f"{datetime.now(UTC):%H:%M:%S}", lambda record: verbose or not _is_sweep(record))
@@ -111,7 +107,8 @@ def _read_payload(text: str | None) -> Any:  # noqa: ANN401 - any JSON
 
 def _run_once(app: App, handler: str, payload: Any, owner: str) -> Execution | None:  # noqa: ANN401 - any JSON
     """Deliver one dispatch to the app, which has a store in memory and a queue that keeps what it gets."""
-    from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - not needed for --help
+    from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
+    from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - likewise
 
     queue, store = _KeptDispatches(), SqliteStore()
     try:
@@ -131,7 +128,9 @@ def _run_durably(
     *,
     skips_waits: bool,
 ) -> Execution | None:
-    from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.signals import raise_on_signal  # noqa: PLC0415 - not needed for --help
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+    from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
     from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
 
     base = Settings.from_environment()
@@ -155,6 +154,8 @@ def _create(app: App, handler: str, payload: Any, owner: str) -> Task:  # noqa: 
 
 
 def _look(app: App, task: Task) -> Execution | None:
+    from cloudsched.local.untrusted_text import to_printable  # noqa: PLC0415 - not needed for --help
+
     for message in reversed(app.inbox(task.owner).items):
         click.echo(to_printable(f"inbox of {task.owner}: {message.title}: {message.body}"), err=True)
     found = app.executions(task.id).items
@@ -165,6 +166,7 @@ def _report(execution: Execution | None, *, is_durable: bool) -> int:
     """Print how it ended; return the exit code."""
     from cloudsched.cli.output import detail_lines  # noqa: PLC0415 - not needed for --help
     from cloudsched.domain.documents.execution import ExecutionStatus  # noqa: PLC0415 - likewise
+    from cloudsched.local.untrusted_text import to_json_line, to_printable  # noqa: PLC0415 - likewise
 
     if execution is None:
         click.echo("It did not run.", err=True)
@@ -182,6 +184,11 @@ def _report(execution: Execution | None, *, is_durable: bool) -> int:
 
 
 def _local_settings() -> Settings:
+    import dataclasses  # noqa: PLC0415 - not needed for --help
+    import secrets  # noqa: PLC0415 - likewise
+
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+
     base = Settings.from_environment()
     access = dataclasses.replace(base.access, open=True)
     return dataclasses.replace(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.api_group import ApiCommand, client_options, quiet_option
-from cloudsched.cli.typescript import declare_payloads
 from cloudsched.local.untrusted_text import to_json_line
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ def schema(client: Client, *, handlers: tuple[str, ...], typescript: bool) -> No
         raise click.UsageError(f"No handler is called {unknown[0]!r}. There are: {', '.join(sorted(found)) or 'none'}.")
     chosen = {name: found[name] for name in (handlers or found)}
     if typescript:
+        from cloudsched.cli.typescript import declare_payloads  # noqa: PLC0415 - not needed for --help
+
         click.echo(declare_payloads(chosen), nl=False)
         return
     click.echo(to_json_line(chosen))

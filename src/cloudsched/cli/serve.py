@@ -6,12 +6,8 @@ from pathlib import Path
 
 import click
 
-from cloudsched.adapters.clocks import SystemClock
-from cloudsched.cli.dev import configure_logging
 from cloudsched.cli.signals import Stopped, raise_on_signal
 from cloudsched.config.imports import pause_collection
-from cloudsched.config.settings import Settings
-from cloudsched.config.supervisor import Supervisor
 
 PORT = 8080
 
@@ -52,7 +48,11 @@ def serve(*, store: str, data: Path, host: str, port: int, threads: int, handler
     SIGTERM or Ctrl-C stops it. systemd is told when it is ready, alive and stopping.
     """
     with pause_collection(keeps_all=True):
-        from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - not needed for --help
+        from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
+        from cloudsched.cli.dev import configure_logging  # noqa: PLC0415 - likewise
+        from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+        from cloudsched.config.supervisor import Supervisor  # noqa: PLC0415 - likewise
+        from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
         from cloudsched.local.service import run_service  # noqa: PLC0415 - likewise
 
     del store  # there is only one choice so far

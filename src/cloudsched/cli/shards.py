@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudsched.cli.api_group import json_option
-from cloudsched.config.settings import Settings
 from cloudsched.errors import Misconfigured
 from cloudsched.local.untrusted_text import to_json_line
 
@@ -65,7 +64,8 @@ def _report(walk: Walk) -> None:
 
 
 def _open_store() -> FirestoreStore:
-    from cloudsched.runtime.factories import open_firestore_store  # noqa: PLC0415 - not needed for --help
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - not needed for --help
+    from cloudsched.runtime.factories import open_firestore_store  # noqa: PLC0415 - likewise
 
     settings = Settings.from_environment()
     if settings.require_store() != "firestore":

@@ -22,7 +22,6 @@ from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.cli.signals import SIGNALS, signal_handlers
 from cloudsched.config.imports import pause_collection
-from cloudsched.config.settings import Settings
 from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthenticated
 from cloudsched.local.untrusted_text import print_error, to_printable
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from cloudsched.app import App
+    from cloudsched.config.settings import Settings
     from cloudsched.engine.pull.offers import WorkerFilter
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.worker.slot import AttemptSummary
@@ -240,6 +240,7 @@ def _open_api_source(
 @contextmanager
 def _open_store_source(app: App, worker_filter: WorkerFilter, time_limit: timedelta) -> Iterator[WorkSource]:
     """Connect the app to the store that the settings name; durable handlers may run as long as the time limit."""
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
     from cloudsched.worker.store_source import StoreSource  # noqa: PLC0415 - likewise
 
     settings = replace(Settings.from_environment(), time_limit=time_limit)
@@ -336,6 +337,7 @@ def _configure_logging() -> None:
 
     Outcomes are printed on a line of their own, which is why the event log's lines are not.
     """
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
     from cloudsched.runtime.telemetry import configure_cloud_logging  # noqa: PLC0415 - likewise
 
     with suppress(Misconfigured):  # through the API, the worker needs no settings

@@ -9,7 +9,7 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 
 from cloudsched.adapters.google import channel
-from cloudsched.adapters.google.channel import Backoff
+from cloudsched.adapters.google.backoff import Backoff
 
 DEADLINE = 10.0
 

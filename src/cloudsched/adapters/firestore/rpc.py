@@ -15,7 +15,8 @@ from urllib.parse import quote
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 from cloudsched.adapters.firestore import messages
-from cloudsched.adapters.google.channel import OVERLOAD_CODES, Backoff, Service, open_channel, retry
+from cloudsched.adapters.google.backoff import Backoff
+from cloudsched.adapters.google.channel import OVERLOAD_CODES, Service, open_channel, retry
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ import click
 
 from cloudsched.cli.api_group import json_option
 from cloudsched.cli.apply import show_changes
-from cloudsched.cli.imports.job import MAX_FILE_BYTES, Refusal
+from cloudsched.cli.imports.job import Refusal
 from cloudsched.cli.main import SuggestingGroup
-from cloudsched.errors import InvalidInput
 from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:
@@ -120,7 +119,9 @@ def _import(  # noqa: PLR0913 - one for each option
     yes: bool,
     as_json: bool,
 ) -> None:
+    from cloudsched.cli.imports.job import Refusal  # noqa: PLC0415 - likewise
     from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - likewise
+    from cloudsched.errors import InvalidInput  # noqa: PLC0415 - likewise
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     if prune and skip_refused:
@@ -164,7 +165,8 @@ def _import(  # noqa: PLR0913 - one for each option
 
 def _require_only_time(app: App, job: Job) -> None:
     """Check that words say a time and nothing else: plain words may name a task, too, which here is a misreading."""
-    from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.imports.job import Refusal  # noqa: PLC0415 - not needed for --help
+    from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - likewise
 
     if isinstance(job.schedule, str):
         now, zone = app.container.clock.now(), job.timezone or "UTC"
@@ -175,6 +177,8 @@ def _require_only_time(app: App, job: Job) -> None:
 
 
 def _read(file: IO[bytes], read: Callable[[bytes], ReadFile]) -> ReadFile:
+    from cloudsched.cli.imports.job import MAX_FILE_BYTES, Refusal  # noqa: PLC0415 - not needed for --help
+
     content = file.read(MAX_FILE_BYTES + 1)
     try:
         if len(content) > MAX_FILE_BYTES:

@@ -11,19 +11,17 @@ import hashlib
 import time
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
-
-import jwt
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import NameOID
-from jwt.algorithms import RSAAlgorithm
 
 from cloudsched.emulator.model.task import OAuthToken, OidcToken
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+for _package in ("cryptography", "jwt"):  # imported with the first token: most queues of tests send none
+    if find_spec(_package) is None:
+        raise ModuleNotFoundError(f"No module named {_package!r}", name=_package)
 
 TokenMode = Literal["valid", "wrongAudience", "expired", "missing"]
 TOKEN_MODES: Final[tuple[TokenMode, ...]] = get_args(TokenMode)
@@ -52,6 +50,8 @@ class TokenIssuer:
         """Return the Authorization header for a request to that URL; empty in the mode `missing`."""
         if self.mode == "missing":
             return ""
+        import jwt  # noqa: PLC0415 - most dispatches carry no token
+
         email = token.service_account_email or _DEFAULT_EMAIL
         subject = str(int.from_bytes(hashlib.sha256(email.encode()).digest()[:8], "big"))
         issued = int(time.time()) - (_EXPIRED_AGE if self.mode == "expired" else 0)
@@ -74,12 +74,18 @@ class TokenIssuer:
     @cached_property
     def jwks(self) -> dict[str, Any]:
         """The public key as a JSON Web Key Set (RFC 7517)."""
+        from jwt.algorithms import RSAAlgorithm  # noqa: PLC0415 - only for those who verify tokens
+
         key = RSAAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
         return {"keys": [{**key, "alg": _ALGORITHM, "use": "sig", "kid": self._key_id}]}
 
     @cached_property
     def certificates(self) -> dict[str, str]:
         """The public key as an X.509 certificate in PEM by its id, as https://www.googleapis.com/oauth2/v1/certs."""
+        from cryptography import x509  # noqa: PLC0415 - only for those who verify tokens
+        from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 - likewise
+        from cryptography.x509.oid import NameOID  # noqa: PLC0415 - likewise
+
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "cloudsched emulator")])
         now = datetime.now(UTC)
         certificate = (
@@ -96,6 +102,8 @@ class TokenIssuer:
 
     @cached_property
     def _key(self) -> RSAPrivateKey:
+        from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415 - most dispatches carry no token
+
         return rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
 
     @cached_property

@@ -173,7 +173,7 @@ def make_message() -> Callable[..., Message]:
 @pytest.fixture
 def skipped_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pauses before calls to Google's services are made again: their clock jumps, so that none is waited for."""
-    from cloudsched.adapters.google import channel  # noqa: PLC0415 - few tests need it
+    from cloudsched.adapters.google import backoff  # noqa: PLC0415 - few tests need it
 
     skipped = [0.0]
 
@@ -181,7 +181,7 @@ def skipped_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         skipped[0] += seconds
 
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + skipped[0], sleep=skip)
-    monkeypatch.setattr(channel, "time", clock)
+    monkeypatch.setattr(backoff, "time", clock)
 
 
 @pytest.fixture

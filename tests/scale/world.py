@@ -52,7 +52,7 @@ HANDLER_SECONDS: Final = 0.1
 OPERATIONS_PER_OCCURRENCE: Final = 3
 """On the collection of tasks: a read and two writes. The ramp counts them."""
 _PATCHED: Final = (
-    "cloudsched.adapters.google.channel.time",
+    "cloudsched.adapters.google.backoff.time",
     "cloudsched.adapters.google.cloud_tasks.time",
     "cloudsched.adapters.firestore.shards.time",
 )
@@ -137,7 +137,7 @@ class World:
         enter = stack.enter_context
         for name in _PATCHED:
             enter(patch(name, self.time))
-        enter(patch("cloudsched.adapters.google.channel.random", self.chance, create=True))
+        enter(patch("cloudsched.adapters.google.backoff.random", self.chance, create=True))
         random.seed(0)  # tenacity's
         enter(patch("cloudsched.adapters.firestore.rpc.open_channel", lambda *_: self.firestore))
         enter(patch("cloudsched.adapters.google.cloud_tasks.open_channel", lambda *_: self.queues))

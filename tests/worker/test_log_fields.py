@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched import RetryPolicy
 from cloudsched.engine.ports.tracing import current_trace
-from cloudsched.engine.state.attempt_log import AttemptFields
+from cloudsched.engine.state.log_context import AttemptFields
 
 if TYPE_CHECKING:
     from tests.worker.harness import WorkerHarness

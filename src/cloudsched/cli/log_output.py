@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudsched.engine.state.attempt_log import AttemptFields
+from cloudsched.engine.state.log_context import AttemptFields
 from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from cloudsched.adapters.firestore.listener import FirestoreListener
 from cloudsched.adapters.firestore.shards import Placement, Shards
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
-from cloudsched.adapters.google import channel
+from cloudsched.adapters.google import backoff
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, Feed
 from cloudsched.domain.documents.category import Category
@@ -280,7 +280,7 @@ def test_every_call_of_the_ports_outlives_contention(make_task: MakeTask, monkey
         return channels[-1]
 
     monkeypatch.setattr(rpc, "open_channel", open_contended)
-    monkeypatch.setattr(channel, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
+    monkeypatch.setattr(backoff, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
     call_every_port(make_task, monkeypatch, 1)
     failed = {method for each in channels for method in each.failures}
     assert failed == {"BatchGetDocuments", "Commit", "RunQuery", "RunAggregationQuery"}

@@ -8,7 +8,7 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 
-from cloudsched.adapters.google import channel
+from cloudsched.adapters.google import backoff, channel
 from cloudsched.adapters.google.backoff import Backoff
 
 DEADLINE = 10.0
@@ -37,7 +37,7 @@ class SteppedTime:
 @pytest.fixture
 def stepped_time(monkeypatch: pytest.MonkeyPatch) -> SteppedTime:
     stepped = SteppedTime()
-    monkeypatch.setattr(channel, "time", stepped)
+    monkeypatch.setattr(backoff, "time", stepped)
     return stepped
 
 

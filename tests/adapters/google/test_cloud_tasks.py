@@ -16,7 +16,7 @@ from google.cloud.tasks_v2.types import queue as queue_types
 from google.cloud.tasks_v2.types import task as task_types
 from tests.harness import WAIT_SECONDS
 
-from cloudsched.adapters.google import channel
+from cloudsched.adapters.google import backoff
 from cloudsched.adapters.google import cloud_tasks as cloudtasks_adapter
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.domain.documents.policy import Priority
@@ -249,7 +249,7 @@ def test_each_try_has_time_to_be_answered(monkeypatch: pytest.MonkeyPatch, deadl
     """No try has less than a twentieth of the deadline: it would time out, and hide why the others failed."""
     now, left = [0.0], list[float]()
     stepped = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
-    monkeypatch.setattr(channel, "time", stepped)
+    monkeypatch.setattr(backoff, "time", stepped)
 
     def fail(seconds: float) -> None:
         left.append(seconds)
@@ -257,7 +257,7 @@ def test_each_try_has_time_to_be_answered(monkeypatch: pytest.MonkeyPatch, deadl
 
     for _ in range(50):  # the pauses are jittered
         with pytest.raises(ConnectionError):
-            channel.Backoff(deadline).retry(fail, lambda _error: True)
+            backoff.Backoff(deadline).retry(fail, lambda _error: True)
     assert min(left) > deadline / 20
     assert len(left) >= 2 * 50
 
@@ -268,7 +268,7 @@ def test_the_normal_queue_takes_over_within_the_same_deadline(
     """A queue that turns out not to exist late in the deadline leaves the other one no deadline of its own."""
     now = [0.0]
     stepped = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
-    monkeypatch.setattr(channel, "time", stepped)
+    monkeypatch.setattr(backoff, "time", stepped)
     opened = connect(fake[1], timedelta(seconds=WAIT_SECONDS), deadline=timedelta(seconds=WAIT_SECONDS))
     missing = (C.NOT_FOUND, "Queue does not exist.")
     fake[0].failures = [*[(C.ABORTED, "for a test")] * 3, missing, *[(C.ABORTED, "for a test")] * 100]

@@ -24,7 +24,7 @@ for _ in range(2):
 """
 CALL_UNTIL_DEADLINE = """
 import grpc
-from cloudsched.adapters.google.channel import Backoff
+from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.channel import OVERLOAD_CODES, retry
 method = channel.unary_unary("/google.firestore.v1.Firestore/Commit", bytes, bytes)
 try:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from tests.engine.harness import DAY, MINUTE, create, run
 
 from cloudsched import AsyncContext, Context, StepFailed
-from cloudsched.engine.state.attempt_log import current_log_fields
+from cloudsched.engine.state.log_context import current_log_fields
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import START, Simulation
 

@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import exception_text, truncate
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
+from cloudsched.engine.state.log_context import attempt_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
@@ -271,26 +272,3 @@ def _install() -> None:
                     found.note(logging.makeLogRecord(fields))
 
         builtins.print = print_and_note
-
-
-_NO_FIELDS: Mapping[str, object] = {}
-attempt_fields: ContextVar[Mapping[str, object]] = ContextVar("cloudsched_log_fields", default=_NO_FIELDS)
-"""Set by `attempt_log.AttemptLines`."""
-
-
-def current_log_fields() -> Mapping[str, object]:
-    """Return ``taskId``, ``executionId``, ``handler``, ``attempt`` and ``owner`` while a handler runs; else nothing."""
-    return attempt_fields.get()
-
-
-class AttemptFields(logging.Filter):
-    """Adds the ids of the running attempt to each record, as attributes; the fields of the log call win.
-
-    Put it on a `logging.Handler` of your own: ``handler.addFilter(AttemptFields())``.
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Add the fields; every record passes."""
-        for name, value in current_log_fields().items():
-            record.__dict__.setdefault(name, value)
-        return True

@@ -139,7 +139,7 @@ CONTROLS = (
     Control(
         "a claim does not count as started",
         "recurring",
-        {"next occurrence": "following, lost = task.next_execution_time, None"},
+        {"next occurrence": '"next_execution_time": task.next_execution_time,'},
     ),
     Control(
         "a result is stored by whoever lost the lease",
@@ -223,7 +223,7 @@ CONTROLS = (
         {
             "other occurrence": "if False:",
             "early occurrence": "if False:",
-            "due now": ("decision = _decide_due(noted, noted.next_execution_time or now)"),
+            "due now": ("is_alone = True"),
         },
     ),
     Control(

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
+    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.planning import Dispatch
 
@@ -236,16 +237,27 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
 
 def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after_lock: bool) -> Claim:
     noted, records = (task, ()) if task.left_out_from is None else note_left_out(task, now)
-    decision = _decide_due(noted, now)  # guard: due now
-    noted, missed = record_missed(noted, decision.decided, now) if decision.decided else (noted, ())
-    records = (*records, *missed)
-    chosen = decision.kept[0].next_at if decision.kept else None
-    last = decision.decided[-1].until if chosen is None else chosen
-    run_count = task.run_count + (chosen is not None)
-    counted = noted.model_copy(update={"run_count": run_count, "planned_to": last})
-    following, lost = _find_following(counted, last)  # guard: next occurrence
-    changes: dict[str, Any] = {"run_count": run_count, "planned_to": last, "next_execution_time": following}
-    changes |= {} if lost is None else _pause_lost(lost)
+    at = task.next_execution_time
+    assert at is not None  # noqa: S101 - it has come
+    following, lost = _find_following(noted, at)
+    chosen: datetime | None = at
+    last = at
+    missed: tuple[Execution, ...] = ()
+    is_alone = _is_alone(noted, at, following, now)  # guard: due now
+    if not is_alone:
+        decision = _decide_due(noted, now)
+        noted, missed = record_missed(noted, decision.decided, now)
+        chosen = decision.kept[0].next_at if decision.kept else None
+        last = decision.decided[-1].until if chosen is None else chosen
+        following, lost = _find_following(noted, last)
+    records, run_count = (*records, *missed), task.run_count + (chosen is not None)
+    is_last = task.max_runs is not None and run_count >= task.max_runs
+    changes: dict[str, Any] = {
+        "run_count": run_count,
+        "planned_to": last,
+        "next_execution_time": None if is_last else following,  # guard: next occurrence
+        **({} if lost is None or is_last else _pause_lost(lost)),
+    }
     if chosen is None:
         changes |= {"outcome": missed[-1].status, "outcome_execution_id": missed[-1].id}
         passed = with_changes(noted, now, **changes)
@@ -265,6 +277,15 @@ def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after
     run = _with_lease(task, waiting, now, claimant, is_after_lock=is_after_lock)
     claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
     return Claim(Transition(claimed, records), run, "attempt 1")
+
+
+def _is_alone(task: Task, at: datetime, following: datetime | None, now: datetime) -> bool:
+    """Return whether an occurrence that has come is the only one, and in time: nearly all are."""
+    if task.backlog or (following is not None and start_time(task, following) <= now):
+        return False
+    tolerance = task.catch_up.tolerance()
+    latest = tolerance if task.expiration is None else min(tolerance, task.expiration)
+    return now - start_time(task, at) <= latest
 
 
 def _decide_due(task: Task, now: datetime) -> BacklogDecision:

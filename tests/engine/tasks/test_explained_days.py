@@ -105,6 +105,17 @@ def test_a_cut_look_says_at_least(scene: Scene) -> None:
         assert any("at least 47 SUCCEEDED" in each for each in sentences)
 
 
+def test_a_day_within_an_outage_has_the_record_that_covers_it(scene: Scene) -> None:
+    """A week in which nothing ran has one record, of its first day: a day in its midst says so, too, and how many."""
+    with scene.sim:
+        scene.create(schedule=Schedule.every(MINUTE, start=START), catch_up="latest")
+        scene.sim.clock.advance(7 * DAY)
+        scene.sim.advance(MINUTE)
+        found = ask(scene, START + 4 * DAY)
+        assert "more, up to" in found.summary
+        assert Reason.NOT_KEPT not in reasons(found)
+
+
 def test_a_run_that_waited_for_its_lock_says_so(scene: Scene) -> None:
     """How late it was, and since when it had waited; also on the record, for the waterfall."""
     with scene.sim:

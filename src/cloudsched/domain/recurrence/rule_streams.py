@@ -23,6 +23,7 @@ from cloudsched.domain.recurrence.expand import (
     CALENDAR_DAYS,
     DAY,
     LAST_SECOND,
+    MINUTE,
     DatedTimes,
     Grid,
     Periods,
@@ -118,7 +119,7 @@ class RuleStream(Stream):
 
 
 class FixedInterval(Stream):
-    """A rule without any BYxxx part, in elapsed time: one instant every so many seconds."""
+    """A rule in elapsed time that has one instant every so many seconds."""
 
     def __init__(self, start: int, step: int) -> None:
         self._start, self._step = start, step
@@ -332,13 +333,28 @@ def _build_stream(
             times = SetPositionFilter(times, periods, first_period, rule.positions)
         return _not_before(WallClockStream(StartingAt(times, start), clock), starts)
     begin = first_instant(clock, start) if begin is None else begin
-    if not any((rule.hours, rule.minutes, rule.seconds, rule.positions)) and days.is_unrestricted:
-        return FixedInterval(begin, periods.step)
     first_period = begin - into_period
+    if days.is_unrestricted and not (rule.hours or rule.positions):
+        steady = _find_steady_start(rule, periods, first_period, begin, clock.zone)
+        if steady is not None:
+            return FixedInterval(steady, periods.step)
     stream: Stream = ElapsedPeriods(periods, days, clock.zone, first_period, until)
     if rule.positions:
         stream = SetPositionFilter(stream, periods, first_period, rule.positions)
     return StartingAt(stream, begin)
+
+
+def _find_steady_start(rule: Rule, periods: Periods, first_period: int, begin: int, zone: Zone) -> int | None:
+    """Return the first instant of a rule that has one in each period, always as far into it; None if it may not."""
+    if not rule.minutes and not rule.seconds:
+        return begin
+    is_filter = periods.unit == 1 or (periods.unit == MINUTE and rule.minutes)
+    is_aligned = (first_period + zone.offset_at(begin)) % periods.unit == 0 and zone.changes_by(periods.unit, begin)
+    members = periods.members(0)
+    if is_filter or not is_aligned or len(members) != 1:
+        return None
+    first = first_period + members[0]
+    return first if first >= begin else first + periods.step
 
 
 def _not_before(stream: Stream, starts: tuple[int, ...]) -> Stream:

@@ -203,6 +203,11 @@ class Zone:
         table = self.table_for(seconds)
         return table.offsets[bisect_right(table.changes, seconds)]
 
+    def changes_by(self, unit: int, since: int) -> bool:
+        """Return whether its clock is set by whole units, of so many seconds, whenever it is set after an instant."""
+        table = self._table
+        return len({each % unit for each in table.offsets[bisect_right(table.changes, since) :]}) == 1
+
     def fingerprint(self) -> str:
         """Return a short text that is the same for the same clock changes, however the file lists them."""
         table = self._table

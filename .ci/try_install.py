@@ -23,7 +23,7 @@ if "telemetry" not in extras:
 if "sqlalchemy" not in extras:
     left_out |= {"cloudsched.outbox.sqlalchemy"}
 if "mcp" not in extras:
-    left_out |= {"cloudsched.cli.agents.command", "cloudsched.cli.agents.server"}
+    left_out |= {"cloudsched.cli.agents", "cloudsched.cli.agent_tools"}
 if "dev" not in extras:
     parts = ["cloudsched.app", "cloudsched.web.", "cloudsched.adapters.", "cloudsched.runtime.", "cloudsched.engine."]
     parts += ["cloudsched.outbox."]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 PACKAGE: Final = Path(__file__).parents[2] / "src/cloudsched"
 ROOMS: Final = (
     "adapters",
-    "cli/agents",
+    "cli",
     "dashboard",
     "domain/transitions",
     "drafts",

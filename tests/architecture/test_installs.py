@@ -17,10 +17,11 @@ LOCAL_TOOLS = {"aiohttp", "cheroot", "pygments", "quickjs-ng", "rich", "yarl"}
 PYTEST_PLUGINS = {"emulator/pytest_plugin", "testing/pytest_plugin"}
 """Only pytest imports them."""
 FOR_WORKERS = re.compile(
-    r"client|worker|config/imports$|(__main__|cli/(__init__|apply|instants|keys|log_output|main|outbox|signals|worker)"
+    r"client|worker|config/imports$|(__main__|cli/(__init__|apply|job_files|log_output|main|operators|options|outbox)"
+    r"|cli/(signals|worker)"
     r"|local/(__init__|app_loader|environment_file|untrusted_text))$"
 )
-FOR_AGENTS = re.compile(r"cli/agents/")
+FOR_AGENTS = re.compile(r"cli/agent(s|_tools)$")
 FOR_DEVELOPMENT = re.compile(r"cli/|dashboard/|local/|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
 EXTRAS = ("worker", "dev", "django", "mcp", "sandbox", "sqlalchemy", "telemetry")
 EXTRA_ADAPTERS = {
@@ -178,7 +179,7 @@ def test_the_extra_for_development_is_enough_for_everything_local() -> None:
 
 def test_the_client_and_workers_through_the_api_need_no_google_package() -> None:
     """Where nothing of Google and no web server is installed, they are imported all the same."""
-    neither = ["worker/store_source", "cli/apply", "cli/keys"]
+    neither = ["worker/store_source", "cli/apply", "cli/operators"]
     modules = [module for module in MODULES if extra_of(module) == "worker" and module not in {*NOT_IMPORTED, *neither}]
     kept = (
         "packages([each for each in declared('worker') if each.name in "

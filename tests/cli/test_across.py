@@ -7,7 +7,7 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.cli.exit_codes import ExitCode
+from cloudsched.cli.main import ExitCode
 from cloudsched.engine.tasks import batch_changes
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import serve_api_of
 
 from cloudsched import App, Context
-from cloudsched.cli import execution_log
+from cloudsched.cli import output
 from cloudsched.config.access import Access
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -67,7 +67,7 @@ def test_following_ends_when_the_execution_ends(tasks: Tasks, sim: Simulation, m
             sim.app.send_event("t", "word", "hello")
             sim.advance(MINUTE)
 
-    monkeypatch.setattr(execution_log, "time", SimpleNamespace(sleep=wait))
+    monkeypatch.setattr(output, "time", SimpleNamespace(sleep=wait))
     said = tasks("logs", "t", "--execution", execution, "--follow")
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()

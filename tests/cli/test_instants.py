@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from tests.cases import try_each
 
-from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.main import cloudsched
+from cloudsched.cli.options import parse_instant
 from cloudsched.emulator.cli import read_instant
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 
-from cloudsched.cli.exit_codes import ExitCode
+from cloudsched.cli.main import ExitCode
 from cloudsched.cli.next import next_command
 from cloudsched.domain.recurrence.time_zones import version
 from cloudsched.domain.schedules.preview import preview

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.cli.exit_codes import ExitCode
+from cloudsched.cli.main import ExitCode
 from cloudsched.domain.documents.execution import Message
 from cloudsched.engine.ports.store import Commit
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.cli.exit_codes import ExitCode
+from cloudsched.cli.main import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

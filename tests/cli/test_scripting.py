@@ -15,10 +15,9 @@ import pytest
 from tests.cases import try_each
 from tests.cli.conftest import serve_api_of
 
-from cloudsched.cli import api_group
+from cloudsched.cli import options
 from cloudsched.cli.examples import EXAMPLES
-from cloudsched.cli.exit_codes import ExitCode
-from cloudsched.cli.main import cloudsched
+from cloudsched.cli.main import ExitCode, cloudsched
 from cloudsched.config.access import Access
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -131,12 +130,12 @@ def test_what_cannot_be_undone_is_asked_for(
 ) -> None:
     """A terminal is asked; a script has to say --yes, and is told so."""
     task_id = create(tasks)["id"]
-    monkeypatch.setattr(api_group, "_is_terminal", lambda: False)
+    monkeypatch.setattr(options, "_is_terminal", lambda: False)
     said = tasks("delete", task_id)
     assert said.code == ExitCode.USAGE
     assert "--yes" in said.err
     assert people("delete", "ada", "--everything").code == ExitCode.USAGE
-    monkeypatch.setattr(api_group, "_is_terminal", lambda: True)
+    monkeypatch.setattr(options, "_is_terminal", lambda: True)
     monkeypatch.setattr(click, "confirm", _answer(says=False))
     assert tasks("delete", task_id).code == 1
     assert sim.app.get(task_id).id == task_id

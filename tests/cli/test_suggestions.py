@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.cli.api_group import explain_unreachable
-from cloudsched.cli.exit_codes import ExitCode
+from cloudsched.cli.main import ExitCode
+from cloudsched.cli.options import explain_unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched import Context, Schedule
-from cloudsched.cli.exit_codes import ExitCode
+from cloudsched.cli.main import ExitCode
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.recurrence.time_zones import version
 

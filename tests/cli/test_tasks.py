@@ -13,7 +13,7 @@ from tests.cli.conftest import broken, serve_api_of
 
 from cloudsched import ExecutionStatus
 from cloudsched.cli import tasks as tasks_command
-from cloudsched.cli.exit_codes import ExitCode
+from cloudsched.cli.main import ExitCode
 from cloudsched.config.access import Access
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role

@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.cli.exit_codes import ExitCode
+from cloudsched.cli.main import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

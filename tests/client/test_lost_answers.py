@@ -14,7 +14,7 @@ from tests.instants import about
 from werkzeug.wrappers import Response
 
 from cloudsched import Context  # noqa: TC001 - its annotation is read at run time
-from cloudsched.cli.agents.server import AgentTools
+from cloudsched.cli.agent_tools import AgentTools
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import AsyncClient, Client
 from cloudsched.dashboard.application import act

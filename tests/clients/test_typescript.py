@@ -15,7 +15,7 @@ from tests.clients.typescript_types import FOLDER
 from tests.doc_blocks import read_blocks
 from tests.web.api.node_tools import install_node_tools
 
-from cloudsched.cli.typescript import declare_payloads
+from cloudsched.cli.schema import declare_payloads
 
 ROOT = Path(__file__).parents[2]
 PAGE_STANDINS = """

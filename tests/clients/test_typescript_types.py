@@ -8,7 +8,7 @@ import re
 from pydantic.alias_generators import to_camel
 from tests.clients.typescript_types import FOLDER, GENERATED, generate
 
-from cloudsched.cli.typescript import declare_payloads
+from cloudsched.cli.schema import declare_payloads
 from cloudsched.client import Client
 from cloudsched.client.responses import _KINDS, _STATUSES
 

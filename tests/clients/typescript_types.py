@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_pascal
 
-from cloudsched.cli.typescript import declare
+from cloudsched.cli.schema import declare
 from cloudsched.web.api.openapi import build_document
 
 FOLDER = Path(__file__).parents[2] / "clients/typescript"

@@ -20,7 +20,7 @@ from tests.doors.acts import BY_NAME, NEW, Act
 from tests.doors.world import ACTORS, PEOPLE, SECOND, URL, World, headers_of, key_of
 from werkzeug.test import Client as Browser
 
-from cloudsched.cli.agents.server import AgentTools
+from cloudsched.cli.agent_tools import AgentTools
 from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.engine.ports.search import TaskQuery

@@ -10,7 +10,7 @@ from tests.doors.acts import ACTS, PUBLIC
 from tests.doors.doors import BATCH_ACTIONS, COMMANDS, DOORS, FORMS, FRONT, MCP_TOOLS, PAGES, Pages
 from tests.doors.world import WORLDS, Target
 
-from cloudsched.cli.agents.server import make_server
+from cloudsched.cli.agent_tools import make_server
 from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.dashboard.routes import MAP, VIEWS
 from cloudsched.domain.documents.batch_change import BatchAction

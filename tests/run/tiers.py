@@ -18,7 +18,6 @@ CHECK = {"architecture": "what the structure and the pages must keep: `./emulato
 ALL = {
     "architecture/test_hover_texts.py": "what an editor shows",
     "cli/test_init.py": "a new project's own tests and commands",
-    "cli/test_orphans.py": "a command that outlives the one who called it",
     "clients": "the TypeScript client, built and used with npm's tools",
     "contract/test_stored_before.py::test_it_goes_on_where_it_was[firestore]": "earlier documents at Firestore",
     "dashboard/browser": "accessibility, keyboard, roles, forms and live pages in a browser",

@@ -19,7 +19,7 @@ from tests.harness import WAIT_SECONDS, Process, free_port, new_project, process
 from tests.stories.worker_stack import HANDLERS, HASTY, WorkerStack, open_worker_stack
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.cli.exit_codes import ExitCode
+from cloudsched.cli.main import ExitCode
 from cloudsched.config.access import Access
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.api_keys import create_key

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import confirm, json_option, pass_client, yes_option
-from cloudsched.cli.choices import BATCH_ACTION, CATEGORY, EXECUTION_STATUS, TASK_STATUS
-from cloudsched.cli.instants import parse_instant
+from cloudsched.cli.options import (
+    BATCH_ACTION,
+    CATEGORY,
+    EXECUTION_STATUS,
+    TASK_STATUS,
+    confirm,
+    json_option,
+    parse_instant,
+    pass_client,
+    yes_option,
+)
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:

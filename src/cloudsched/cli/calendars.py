@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import (
+from cloudsched.cli.options import (
     RECORD_SYNONYMS,
     ApiGroup,
     api_options,
     confirm,
     json_option,
+    parse_date,
     pass_client,
     yes_option,
 )
-from cloudsched.cli.instants import parse_date
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ special to the demo: any client could send these requests, and the stack is that
 
 from __future__ import annotations
 
-import http.client
 import json
 import secrets
 from dataclasses import dataclass
@@ -14,13 +13,13 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby, pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from cloudsched.client.client import Client
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.planning import HORIZON
@@ -30,9 +29,12 @@ from cloudsched.local.examples import app
 from cloudsched.local.stack import run_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from cloudsched.adapters.operation_counts import Counts
+    from cloudsched.client.views import TaskView
+    from cloudsched.domain.documents.execution import Message
+    from cloudsched.domain.documents.responses import Execution
     from cloudsched.emulator.runtime.history import Attempt
     from cloudsched.local.stack import Stack
     from cloudsched.local.store_choice import StoreChoice
@@ -81,15 +83,6 @@ TASKS: Final[tuple[dict[str, Any], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class DemoRun:
-    """One occurrence that ran."""
-
-    scheduled_for: datetime
-    started_at: datetime | None
-    status: str
-
-
-@dataclass(frozen=True, slots=True)
 class DemoDelivery:
     """One dispatch that reached the executor."""
 
@@ -103,15 +96,15 @@ class DemoDelivery:
 class DemoResult:
     """The state at the end of the scenario."""
 
-    tasks: dict[str, dict[str, Any]]
+    tasks: dict[str, TaskView]
     """Each task as the API shows it, by its id."""
-    runs: dict[str, list[DemoRun]]
+    runs: dict[str, list[Execution]]
     """Each task's runs, earliest first."""
     deliveries: list[DemoDelivery]
     """The queue's deliveries for the birthday."""
     hops: int
     """How many deliveries, of any task, only dispatched the next one."""
-    inbox: list[dict[str, Any]]
+    inbox: list[Message]
     counts: Counts
 
 
@@ -123,26 +116,27 @@ def run_scenario(stack: Stack, on_clock_moved: Callable[[datetime], None]) -> De
         on_clock_moved: Called with the clock's time after each move.
 
     Raises:
-        RuntimeError: A request failed.
+        CloudschedError: A request failed.
     """
-    for task in TASKS:
-        _request(stack.url, "POST", "/v1/tasks", {"owner": OWNER, **task})
-    now = START
-    while now < END:
-        now = min(now + _STEP, END)
-        _request(f"http://{stack.emulator.address}", "POST", "/clock", {"advanceTo": now.isoformat()})
-        on_clock_moved(now)
-    counts = stack.counts.copy()
-    deliveries = [_parse_delivery(attempt) for attempt in stack.emulator.attempts()]
-    ids = [task["id"] for task in TASKS]
-    return DemoResult(
-        tasks={task_id: _request(stack.url, "GET", f"/v1/tasks/{task_id}") for task_id in ids},
-        runs={task_id: _fetch_runs(stack.url, task_id) for task_id in ids},
-        deliveries=[delivery for delivery in deliveries if delivery.task_id == "birthday"],
-        hops=sum(delivery.action == DeliveryAction.HOPPED for delivery in deliveries),
-        inbox=list(_iter_items(stack.url, f"/v1/inboxes/{OWNER}/messages", "messages"))[::-1],
-        counts=counts,
-    )
+    with Client(stack.url) as client:
+        for task in TASKS:
+            client.create(owner=OWNER, **task)
+        now = START
+        while now < END:
+            now = min(now + _STEP, END)
+            stack.mover.move({"advanceTo": now.isoformat()})
+            on_clock_moved(now)
+        counts = stack.counts.copy()
+        deliveries = [_parse_delivery(attempt) for attempt in stack.emulator.attempts()]
+        ids = [task["id"] for task in TASKS]
+        return DemoResult(
+            tasks={task_id: client.get(task_id) for task_id in ids},
+            runs={task_id: [*client.executions(task_id)][::-1] for task_id in ids},
+            deliveries=[delivery for delivery in deliveries if delivery.task_id == "birthday"],
+            hops=sum(delivery.action == DeliveryAction.HOPPED for delivery in deliveries),
+            inbox=[*client.inbox(OWNER)][::-1],
+            counts=counts,
+        )
 
 
 def expected_runs() -> dict[str, list[datetime]]:
@@ -172,13 +166,13 @@ def check(result: DemoResult) -> list[str]:
     instants = [START, *(delivery.at for delivery in result.deliveries)]
     if max(later - earlier for earlier, later in pairwise(instants)) > HORIZON:
         problems.append("A dispatch lay beyond the horizon of 30 days.")
-    if [message["title"] for message in result.inbox] != ["Tea is ready", "Grace's birthday"]:
+    if [message.title for message in result.inbox] != ["Tea is ready", "Grace's birthday"]:
         problems.append("The inbox does not hold the reminder and the birthday, once each.")
-    if result.tasks["tea"]["status"] != "COMPLETED":
-        problems.append(f"The reminder is {result.tasks['tea']['status']}, not COMPLETED.")
+    if result.tasks["tea"].status != "COMPLETED":
+        problems.append(f"The reminder is {result.tasks['tea'].status}, not COMPLETED.")
     for task_id in ("weekday-report", "birthday"):
         task = result.tasks[task_id]
-        if task["status"] != "ACTIVE" or datetime.fromisoformat(task["nextExecutionTime"]) <= END:
+        if task.status != "ACTIVE" or task.next_execution_time is None or task.next_execution_time <= END:
             problems.append(f"{task_id} has no next occurrence.")
     return problems
 
@@ -186,42 +180,6 @@ def check(result: DemoResult) -> list[str]:
 def _parse_delivery(attempt: Attempt) -> DemoDelivery:
     dispatch, result = json.loads(attempt.request.body), json.loads(attempt.answer.body)
     return DemoDelivery(dispatch["taskId"], attempt.dispatch_at, result["action"])
-
-
-def _fetch_runs(url: str, task_id: str) -> list[DemoRun]:
-    records = _iter_items(url, f"/v1/tasks/{task_id}/executions", "executions")
-    runs = [
-        DemoRun(
-            scheduled_for=datetime.fromisoformat(record["scheduledFor"]),
-            started_at=datetime.fromisoformat(record["startedAt"]) if record.get("startedAt") else None,
-            status=record["status"],
-        )
-        for record in records
-    ]
-    return runs[::-1]
-
-
-def _iter_items(url: str, path: str, name: str) -> Iterator[dict[str, Any]]:
-    token = ""
-    while True:
-        page = _request(url, "GET", f"{path}?pageSize=200" + (f"&pageToken={token}" if token else ""))
-        yield from page[name]
-        token = page.get("nextPageToken", "")
-        if not token:
-            return
-
-
-def _request(url: str, method: str, path: str, content: object = None) -> dict[str, Any]:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=300)
-    try:
-        connection.request(method, path, None if content is None else json.dumps(content))
-        response = connection.getresponse()
-        body: dict[str, Any] = json.loads(response.read())
-    finally:
-        connection.close()
-    if response.status >= http.HTTPStatus.BAD_REQUEST:
-        raise RuntimeError(f"{method} {path}: {response.status} {body}")
-    return body
 
 
 WIDTH = 80
@@ -296,11 +254,11 @@ def _runs_table(result: DemoResult) -> Table:
     return table
 
 
-def _format_run(run: DemoRun) -> tuple[str, str, str]:
+def _format_run(run: Execution) -> tuple[str, str, str]:
     return f"{_to_local(run):%a %d %b %Y %H:%M %z}", _format_time(run.scheduled_for), run.status
 
 
-def _summarize_runs(runs: list[DemoRun]) -> tuple[str, str, str]:
+def _summarize_runs(runs: list[Execution]) -> tuple[str, str, str]:
     """Describe several runs on one line."""
     local = " ".join(sorted({f"{_to_local(run):%H:%M}" for run in runs}))
     utc = " ".join(sorted({f"{run.scheduled_for:%H:%M:%S}" for run in runs}))
@@ -308,7 +266,7 @@ def _summarize_runs(runs: list[DemoRun]) -> tuple[str, str, str]:
     return f"{f'… {len(runs)} more at':>15} {local}", f"{'…':>10} {utc}", statuses
 
 
-def _to_local(run: DemoRun) -> datetime:
+def _to_local(run: Execution) -> datetime:
     return run.scheduled_for.astimezone(time_zones.load_tzinfo(ZONE))
 
 
@@ -335,7 +293,7 @@ def _hops_table(result: DemoResult) -> Table:
 def _inbox_table(result: DemoResult) -> Table:
     table = _make_table(f"The inbox of {OWNER}", "Sent (UTC)", "Title", "Text")
     for message in result.inbox:
-        table.add_row(_format_time(datetime.fromisoformat(message["createdAt"])), message["title"], message["body"])
+        table.add_row(_format_time(message.created_at), message.title, message.body)
     return table
 
 

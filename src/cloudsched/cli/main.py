@@ -1,4 +1,4 @@
-"""The entry point of the ``cloudsched`` command, and the table of its subcommands.
+"""The entry point of the ``cloudsched`` command, the table of its subcommands, and with what it exits.
 
 Each subcommand is a module of its own, imported when it is used. A group answers a mistyped command or a misplaced
 option with what was probably meant.
@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import sys
 from difflib import get_close_matches
+from enum import IntEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
 from cloudsched.cli.examples import add_examples
 from cloudsched.config.imports import pause_collection, require_extra
-from cloudsched.errors import CloudschedError
+from cloudsched.errors import (
+    CloudschedError,
+    Forbidden,
+    InvalidInput,
+    Misconfigured,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+    WorkflowError,
+)
+from cloudsched.local.untrusted_text import print_error, to_json_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,19 +84,19 @@ class SuggestingGroup(click.Group):
 
 _COMMANDS = {
     "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
-    "backup": ("cloudsched.cli.backup:backup", "Copy a data folder while a process is using it."),
+    "backup": ("cloudsched.cli.serve:backup", "Copy a data folder while a process is using it."),
     "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
-    "completion": ("cloudsched.cli.completion:completion", "Let your shell complete commands and options."),
-    "dashboard": ("cloudsched.cli.dashboard:dashboard", "Show the dashboard of a deployment, on this machine only."),
+    "completion": ("cloudsched.cli.main:completion", "Let your shell complete commands and options."),
+    "dashboard": ("cloudsched.cli.serve:dashboard", "Show the dashboard of a deployment, on this machine only."),
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
     "doctor": ("cloudsched.cli.doctor.command:doctor", "Say what is right and wrong with a deployment."),
     "draft": ("cloudsched.cli.draft:draft", "Make a task of a sentence, through the API."),
     "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
-    "import": ("cloudsched.cli.imports.command:import_jobs", "Make tasks of a crontab, or of Cloud Scheduler's jobs."),
+    "import": ("cloudsched.cli.apply:import_jobs", "Make tasks of a crontab, or of Cloud Scheduler's jobs."),
     "init": ("cloudsched.cli.init:init", "Write a new project, with tests, ready to deploy."),
-    "keys": ("cloudsched.cli.keys:keys", "Make an API key for a server."),
-    "mcp": ("cloudsched.cli.agents.command:mcp", "Give agents tools to schedule (Model Context Protocol)."),
+    "keys": ("cloudsched.cli.operators:keys", "Make an API key for a server."),
+    "mcp": ("cloudsched.cli.agents:mcp", "Give agents tools to schedule (Model Context Protocol)."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
     "outbox": ("cloudsched.cli.outbox:outbox", "Hand over the tasks that your own transactions have written."),
     "people": ("cloudsched.cli.people:people", "Show and change how people want to be reached."),
@@ -93,9 +104,9 @@ _COMMANDS = {
     "schema": ("cloudsched.cli.schema:schema", "Print the schemas of handlers' payloads, also as TypeScript."),
     "scripts": ("cloudsched.cli.scripts:scripts", "Show and change stored scripts, which tasks run by name."),
     "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
-    "shards": ("cloudsched.cli.shards:shards", "Spread tasks over more ranges of Firestore's indexes."),
+    "shards": ("cloudsched.cli.operators:shards", "Spread tasks over more ranges of Firestore's indexes."),
     "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
-    "usage": ("cloudsched.cli.usage:usage", "Show what was used in a month, and what it cost."),
+    "usage": ("cloudsched.cli.operators:usage", "Show what was used in a month, and what it cost."),
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
 }
 """Each command's location and summary: all that ``--help`` needs."""
@@ -185,9 +196,85 @@ def main() -> None:
     try:
         code = cloudsched(prog_name="cloudsched", standalone_mode=not as_json)
     except (CloudschedError, TimeoutError, click.ClickException) as error:
-        from cloudsched.cli.exit_codes import report_error  # noqa: PLC0415 - not needed for --help
-
         sys.exit(report_error(error, as_json=as_json))
     except click.Abort:
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+class ExitCode(IntEnum):
+    """With what ``cloudsched`` exits."""
+
+    DONE = 0
+    NO = 1
+    """What was looked at has faults, or differs; what was run has failed; somebody said no."""
+    USAGE = 2
+    """The command is mistyped, or a setting or a package is missing."""
+    REFUSED = 3
+    """What was given is invalid, or cannot be done in this state; a limit is reached."""
+    NOT_FOUND = 4
+    UNAUTHORISED = 5
+    """The credential is missing or wrong, or may not do this."""
+    UNREACHABLE = 6
+    """There was no answer, or none but overload: try again later."""
+    TIMED_OUT = 7
+    """It did not end in the time that it was given."""
+
+
+_CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (
+    (NotFound, ExitCode.NOT_FOUND),
+    (Unauthenticated, ExitCode.UNAUTHORISED),
+    (Forbidden, ExitCode.UNAUTHORISED),
+    (Unavailable, ExitCode.UNREACHABLE),
+    (TimeoutError, ExitCode.TIMED_OUT),
+    (Misconfigured, ExitCode.USAGE),
+    (click.UsageError, ExitCode.USAGE),
+    (WorkflowError, ExitCode.NO),
+    (click.ClickException, ExitCode.NO),
+    (CloudschedError, ExitCode.REFUSED),
+)
+
+
+def find_exit_code(error: BaseException) -> ExitCode:
+    """Return with what a command exits that has failed with this error."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.NO)
+
+
+def report_error(error: Exception, *, as_json: bool) -> ExitCode:
+    """Print an error on standard error, and return the exit code."""
+    code = find_exit_code(error)
+    if as_json:
+        click.echo(to_json_line({"error": _to_json(error, code)}), err=True)
+    elif isinstance(error, click.ClickException):
+        error.show()
+    else:
+        print_error(error)
+    return code
+
+
+def _to_json(error: Exception, code: ExitCode) -> dict[str, Any]:
+    message = error.format_message() if isinstance(error, click.ClickException) else f"{error}"
+    shown: dict[str, Any] = {"kind": code.name.lower(), "exitCode": int(code), "message": message}
+    if isinstance(error, InvalidInput):
+        faults = [{"field": each.field, "problem": each.problem, "hint": each.hint} for each in error.faults]
+        shown["faults"] = faults
+    return shown
+
+
+_HOW = {
+    "bash": 'eval "$(cloudsched completion bash)"  in ~/.bashrc (bash 4.4 or newer)',
+    "zsh": 'eval "$(cloudsched completion zsh)"  in ~/.zshrc, below compinit',
+    "fish": "cloudsched completion fish > ~/.config/fish/completions/cloudsched.fish",
+}
+
+
+@click.command(epilog="\b\n" + "\n".join(_HOW.values()))
+@click.argument("shell", type=click.Choice([*_HOW]))
+def completion(shell: str) -> None:
+    """Print what lets SHELL complete commands, options and their values."""
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - not needed for --help
+
+    found = get_completion_class(shell)
+    assert found is not None  # noqa: S101 - the choices above are click's own
+    parts = found(cloudsched, {}, "cloudsched", "_CLOUDSCHED_COMPLETE")
+    click.echo(parts.source_template % parts.source_vars())

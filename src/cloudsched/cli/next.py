@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.cli.api_group import connection_options, json_option
-from cloudsched.cli.instants import parse_instant
+from cloudsched.cli.options import connection_options, json_option, parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence.time_zones import version
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, CalendarRule, On, format_days
@@ -48,7 +47,7 @@ class StoredCalendars:
             NotFound: There is no such calendar for the caller.
             Unavailable: The API does not answer.
         """
-        from cloudsched.cli.api_group import explain_errors  # noqa: PLC0415 - most uses ask nobody
+        from cloudsched.cli.options import explain_errors  # noqa: PLC0415 - most uses ask nobody
         from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
 
         credentials = {name: self._options[name] for name in ("key", "token", "platform_token")}

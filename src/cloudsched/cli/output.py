@@ -1,8 +1,9 @@
-"""The output of ``cloudsched tasks``: tables and trees for people, JSON for programs."""
+"""The output of ``cloudsched tasks``: tables, trees and logs for people, JSON for programs."""
 
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.journal import StepKind, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.errors import NotFound
+from cloudsched.errors import Forbidden, NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.client.views import TaskView, TreeView
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import StepRecord
+    from cloudsched.domain.documents.log_lines import LogLine
 
 
 _STEP_STYLES = complete_table(
@@ -335,3 +337,49 @@ def _make_label(task: TaskView) -> Text:
     return Text.assemble(
         (f"{task.status:<9}", _STYLES[task.status]), f" {to_printable(task.handler)}  ", (to_printable(task.id), "dim")
     )
+
+
+_LEVEL_COLOURS = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
+
+
+def print_execution_log(
+    client: Client, task_id: str, execution_id: str, *, follow: bool, as_json: bool, poll_seconds: float
+) -> None:
+    """Print the lines of one execution; with `follow` also those that come, until it has ended."""
+    printed = 0
+    while True:
+        is_over = client.execution(task_id, execution_id).status.is_final  # before the lines, so that none is missed
+        found = client.logs(task_id, execution_id)
+        total = found.left_out + len(found.lines)
+        if not printed and found.left_out and not as_json:
+            click.echo(f"({found.left_out} earlier lines are not kept)")
+        new = total - max(printed, found.left_out)
+        print_lines(found.lines[len(found.lines) - new :], as_json=as_json)
+        printed = total
+        if is_over or not follow:
+            break
+        time.sleep(poll_seconds)
+    if not printed and not as_json:
+        click.echo("It has logged nothing." if not found.is_unreadable else "Its log cannot be read any more.")
+
+
+def print_log_of(client: Client, task_id: str, execution_id: str) -> None:
+    """Print the lines of an execution below it, if there are any and the caller may see them."""
+    try:
+        print_lines(client.logs(task_id, execution_id).lines, as_json=False, indent="  ")
+    except (Forbidden, NotFound):  # an older API has none
+        return
+
+
+def print_lines(lines: Iterable[LogLine], *, as_json: bool, indent: str = "") -> None:
+    """Print lines, without control characters."""
+    for line in lines:
+        if as_json:
+            click.echo(to_json_line(line.to_wire()))
+            continue
+        first, *more = line.text.splitlines() or [""]
+        level = "" if line.level == "INFO" else f"{click.style(line.level, fg=_LEVEL_COLOURS.get(line.level))} "
+        at = click.style(f"{line.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}", dim=True)
+        click.echo(f"{indent}{at}  {level}{to_printable(first)}")
+        for each in more:
+            click.echo(f"{indent}    {to_printable(each)}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import ApiGroup, api_options, confirm, json_option, pass_client, quiet_option, yes_option
+from cloudsched.cli.options import ApiGroup, api_options, confirm, json_option, pass_client, quiet_option, yes_option
 from cloudsched.errors import NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import os
-import select
-import signal
-import stat
+import secrets
 import sys
-import threading
 import time
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloudsched.cli.signals import Stopped, raise_on_signal
 from cloudsched.config.imports import pause_collection
+from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Iterator
 
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
@@ -64,25 +61,22 @@ def run(
 
     Nothing outside is touched but by the handler itself: its task is in memory, and what it sends to the inbox is
     printed. The result is printed as JSON on standard output, all else on standard error. Exits with 0 if the handler
-    succeeded, with 1 if it did not, and with 2 after an error such as an invalid payload. It ends when the process that
-    started it does, unless that was nohup.
+    succeeded, with 1 if it did not, and with 2 after an error such as an invalid payload.
     """
     if skip_waits and not durable:
         raise click.UsageError("--skip-waits is for --durable.")
     content = _read_payload(payload)
     with pause_collection(keeps_all=True):
         from cloudsched.cli.log_output import configure_line_logging  # noqa: PLC0415 - not needed for --help
-        from cloudsched.cli.signals import Stopped  # noqa: PLC0415 - likewise
         from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     app = load_app(handlers).app
     configure_line_logging(lambda: f"{datetime.now(UTC):%H:%M:%S}", lambda record: verbose or not _is_sweep(record))
     try:
-        with end_with_caller():
-            if durable:
-                execution = _run_durably(app, handler, content, owner, skips_waits=skip_waits)
-            else:
-                execution = _run_once(app, handler, content, owner)
+        if durable:
+            execution = _run_durably(app, handler, content, owner, skips_waits=skip_waits)
+        else:
+            execution = _run_once(app, handler, content, owner)
     except Stopped as stopped:
         sys.exit(stopped.exit_code)
     sys.exit(_report(execution, is_durable=durable))
@@ -128,8 +122,7 @@ def _run_durably(
     *,
     skips_waits: bool,
 ) -> Execution | None:
-    from cloudsched.cli.signals import raise_on_signal  # noqa: PLC0415 - not needed for --help
-    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - not needed for --help
     from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
     from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
 
@@ -154,8 +147,6 @@ def _create(app: App, handler: str, payload: Any, owner: str) -> Task:  # noqa: 
 
 
 def _look(app: App, task: Task) -> Execution | None:
-    from cloudsched.local.untrusted_text import to_printable  # noqa: PLC0415 - not needed for --help
-
     for message in reversed(app.inbox(task.owner).items):
         click.echo(to_printable(f"inbox of {task.owner}: {message.title}: {message.body}"), err=True)
     found = app.executions(task.id).items
@@ -166,7 +157,6 @@ def _report(execution: Execution | None, *, is_durable: bool) -> int:
     """Print how it ended; return the exit code."""
     from cloudsched.cli.output import detail_lines  # noqa: PLC0415 - not needed for --help
     from cloudsched.domain.documents.execution import ExecutionStatus  # noqa: PLC0415 - likewise
-    from cloudsched.local.untrusted_text import to_json_line, to_printable  # noqa: PLC0415 - likewise
 
     if execution is None:
         click.echo("It did not run.", err=True)
@@ -184,10 +174,7 @@ def _report(execution: Execution | None, *, is_durable: bool) -> int:
 
 
 def _local_settings() -> Settings:
-    import dataclasses  # noqa: PLC0415 - not needed for --help
-    import secrets  # noqa: PLC0415 - likewise
-
-    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - not needed for --help
 
     base = Settings.from_environment()
     access = dataclasses.replace(base.access, open=True)
@@ -208,58 +195,3 @@ class _KeptDispatches:
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
-
-
-CHECK_SECONDS = 1.0
-"""How often the caller is looked for."""
-CLEANUP_SECONDS = 10.0
-"""How long the command may take to clean up before it is ended at once."""
-
-
-@contextmanager
-def end_with_caller() -> Iterator[None]:
-    """Send this process SIGTERM, and end it if that does not, when its caller dies during the block.
-
-    The caller is the parent process, unless SIGHUP is ignored (as under ``nohup``), and whoever reads its standard
-    output or standard error, if that is a pipe.
-    """
-    if os.name != "posix":
-        yield
-        return
-    parent = None if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else os.getppid()
-    ended = threading.Event()
-    watch = threading.Thread(target=_watch, args=(parent, _open_pipes(), ended), name="caller", daemon=True)
-    watch.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watch.join()
-
-
-def _watch(parent: int | None, pipes: list[int], ended: threading.Event) -> None:
-    while not ended.wait(CHECK_SECONDS):
-        if parent not in {None, os.getppid()} or _is_any_unread(pipes):
-            os.kill(os.getpid(), signal.SIGTERM)
-            if not ended.wait(CLEANUP_SECONDS):
-                os._exit(128 + signal.SIGTERM)
-            return
-
-
-def _open_pipes() -> list[int]:
-    """Return which of standard output and standard error are pipes."""
-    found = list[int]()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # closed, or replaced by something without a descriptor
-            number = stream.fileno()
-            if stat.S_ISFIFO(os.fstat(number).st_mode):
-                found.append(number)
-    return found
-
-
-def _is_any_unread(pipes: list[int]) -> bool:
-    """Return whether the reader of one of these pipes is gone."""
-    poll = select.poll()
-    for each in pipes:
-        poll.register(each, 0)  # an error is reported in any case
-    return any(event & select.POLLERR for _, event in poll.poll(0))

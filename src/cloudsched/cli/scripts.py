@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.api_group import (
+from cloudsched.cli.options import (
     RECORD_SYNONYMS,
     ApiGroup,
     api_options,

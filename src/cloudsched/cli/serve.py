@@ -1,15 +1,21 @@
-"""``cloudsched serve``: the whole product as one process over one file."""
+"""``cloudsched serve``, ``backup`` and ``dashboard``: one process over one file, its copy, and the page alone."""
 
 from __future__ import annotations
 
+import sys
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
-from cloudsched.cli.signals import Stopped, raise_on_signal
+from cloudsched.cli.options import connection_options
+from cloudsched.cli.signals import Stopped, raise_on_signal, wait_for_signal
 from cloudsched.config.imports import pause_collection
 
 PORT = 8080
+DASHBOARD_PORT = 8090
 
 
 @click.command()
@@ -81,3 +87,51 @@ def serve(*, store: str, data: Path, host: str, port: int, threads: int, handler
                     supervisor.tell("STOPPING=1")
         except Stopped:
             click.echo("Stopped.")
+
+
+@click.command()
+@connection_options
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DASHBOARD_PORT, show_default=True, help="Its port; 0 for any."
+)
+def dashboard(url: str, key: str | None, token: str | None, platform_token: str | None, port: int) -> None:
+    """Show the dashboard of a deployment, on this machine only.
+
+    It acts with your credentials, so nothing is made public, and it offers only what they allow. Ctrl-C stops it.
+    """
+    from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
+    from cloudsched.dashboard.application import Dashboard  # noqa: PLC0415 - likewise
+    from cloudsched.local.wsgi_server import WebServer  # noqa: PLC0415 - likewise
+
+    with raise_on_signal():
+        try:
+            with ExitStack() as parts:
+                client = parts.enter_context(Client(url, key=key, token=token, platform_token=platform_token))
+                application = Dashboard(client, place=f"of {urlsplit(url).netloc}")
+                server = parts.enter_context(WebServer(application, port=port))
+                server.serve()
+                click.echo(f"http://{server.address}/ shows {url}. Ctrl-C stops it.")
+                wait_for_signal()
+        except Stopped:
+            sys.exit(0)
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="The folder to copy, of `cloudsched serve` or of your app.",
+)
+@click.option("--keep", type=click.IntRange(1), metavar="N", help="Remove the oldest backups beyond so many.")
+@click.argument("place", type=click.Path(path_type=Path, file_okay=False))
+def backup(place: Path, *, data: Path, keep: int | None) -> None:
+    """Copy a data folder to a new folder in PLACE, named by the time, while a process is using it.
+
+    The copy is of one instant, and is read back. It is a data folder itself: to restore it, stop the process, and put a
+    copy of it in the place of the old one.
+    """
+    from cloudsched.local.backup import write_backup  # noqa: PLC0415 - not needed for --help
+
+    made = write_backup(data, place, now=datetime.now(UTC), keep=keep)
+    click.echo(f"{made.folder}  {made.tasks:,} tasks, {made.size / 1e6:,.1f} MB")

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.across import batch, executions, occurrences
-from cloudsched.cli.api_group import (
+from cloudsched.cli.options import (
+    TASK_STATUS,
     ApiGroup,
     api_options,
     confirm,
     dry_run_option,
     json_option,
     key_option,
+    parse_instant,
+    parse_once,
     pass_client,
     yes_option,
 )
-from cloudsched.cli.choices import TASK_STATUS
-from cloudsched.cli.execution_log import print_execution_log, print_log_of
-from cloudsched.cli.instants import parse_instant, parse_once
 from cloudsched.errors import InvalidSchedule, NotAllowed, NotFound, QuotaExceeded, Unavailable
 from cloudsched.local.untrusted_text import print_error, to_json_line, to_printable
 
@@ -287,6 +287,8 @@ def retry(
 @pass_client
 def logs(client: Client, task_id: str, *, follow: bool, limit: int, execution: str | None, as_json: bool) -> None:
     """Show a task's executions, earliest first, with progress, steps, what they logged, and an error's traceback."""
+    from cloudsched.cli.output import print_execution_log, print_log_of  # noqa: PLC0415 - not needed for --help
+
     if execution is not None:
         seconds = POLL_SECONDS
         print_execution_log(client, task_id, execution, follow=follow, as_json=as_json, poll_seconds=seconds)

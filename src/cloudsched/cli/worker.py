@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import click
 
-from cloudsched.cli.api_group import find_missing_stack
-from cloudsched.cli.exit_codes import ExitCode, find_exit_code
 from cloudsched.cli.log_output import configure_line_logging
-from cloudsched.cli.main import NO_CREDENTIALS
+from cloudsched.cli.main import NO_CREDENTIALS, ExitCode, find_exit_code
+from cloudsched.cli.options import find_missing_stack
 from cloudsched.cli.signals import SIGNALS, signal_handlers
 from cloudsched.config.imports import pause_collection
 from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthenticated

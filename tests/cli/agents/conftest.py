@@ -20,8 +20,8 @@ from tests.cli.conftest import serve_api_of
 from tests.drafts_app import make_app
 from tests.harness import free_port, wait_until
 
-from cloudsched.cli.agents.command import make_http_app
-from cloudsched.cli.agents.server import make_server
+from cloudsched.cli.agent_tools import make_server
+from cloudsched.cli.agents import make_http_app
 from cloudsched.client import AsyncClient
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from tests.cli import conftest as cli_conftest
 from tests.cli.agents.conftest import BEARER, http_agent, serve_http
 from tests.cli.agents.test_tools import NEW, ZONE
 
-from cloudsched.cli.agents.command import require_bearer
+from cloudsched.cli.agents import require_bearer
 from cloudsched.errors import Misconfigured
 from cloudsched.web.functions import serve_api
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from cloudsched import App
-from cloudsched.cli.imports.command import import_jobs
+from cloudsched.cli.apply import import_jobs
 from cloudsched.local import app_loader
 from cloudsched.local.app_loader import LoadedApp
 from cloudsched.testing import Simulation

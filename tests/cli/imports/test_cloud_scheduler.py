@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from cloudsched import RetryPolicy, Schedule, TaskStatus
-from cloudsched.cli.imports.cloud_scheduler import read_cloud_scheduler
-from cloudsched.cli.imports.job import Job, Refusal
+from cloudsched.cli.job_files import Job, Refusal, read_cloud_scheduler
 from cloudsched.domain.documents.task import TaskId
 
 if TYPE_CHECKING:

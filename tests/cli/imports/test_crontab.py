@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from cloudsched import Schedule
-from cloudsched.cli.imports.crontab import read_crontab
-from cloudsched.cli.imports.job import Job, ReadFile, Refusal
+from cloudsched.cli.job_files import Job, ReadFile, Refusal, read_crontab
 from cloudsched.domain.documents.task import TaskId
 
 if TYPE_CHECKING:
@@ -222,9 +221,8 @@ def test_a_handler_without_an_environment_gets_none(load: Load, sim: Simulation)
     assert sim.app.tasks().items[0].payload == {}
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe0 5 * * * x", b"0 5 * * * x\n" * 1_000_000], ids=["encoding", "size"])
-def test_a_file_that_is_no_crontab_is_refused_whole(load: Load, content: bytes) -> None:
+def test_a_file_that_is_no_crontab_is_refused_whole(load: Load) -> None:
     """In one sentence, with exit code 2."""
-    code, output = load("crontab", content, "--handler", "any-job", "--yes")
+    code, output = load("crontab", b"\xff\xfe0 5 * * * x", "--handler", "any-job", "--yes")
     assert code == 2
     assert "cannot be imported: it is" in output

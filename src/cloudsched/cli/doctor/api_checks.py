@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.cli.api_group import explain_unreachable
 from cloudsched.cli.doctor.deployment import ok, skipped, unknown, wrong
+from cloudsched.cli.options import explain_unreachable
 from cloudsched.client.flow import ApiRequest
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.responses import CallerInfo

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import connection_options, is_this_machine, json_option
+from cloudsched.cli.options import connection_options, is_this_machine, json_option
 from cloudsched.errors import CloudschedError
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 

@@ -1,11 +1,16 @@
-"""Groups of commands that use the API: their options say where it is, and errors say what to do."""
+"""What commands share: groups that use the API, and options for its address, closed sets and instants.
+
+Errors of the API say what to do. Instants have an offset, or are by the clocks of a zone.
+"""
 
 from __future__ import annotations
 
 import socket
 import sys
 from contextlib import closing, contextmanager, redirect_stdout
-from functools import wraps
+from datetime import date
+from functools import cached_property, wraps
+from importlib import import_module
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -14,10 +19,13 @@ import click
 
 from cloudsched.cli.main import NO_CREDENTIALS, SuggestingGroup
 from cloudsched.config.imports import pause_collection
-from cloudsched.errors import Unauthenticated, Unavailable
+from cloudsched.emulator.model.instants import parse_time
+from cloudsched.errors import InvalidSchedule, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import datetime
+    from enum import StrEnum
 
     from cloudsched.client.client import Client
 
@@ -228,3 +236,82 @@ def pass_client(command: Callable[..., None]) -> Callable[..., None]:
         command(open_client(), *arguments, **options)
 
     return with_client
+
+
+class MemberChoice(click.Choice):  # type: ignore[type-arg]  # not generic before click 8.4
+    """A choice among the members of a closed set, which is imported once the values are shown, completed or compared.
+
+    Args:
+        place: Where the set is, such as ``domain.documents.task:TaskStatus``.
+        case_sensitive: As for `click.Choice`.
+    """
+
+    def __init__(self, place: str, *, case_sensitive: bool = False) -> None:
+        self._place = place
+        self.case_sensitive = case_sensitive
+
+    @cached_property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]  # click has them from the start
+        """The values."""
+        module, _, name = self._place.partition(":")
+        with pause_collection():
+            members = getattr(import_module(f"cloudsched.{module}"), name)
+        return tuple(self.spell(members))
+
+    def spell(self, members: Iterable[StrEnum]) -> Iterable[str]:
+        """Return what is typed for each member: by default, its value, where click would take its name."""
+        return (each.value for each in members)
+
+
+class HyphenatedChoice(MemberChoice):
+    """A choice among the names of members in small letters, with hyphens."""
+
+    def spell(self, members: Iterable[StrEnum]) -> Iterable[str]:
+        """Return the names."""
+        return (each.name.lower().replace("_", "-") for each in members)
+
+
+CATEGORY: Final = MemberChoice("domain.documents.category:Category")
+EXECUTION_STATUS: Final = MemberChoice("domain.documents.execution:ExecutionStatus")
+TASK_STATUS: Final = MemberChoice("domain.documents.task:TaskStatus")
+ROLE: Final = MemberChoice("web.auth.roles:Role", case_sensitive=True)
+BATCH_ACTION: Final = HyphenatedChoice("domain.documents.batch_change:BatchAction", case_sensitive=True)
+
+
+def parse_instant(text: str, timezone: str | None, option: str) -> datetime:
+    """Return an instant in UTC; a local time is in the given zone. Errors name `option`."""
+    try:
+        at = parse_time(text)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+    if at.tzinfo is not None:
+        return at
+    if timezone is None:
+        raise click.UsageError(f"{option}: {text!r} has no time zone; end it with Z for UTC, or give --timezone.")
+    from cloudsched.domain.schedules.schedule import Schedule  # noqa: PLC0415 - only needed for a local time
+
+    try:
+        local = Schedule.parse(at.isoformat(timespec="seconds"), timezone).at
+    except InvalidSchedule as error:
+        where = "--timezone" if error.field == "timezone" else option
+        raise click.UsageError(f"{where}: {error.problem} ({error.hint}).") from None
+    assert local is not None  # noqa: S101 - what is parsed is one local time
+    return local
+
+
+def parse_once(text: str, timezone: str | None, option: str) -> dict[str, str]:
+    """Return the schedule that runs once at a time, as the API takes it. Errors name `option`.
+
+    Of a local time, what the clock shows counts if a government changes the clocks; of an instant, the instant.
+    """
+    instant, written = parse_instant(text, timezone, option), parse_time(text)
+    once = {"at": instant.isoformat()} if written.tzinfo else {"local": written.isoformat(timespec="seconds")}
+    return {**once, "timezone": timezone or "UTC"}
+
+
+def parse_date(text: str, option: str) -> date:
+    """Return a date, such as 2027-08-02. Errors name `option`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"{option}: {text[:40]!r} is not a date; write it like 2027-08-02.") from None

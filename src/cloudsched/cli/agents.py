@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cloudsched.cli.api_group import connection_options
+from cloudsched.cli.options import connection_options
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def mcp(  # noqa: PLR0913 - one argument for each option
     An agent on this machine starts this command itself, and talks to it by stdio. The tools: preview_schedule,
     create_task, list_tasks, get_task, update_task, cancel_task and send_event.
     """
-    from cloudsched.cli.agents.server import make_server  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.agent_tools import make_server  # noqa: PLC0415 - not needed for --help
     from cloudsched.client import AsyncClient  # noqa: PLC0415 - likewise
 
     if over_http and bearer is None:

@@ -1,0 +1,162 @@
+"""``cloudsched keys``, ``shards`` and ``usage``: what whoever operates a deployment makes, raises and looks at."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from cloudsched.cli.options import ROLE, ApiCommand, client_options, json_option
+from cloudsched.errors import Misconfigured
+from cloudsched.local.untrusted_text import to_json_line, to_printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.adapters.firestore.placement import Walk
+    from cloudsched.adapters.firestore.store import FirestoreStore
+    from cloudsched.client.client import Client
+    from cloudsched.domain.documents.overview_responses import UsageRow
+
+
+@click.group()
+def keys() -> None:
+    """Make an API key for a server."""
+
+
+@keys.command()
+@click.argument("name")
+@click.option(
+    "--role",
+    type=ROLE,
+    required=True,
+    help="What it may do.",
+)
+@click.option("--owner", help="The owner whose tasks a user or reader sees, or to whose tasks a worker is limited.")
+@click.option("--queue", "queues", multiple=True, help="A queue that a worker may work on; repeatable. [default: all]")
+@json_option
+def new(name: str, role: str, owner: str | None, queues: tuple[str, ...], *, as_json: bool) -> None:
+    """Make a key.
+
+    The key is printed once, on standard error: give it to its server. The entry to store is printed on standard output:
+    add it to the list in CLOUDSCHED_API_KEYS. With --json, both are printed on standard output, as `key` and `entry`.
+    """
+    from cloudsched.web.auth.api_keys import create_key  # noqa: PLC0415 - not needed for --help
+    from cloudsched.web.auth.roles import Role  # noqa: PLC0415 - likewise
+
+    key, entry = create_key(name, Role(role), owner, queues)
+    if as_json:
+        click.echo(to_json_line({"key": key, "entry": str(entry)}))
+        return
+    click.echo(f"The key, which is shown only once: {key}", err=True)
+    click.echo(str(entry))
+
+
+@click.group()
+def shards() -> None:
+    """Show and raise the number of shards of a deployment's Firestore database.
+
+    The database is that of the settings in the environment: GOOGLE_CLOUD_PROJECT, CLOUDSCHED_DATABASE, and
+    CLOUDSCHED_STORE=firestore.
+    """
+
+
+@shards.command()
+@json_option
+def show(*, as_json: bool) -> None:
+    """Show how many shards every task has its place in, and how far a change of that has come."""
+    with closing(_open_store()) as store:
+        placement = store.load_placement()
+    done = placement.after.partition("/documents/")[2] or None
+    if as_json:
+        click.echo(to_json_line({"count": placement.count, "growingTo": placement.growing_to or None, "after": done}))
+        return
+    if placement.count:
+        click.echo(f"Every task and offer has its place in one of {placement.count} shards.")
+    else:
+        click.echo("Not every task has a shard; lists use the indexes without shards.")
+    if placement.growing_to:
+        click.echo(f"A change to {placement.growing_to} has begun, and has come to: {done or 'nothing yet'}.")
+
+
+@shards.command()
+@click.argument("count", type=click.IntRange(1, 1000))
+@json_option
+def grow(count: int, *, as_json: bool) -> None:
+    """Give every task its place in COUNT shards, while everything else goes on.
+
+    It may be stopped, repeated and run several times at once; it continues where it stopped. Deploy the indexes and the
+    functions with the new number first. Lists rely on the shards about a minute after this has ended; until then they
+    find everything by the indexes without shards, or in the shards that there were.
+    """
+    with closing(_open_store()) as store:
+        walk = store.grow(count, _report_walk)
+    words = f"Every task and offer has its place in one of {count} shards ({walk.moved} of {walk.seen} moved)."
+    click.echo(to_json_line({"count": count, "seen": walk.seen, "moved": walk.moved}) if as_json else words)
+
+
+def _report_walk(walk: Walk) -> None:
+    click.echo(f"{walk.seen} seen, {walk.moved} moved", err=True)
+
+
+def _open_store() -> FirestoreStore:
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - not needed for --help
+    from cloudsched.runtime.factories import open_firestore_store  # noqa: PLC0415 - likewise
+
+    settings = Settings.from_environment()
+    if settings.require_store() != "firestore":
+        raise Misconfigured("Only Firestore has shards; CLOUDSCHED_STORE names another store.")
+    return open_firestore_store(settings)
+
+
+_HEADER = ("OWNER", "HANDLER", "EXECUTIONS", "QUERIES", "TOKENS", "READS", "WRITES", "QUEUE", "USD")
+
+
+@click.command("usage", cls=ApiCommand)
+@click.option("--month", metavar="YYYY-MM", help="The month, in UTC. [default: the current one]")
+@click.option("--owner", help="Show only this owner's.")
+@click.option("--handler", help="Show only this handler's.")
+@json_option
+@client_options
+def usage(client: Client, *, month: str | None, owner: str | None, handler: str | None, as_json: bool) -> None:
+    """Show what was used in a month, by owner and handler, and what it costs by the deployment's prices."""
+    rows: list[UsageRow] = []
+    position, is_complete = "", True
+    while True:
+        page = client.usage(month, owner=owner, handler=handler, page_size=500, page_token=position or None)
+        rows += page.usage
+        is_complete = is_complete and page.is_complete
+        if page.next_page_token is None:
+            break
+        position = page.next_page_token
+    if as_json:
+        for row in rows:
+            click.echo(to_json_line(row.model_dump(mode="json", by_alias=True)))
+    else:
+        _print_rows(rows)
+    if not is_complete:
+        click.echo("More has changed than is read at once: run this again.", err=True)
+
+
+def _print_rows(rows: Sequence[UsageRow]) -> None:
+    if not rows:
+        click.echo("Nothing was used.")
+        return
+    lines = [_HEADER, *(_format_row(each) for each in rows)]
+    if len(rows) > 1:
+        total = sum(each.dollars for each in rows)
+        lines.append(("", "together", *("",) * (len(_HEADER) - 3), f"{total:,.4f}"))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = [
+            text.ljust(width) if column < 2 else text.rjust(width)  # noqa: PLR2004 - two texts, then numbers
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        click.echo("  ".join(padded).rstrip())
+
+
+def _format_row(row: UsageRow) -> tuple[str, ...]:
+    counts = (row.executions, row.queries, row.tokens, row.reads, row.writes, row.queue_operations)
+    names = to_printable(row.owner), to_printable(row.handler)
+    return (*names, *(f"{each:,}" for each in counts), f"{row.dollars:,.4f}")

@@ -108,35 +108,6 @@ def test_what_differs_by_member_is_a_match() -> None:
     assert not open_ended
 
 
-def test_every_table_by_member_is_complete() -> None:
-    """A module's table by members of a set has a row for each: `complete_table` refuses to be imported without."""
-    found = set()
-    for module in MODULES:
-        checked = {
-            id(argument)
-            for node in nodes(module)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "complete_table"
-            for argument in node.args
-        }
-        for node in nodes(module):
-            if isinstance(node, ast.Dict) and id(node) not in checked:
-                members = [member for key in node.keys if key is not None and (member := _read_member(key))]
-                if len({member for _, member in members}) > 1:
-                    found.add(module)
-    assert found == {*PARTIAL_TABLES}
-
-
-PARTIAL_TABLES = {
-    "dashboard/offered_verbs": "only the verbs whose absence is explained",
-    "dashboard/routes": "only the verbs that take each other back",
-    "dashboard/tasks_view": "only the statuses whose mark has a fill of its own",
-    "domain/explanation/explain": "overlaps that are of no interest have no sentence",
-    "engine/state/event_log": "all other statuses are logged as INFO",
-    "domain/transitions/lifecycle": "the statuses with which a one-time task ends",
-}
-"""Modules with a table that is about some members, and what becomes of the others."""
-
-
 def test_a_table_without_a_member_is_refused() -> None:
     """When it is imported, with the member's name."""
     rows: dict[Priority, int] = {each: 1 for each in Priority if each is not Priority.LOW}

@@ -6,26 +6,12 @@ import re
 from pathlib import Path
 
 import click
-from tests.cases import try_each
 
 from cloudsched.cli.main import cloudsched
 from cloudsched.web.api.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-@try_each("page", PAGES)
-def test_every_command_of_a_page_is_there(page: Path) -> None:
-    """Also below a group: `cloudsched tasks tree`, not `cloudsched tree`."""
-    text = page.read_text("utf-8")
-    typed = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL) + re.findall(r"`(cloudsched [^`]*)`", text))
-    for first, second in re.findall(r"(?:^|=\S+ )cloudsched ([a-z]+)(?: ([a-z][a-z-]*))?", typed, re.MULTILINE):
-        context = click.Context(cloudsched)
-        command = cloudsched.get_command(context, first)
-        assert command is not None, f"{page.name}: cloudsched {first}"
-        if isinstance(command, click.Group) and second:
-            assert command.get_command(context, second) is not None, f"{page.name}: cloudsched {first} {second}"
 
 
 def test_every_group_of_commands_is_said_whole() -> None:

@@ -54,10 +54,3 @@ def test_a_record_is_counted_as_it_is_stored(costs: Any) -> None:  # noqa: ANN40
     content = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
     stored = measure_document(record) + count_entries(content, record).size
     assert pytest.approx(stored, rel=0.05) == costs.RECORD_BYTES
-
-
-def test_the_alert_on_spending_prices_a_run_as_the_page_does(costs: Any) -> None:  # noqa: ANN401 - the same
-    """What `ALERT_DOLLARS_A_DAY` takes for the price of a million runs is near the page's."""
-    table = json.loads((ROOT / "infra" / "resources.json").read_text("utf-8"))
-    whole = sum(each.dollars for each in costs.price_million())
-    assert table["dollarsPerMillionRuns"] == pytest.approx(whole, rel=0.05)

@@ -10,7 +10,6 @@ from tests.cases import try_each
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "cloudsched"
-DOMAIN = PACKAGE / "domain"
 PAGES = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
 LINK = re.compile(r"(?:\]\(|(?:src|srcset|href)=\")([^)\s#\"]+)")
 SOURCES = [
@@ -83,24 +82,3 @@ def _is_there(name: str) -> bool:
         return True
     modules = [each for each in (parent.with_suffix(".py"), parent / "__init__.py") if each.is_file()]
     return any(re.search(rf"\b{last}\b", each.read_text("utf-8")) for each in modules)
-
-
-def test_every_module_of_recurrence_on_the_page_exists() -> None:
-    """The table of modules names none that is gone."""
-    table = (ROOT / "docs" / "explanation" / "time.md").read_text().partition("| module of ")[2].partition("\n\n")[0]
-    named = {
-        name for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
-    }
-    assert named
-    assert named <= {path.stem for path in (DOMAIN / "recurrence").glob("*.py")}
-
-
-def test_every_module_that_decides_a_policy_exists() -> None:
-    """The table of policies names the module that decides each of them."""
-    table = (
-        (ROOT / "docs" / "reference" / "tasks.md").read_text().partition("| field | values ")[2].partition("\n\n")[0]
-    )
-    rows = [re.findall(r"`([\w/]+\.py)`", row.rsplit("|", 2)[-2]) for row in table.splitlines()[2:]]
-    assert all(rows)
-    for path in (path for row in rows for path in row):
-        assert (DOMAIN / "transitions" / path).exists() or (DOMAIN.parent / path).exists(), path

@@ -1,12 +1,10 @@
-"""The Python of workflow.md, durable-operations.md and change-code.md runs as it stands there."""
+"""The Python of durable-operations.md and change-code.md runs as it stands there."""
 
 from __future__ import annotations
 
 import re
-import sys
 from datetime import timedelta
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from cloudsched.testing import START, Simulation
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "reference" / "durable-operations.md").read_text("utf-8")
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
-HANDLERS, TEST = PYTHON.findall((DOCS / "how-to" / "workflow.md").read_text("utf-8"))
 DECLARED, SENDER = PYTHON.findall(REFERENCE)
 (VERSION,) = PYTHON.findall((DOCS / "how-to" / "change-code.md").read_text("utf-8"))
 CALLS = re.findall(r"`(ctx\.call\([^`]*\))`", REFERENCE)[1:]
@@ -45,16 +42,6 @@ def app() -> App:
         return f"rendered {payload}"
 
     return made
-
-
-def test_the_example_does_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its test is green: it waits for 45 days and an approval, and its result is that of its last call."""
-    module = ModuleType("handlers")
-    monkeypatch.setitem(sys.modules, "handlers", module)
-    exec(HANDLERS, module.__dict__)  # noqa: S102 - our own page
-    names: dict[str, Any] = {}
-    exec(TEST, names)  # noqa: S102 - our own page
-    names["test_the_month_is_closed_once_it_is_approved"]()
 
 
 def test_a_declared_event_is_what_the_handler_gets() -> None:

@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-if TYPE_CHECKING:
-    import pytest
 
 TESTS = Path(__file__).parents[1]
 STOPWATCHES = {"thread_time", "process_time", "perf_counter", "thread_time_ns", "process_time_ns", "perf_counter_ns"}
@@ -24,33 +15,6 @@ EXCUSED = {
     "architecture/test_fixed_examples.py",
     "stories/first_dispatch.py",  # its seconds are the figures of `benchmarks.coldstart`; no test asks for them
 }
-
-
-def draw() -> list[tuple[int, str]]:
-    """Return the examples of one test."""
-    drawn: list[tuple[int, str]] = []
-
-    @settings(max_examples=300)
-    @given(st.integers(), st.text())
-    def look(number: int, text: str) -> None:
-        drawn.append((number, text))
-
-    look()
-    return drawn
-
-
-def test_examples_do_not_depend_on_what_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a module that another test imports, Hypothesis tries no constants."""
-    before = draw()
-    path = tmp_path / "many_constants.py"
-    path.write_text("\n".join(f"A{n} = {n * 7919 + 10**9}\nB{n} = 'constant {n}'" for n in range(500)))
-    spec = importlib.util.spec_from_file_location("many_constants", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    monkeypatch.setitem(sys.modules, "many_constants", module)
-    assert draw() == before
 
 
 def list_limits(path: Path) -> list[str]:

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from tests.cases import try_each
 from tests.scale.index_entries import count_entries, make_subjects
-
-from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, ExecutionQuery, TaskQuery
-from cloudsched.engine.tasks.execution_search import MAX_READ
-from cloudsched.engine.tasks.occurrences import MAX_TASKS, OccurrenceQuery
-from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 CONTENT: dict[str, Any] = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
-AT = datetime(2027, 1, 1, tzinfo=UTC)
 MAX_COMPOSITES, MAX_ENTRIES = 25, {0: 6, 2: 8}
 """How many composite indexes there may be with one shard, and entries of a record with so many labels."""
 
@@ -81,72 +65,3 @@ def test_indexes_are_few(counted: tuple[int, dict[str, int]]) -> None:
     labels, entries = counted
     assert len(CONTENT["indexes"]) <= MAX_COMPOSITES
     assert 0 < entries["record"] <= MAX_ENTRIES[labels]
-
-
-TASK_FILTERS: dict[str, Any] = {
-    "owner": "ada", "status": TaskStatus.ACTIVE, "handler": "greet", "label": "a=1", "dueFrom": AT, "dueUntil": AT,
-}  # fmt: skip
-RUN_FILTERS: dict[str, Any] = {
-    "owner": "ada", "status": ExecutionStatus.FAILED, "handler": "greet", "label": "a=1", "category": Category.REPORT,
-    "from": AT, "until": AT,
-}  # fmt: skip
-PYTHON = {"dueFrom": "due_from", "dueUntil": "due_until", "from": "since"}
-
-
-def combine(filters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for size in range(len(filters) + 1):
-        yield from map(dict, itertools.combinations(filters.items(), size))
-
-
-def find_answer(name: str, given: Mapping[str, Any]) -> str | None:
-    """Return what the table says of a list with these filters: its first line that has all of them."""
-    rows = [row for row in read_rows("lists.md", "Exact or looked through") if row[0] == name]
-    assert rows
-    return next((row[2] for row in rows if {*given} <= {*read_names(row[1])}), None)
-
-
-def ask_tasks(given: Mapping[str, Any], *, is_soonest: bool) -> str:
-    query = TaskQuery(**{PYTHON.get(name, name): value for name, value in given.items()})
-    if query.is_sorted_by_due_time != is_soonest:
-        query = TaskQuery(owner=query.owner, status=query.status, handler=query.handler, label=query.label, due_from=AT)
-    return f"looks through {MAX_LOOKED_THROUGH:,} tasks" if query.looked_for else "exact"
-
-
-def ask_executions(given: Mapping[str, Any], *, is_open: bool) -> str:
-    query = ExecutionQuery(**{PYTHON.get(name, name): value for name, value in given.items()})
-    has_times = query.since is not None or query.until is not None
-    if query.find_looked_for(is_open=is_open) or (is_open and has_times):
-        return f"looks through {MAX_READ:,} {'tasks' if is_open else 'executions'}"
-    return "exact"
-
-
-LISTS: dict[str, tuple[dict[str, Any], Callable[[Mapping[str, Any]], str]]] = {
-    "tasks, newest first": (
-        {name: value for name, value in TASK_FILTERS.items() if not name.startswith("due")},
-        lambda given: ask_tasks(given, is_soonest=False),
-    ),
-    "tasks, soonest first": (TASK_FILTERS, lambda given: ask_tasks(given, is_soonest=True)),
-    "executions that ended": (RUN_FILTERS, lambda given: ask_executions(given, is_open=False)),
-    "executions that are open": (RUN_FILTERS, lambda given: ask_executions(given, is_open=True)),
-}
-
-
-@try_each("name", [*LISTS])
-def test_the_table_says_which_lists_are_exact(name: str) -> None:
-    """For every combination of filters: an index has it, or a page looks through so many, or it is refused."""
-    filters, ask = LISTS[name]
-    for given in combine(filters):
-        answer: str | None = None
-        with suppress(InvalidInput):
-            answer = ask(given)
-        assert find_answer(name, given) == answer, given
-
-
-def test_occurrences_look_through_tasks() -> None:
-    """Whatever the filter; the bound is the one that the page names."""
-    given = {"from" if name == "since" else name: AT for name in OccurrenceQuery.__dataclass_fields__}
-    answer = find_answer("occurrences", given)
-    assert answer is not None
-    assert f"looks through {MAX_TASKS:,} tasks" in answer
-    assert find_answer("occurrences", {**given, "status": AT}) is None
-    assert MAX_READ == MAX_LOOKED_THROUGH, "the table has one figure for both"

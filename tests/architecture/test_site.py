@@ -58,32 +58,6 @@ def test_the_check_finds(tmp_path: Path, body: str, fault: str) -> None:
     assert fault in checked.stdout
 
 
-def test_an_empty_site_is_none(tmp_path: Path) -> None:
-    """A build that wrote nothing does not pass."""
-    assert check(tmp_path).returncode == 1
-
-
-def test_a_public_name_without_a_page_is_found(tmp_path: Path) -> None:
-    """Outcomes, the options of handlers, drafts of tasks and the simulation are all asked for."""
-    command = [sys.executable, str(ROOT / ".ci" / "site" / "names.py"), str(tmp_path)]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own script
-    assert checked.returncode == 1
-    lacking = {line.rpartition(" lacks cloudsched.")[2].partition(".")[2] for line in checked.stdout.splitlines()}
-    names = {name.rpartition(".")[2] for name in lacking}
-    assert {
-        "Done",
-        "Retry",
-        "Snooze",
-        "Fail",
-        "Cancel",
-        "TaskDraft",
-        "handler",
-        "Simulation",
-        "advance",
-        "read",
-    } <= names
-
-
 def test_every_picture_has_a_command() -> None:
     """`python .ci/site/screenshots.py` takes the pictures of the pages; none is left over."""
     taken = (ROOT / ".ci" / "site" / "screenshots.py").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Typed calls: mypy accepts and rejects exactly what the examples say; test_hover_texts.py asks pyright."""
+"""Typed calls: mypy accepts and rejects exactly what the examples say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed calls as users write them. mypy and pyright must reject the lines marked `rejected`, and accept all others."""
+"""Typed calls as users write them. mypy must reject the lines marked `rejected`, and accept all others."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parents[1]
 CHECK = {"architecture": "what the structure and the pages must keep: `./emulator.sh check` runs it"}
 ALL = {
-    "architecture/test_hover_texts.py": "what an editor shows",
     "cli/test_init.py": "a new project's own tests and commands",
     "clients": "the TypeScript client, built and used with npm's tools",
     "contract/test_stored_before.py::test_it_goes_on_where_it_was[firestore]": "earlier documents at Firestore",

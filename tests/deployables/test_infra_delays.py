@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.deployables.fake_delays import TAKEN_FOR
 from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
-from tests.deployables.fake_resources import MAX_ANNOTATIONS
-
-from cloudsched.domain.documents.policy import Priority
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,25 +54,6 @@ def test_a_queue_whose_name_is_still_taken_is_found(cloud: Cloud, *, has_ghosts:
     assert "Deploy under another NAME, or wait." in ran.err
     cloud.fake.delays.time += TAKEN_FOR
     cloud.ok("deploy.sh")
-
-
-def test_the_ledger_has_room_for_all_queues(cloud: Cloud) -> None:
-    """However many queues there are, it has one entry more for each priority; a teardown removes them all."""
-    before = len(cloud.ledger)
-    cloud.configure(QUEUES_PER_PRIORITY="12", EXECUTE_MAX_INSTANCES="200")
-    cloud.ok("deploy.sh", "--step=queues")
-    assert len(cloud.ledger) == before + len(Priority)
-    for name in ("cloudsched-low-q13", "cloudsched-low-q14"):
-        cloud.state[f"queue/{name}"] = {"name": name}
-    cloud.ledger["created.queue.cloudsched-low-q13"] = "yes"  # as older scripts wrote it
-    cloud.ok("teardown.sh", "--yes")
-    assert [key for key in cloud.state if key.startswith("queue/")] == ["queue/cloudsched-low-q14"]
-
-
-def test_more_than_the_ledger_holds_is_refused_as_google_does(cloud: Cloud) -> None:
-    """The fake secret has as little room as a real one."""
-    cloud.ledger["x"] = "y" * MAX_ANNOTATIONS
-    assert "at most 16384 bytes" in cloud.run("rotate-secret.sh").err
 
 
 def test_a_further_queue_of_somebody_else_is_refused(tmp_path: Path) -> None:

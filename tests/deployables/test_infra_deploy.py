@@ -13,8 +13,7 @@ import pytest
 from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, get_env
 
-from cloudsched.adapters.google.cloud_tasks import channel_queue_id, list_queue_ids, queue_id
-from cloudsched.domain.documents.delivery import COMPLETION, DeliveryChannel
+from cloudsched.adapters.google.cloud_tasks import list_queue_ids, queue_id
 from cloudsched.domain.documents.policy import Priority
 
 if TYPE_CHECKING:
@@ -24,10 +23,6 @@ API, EXECUTOR, INVOKER, BUILDER, SMOKE = (
     f"serviceAccount:cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com"
     for role in ("api", "executor", "invoker", "builder", "smoke")
 )
-QUEUES = {*list_queue_ids("cloudsched")} | {
-    channel_queue_id("cloudsched", channel) for channel in (*DeliveryChannel, COMPLETION) if channel != "WEB"
-}
-"""The names that the code uses to send to them."""
 
 
 def strip_random_values(state: State) -> State:
@@ -50,23 +45,6 @@ def list_changing_calls(calls: list[list[str]]) -> list[list[str]]:
     return [call for call, _ in groupby(changing)]
 
 
-def test_one_run_creates_everything(deployed: Cloud) -> None:
-    """One run in an empty project creates everything that the functions need, and runs a task."""
-    names = {key for key in deployed.state if key.split("/")[0] in {"queue", "service", "job", "database", "secret"}}
-    assert names == {
-        *(f"queue/{queue}" for queue in QUEUES),
-        *(f"service/cloudsched-{function}" for function in ("api", "execute", "sweep")),
-        "job/cloudsched-sweep",
-        "database/cloudsched",
-        "secret/cloudsched-dispatch",
-    }
-    assert any("executions" in call[-1] or "executions" in " ".join(call) for call in deployed.calls)
-    assert deployed.state["queue/cloudsched-critical"]["rateLimits"] == {
-        "maxDispatchesPerSecond": 500.0,
-        "maxConcurrentDispatches": 40,
-    }
-
-
 def test_indexes_are_those_of_the_file(deployed: Cloud) -> None:
     """Every composite index, single-field override and TTL policy in the files is created, in the files' order."""
     wanted = json.loads((deployed.checkout / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
@@ -78,28 +56,6 @@ def test_indexes_are_those_of_the_file(deployed: Cloud) -> None:
     assert fields == {(o["collectionGroup"], o["fieldPath"]) for o in [*wanted["fieldOverrides"], *ttl]}
     expiring = {name.rpartition("/")[2] for name, field in deployed.state["fields"].items() if "ttlConfig" in field}
     assert expiring == {policy["fieldPath"] for policy in ttl}
-
-
-def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
-    """No account has a role that is not in this table; only the builder has one on the whole project."""
-    only = f'expression=resource.name=="projects/{PROJECT}/databases/cloudsched",title=cloudsched-database'
-    invoker = f"account/{INVOKER.partition(':')[2]}"
-    assert deployed.bindings() == {
-        (f"project/{PROJECT}", API, "roles/datastore.user", only),
-        (f"project/{PROJECT}", EXECUTOR, "roles/datastore.user", only),
-        (f"project/{PROJECT}", BUILDER, "roles/run.builder", "None"),
-        *(
-            (resource, member, role, "")
-            for member in (API, EXECUTOR)
-            for resource, role in (
-                ("secret/cloudsched-dispatch", "roles/secretmanager.secretAccessor"),
-                (invoker, "roles/iam.serviceAccountUser"),
-                *((f"queue/{queue}", "roles/cloudtasks.enqueuer") for queue in QUEUES),
-            )
-        ),
-        ("service/cloudsched-execute", INVOKER, "roles/run.invoker", ""),
-        ("service/cloudsched-sweep", INVOKER, "roles/run.invoker", ""),
-    }
 
 
 def test_functions_get_the_settings_that_they_need(deployed: Cloud) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -62,15 +61,6 @@ def shorten_waiting(cloud: Cloud) -> None:
     file.write_text(code.replace("{1..60}", "{1..2}"), encoding="utf-8")
 
 
-def test_indexes_are_given_an_hour() -> None:
-    """The scripts look at indexes that are being built within seconds, and then each minute, for about an hour."""
-    command = ["bash", "-c", f'source {ROOT}/infra/lib/indexes.sh; echo "${{BUILD_DELAYS[@]}}"']
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)  # noqa: S603 - bash
-    delays = [int(word) for word in done.stdout.split()]
-    assert delays == sorted(delays)
-    assert (delays[0], delays[-1], sum(delays) // 60) == (5, 60, 61)
-
-
 def test_contention_is_retried(bare: Cloud) -> None:
     """Requests refused with 409 (contention) are repeated, one at a time, until every index exists once."""
     cloud = bare
@@ -100,15 +90,6 @@ def test_other_refusals_are_not_repeated(bare: Cloud) -> None:
     cloud = bare
     result = cloud.run("deploy.sh", deny="firestore indexes composite create")
     assert (result.code, "PERMISSION_DENIED" in result.err, len(request_indexes(cloud))) == (1, True, 1)
-
-
-def test_an_index_that_exists_already_counts_as_created(bare: Cloud) -> None:
-    """If the response to a request was lost, its repetition finds that the index exists, and the run goes on."""
-    cloud = bare
-    cloud.fake.hidden_indexes = 1
-    cloud.ok("deploy.sh", "--step=indexes")
-    cloud.ok("deploy.sh", "--step=indexes")
-    assert len(cloud.state["indexes"]) == len(read_index_file(cloud)["indexes"])
 
 
 def test_functions_are_deployed_when_the_indexes_are_ready(tmp_path: Path) -> None:

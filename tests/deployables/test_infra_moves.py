@@ -5,12 +5,11 @@ Nothing is written to one half that the other would miss, whatever fails or inte
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.deployables.fake_databases import find_served, make_database
-from tests.deployables.fake_project import IN_USE, PROJECT, ROOT, Cloud
+from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
 from tests.deployables.fake_resources import get_env
 
 if TYPE_CHECKING:
@@ -90,40 +89,6 @@ def test_a_move_serves_one_database_at_any_time(moving: Cloud) -> None:
     assert find_databases(moving) == {NEW}
 
 
-def test_a_move_takes_as_long_as_the_page_says(moving: Cloud) -> None:
-    """From the fence until everything serves again: the time in which changes of policies reach every server.
-
-    The end is recorded, so that `cloudsched doctor` can say when it was last done.
-    """
-    fenced: list[int] = []
-
-    def look(fake: FakeCloud) -> None:
-        at = fake.state["secret/cloudsched-dispatch"]["annotations"].get("fenced.at", "none")
-        if at.isdecimal():
-            fenced.append(int(at))
-
-    moving.fake.look = look
-    moving.ok("upgrade.sh")
-    minutes = (moving.fake.delays.time - fenced[0]) / 60
-    page = (ROOT / "docs/how-to/backup.md").read_text(encoding="utf-8")
-    found = re.search(r"the fake project, (\d+) minutes", page)
-    assert found
-    assert int(found[1]) == round(minutes)
-    assert 0 <= moving.fake.delays.time - int(moving.ledger["moved.at"]) < 600
-
-
-def test_the_check_sees_a_move_without_a_fence(moving: Cloud) -> None:
-    """The check used here finds two databases if functions move as in any other upgrade, as they did once."""
-    script = moving.checkout / "infra/upgrade.sh"
-    code = script.read_text(encoding="utf-8")
-    wrong = code.replace('[[ -z "$is_moving" ]] || fence_database "$deployed_database"', "")
-    assert wrong != code
-    script.write_text(wrong, encoding="utf-8")
-    seen = watch(moving)
-    moving.run("upgrade.sh")
-    assert {OLD, NEW} in seen
-
-
 @pytest.mark.parametrize("first", [36])
 def test_a_move_that_dies_is_completed(moving: Cloud, first: int) -> None:
     """Killed at any two changes and run again, it never serves two, and ends as one that was not interrupted."""
@@ -196,14 +161,6 @@ def test_queues_that_were_paused_before_stay_so(moving: Cloud) -> None:
     moving.run("upgrade.sh", die_at=30)
     moving.ok("upgrade.sh")
     assert list_paused(moving) == ["queue/cloudsched-low"]
-
-
-def test_a_deployment_without_its_job_can_move(moving: Cloud) -> None:
-    """As one that was interrupted before the job was made: the move does not wait for what is not there."""
-    moving.state.pop("job/cloudsched-sweep")
-    moving.ok("upgrade.sh")
-    moving.ok("deploy.sh")
-    assert_moved(moving)
 
 
 def test_an_enterprise_database_is_refused_before_anything_is_built(tmp_path: Path) -> None:

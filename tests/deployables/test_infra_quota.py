@@ -41,20 +41,3 @@ def test_what_does_not_fit_is_refused_with_values_that_do(tmp_path: Path, quota:
     assert cloud.changes == 0
     cloud.configure(MEMORY=memory, **LARGE | read_lines(ran.err))
     cloud.ok("deploy.sh")
-
-
-def test_a_quota_that_cannot_be_read_is_explained_when_cloud_run_refuses(tmp_path: Path) -> None:
-    """The same lines come from Cloud Run's own error."""
-    cloud = Cloud(tmp_path, IN_USE, **LARGE)
-    cloud.fake.is_quota_hidden = True
-    ran = cloud.run("deploy.sh")
-    assert ran.code == 1
-    assert "quota for Cloud Run cannot be read (403)" in ran.err
-    assert "CpuAllocPerProjectRegion requested: 100000 allowed: 20000" in ran.err
-    cloud.configure(**LARGE | read_lines(ran.err))
-    cloud.ok("deploy.sh")
-    cloud.configure(**LARGE)
-    cloud.fake.is_quota_hidden = False
-    ran = cloud.run("upgrade.sh")
-    assert (ran.code, read_lines(ran.err)["EXECUTE_MAX_INSTANCES"]) == (1, "15")
-    assert not any(call[1:3] == ["run", "deploy"] for call in cloud.calls)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched import App, Context
-from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.errors import Unauthenticated
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
     from tests.deployables.fake_project import Cloud
     from tests.deployables.fake_resources import State
 
-    from cloudsched.engine.ports.queue import QueueMessage
 
 FUNCTIONS = ("execute", "sweep", "api")
 
@@ -193,82 +189,6 @@ def test_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
         assert keys.current == secrets["2"]
         if function == "execute":
             keys.verify(b"for weeks", waiting)
-
-
-class Queue:
-    """A queue that several apps share. It stores its dispatches."""
-
-    def __init__(self) -> None:
-        self.waiting: list[QueueMessage] = []
-
-    def create(self, envelope: QueueMessage) -> None:
-        self.waiting.append(envelope)
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-class MovableClock:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2027, 1, 1, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-
-def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: Cloud) -> None:
-    """A task sent before, during or after the rotation is accepted by every executor, and runs once."""
-    cloud.ok("rotate-secret.sh")
-    secrets = cloud.state["secret/cloudsched-dispatch"]["versions"]
-    store, queue, clock = SqliteStore(), Queue(), MovableClock()
-    ran: list[str] = []
-
-    def app(mounted: str) -> App:
-        keys = get_keys(mounted, secrets)
-        made = App(
-            Settings(secret=keys.current, previous_secret=keys.previous), store=store, dispatcher=queue, clock=clock
-        )
-
-        @made.handler("note")
-        def _note(ctx: Context) -> None:
-            ran.append(ctx.task.id)
-
-        return made
-
-    sent: list[str] = []
-    for instant in list_serving_pairs(cloud.fake.history):
-        for _, mounted in sorted(instant):
-            for days in (1, 20):
-                task_id = f"task-{len(sent)}"
-                at = clock.now() + timedelta(days=days)
-                app(mounted).create(id=task_id, owner="ada", title="Note", handler="note", schedule=at)
-                sent.append(task_id)
-        clock.time += timedelta(days=2)
-        executors = [app(mounted) for function, mounted in sorted(instant) if function == "execute"]
-        due = [envelope for envelope in queue.waiting if envelope.at <= clock.now()]
-        for envelope in due:
-            queue.waiting.remove(envelope)
-            for executor in executors:
-                executor.deliver(envelope.body, envelope.token)
-    clock.time += timedelta(days=20)
-    for envelope in queue.waiting:
-        executors[-1].deliver(envelope.body, envelope.token)
-    assert sorted(ran) == sorted(sent)
-    assert len(sent) > 10
-    store.close()
-
-
-def test_the_check_of_rotations_sees_a_wrong_order(cloud: Cloud) -> None:
-    """The check used above detects a rotation in which the senders get the new secret first."""
-    script = cloud.checkout / "infra/rotate-secret.sh"
-    code = script.read_text(encoding="utf-8")
-    wrong = code.replace('update_secrets execute "$current" "$next"\n', "")
-    assert wrong != code
-    script.write_text(wrong, encoding="utf-8")
-    cloud.ok("rotate-secret.sh")
-    assert find_refused_pairs(cloud.fake.history) != []
 
 
 def test_a_rotation_that_dies_is_resumed(cloud: Cloud) -> None:

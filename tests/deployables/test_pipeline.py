@@ -12,7 +12,7 @@ import pytest
 import yaml
 from tests.deployables.fake_project import PROJECT, Cloud
 
-from cloudsched.cli.init import FILES, PIPELINES
+from cloudsched.cli.init import PIPELINES
 
 WORKFLOWS = ("deploy", "pipeline")
 
@@ -150,10 +150,3 @@ def test_the_scripts_pass_shellcheck(project: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - shellcheck
     assert done.returncode == 0, done.stdout
     assert os.access(project / "infra" / "pipeline.sh", os.X_OK)
-
-
-def test_no_placeholder_is_left(project: Path) -> None:
-    """And each environment is named in its own file."""
-    for path in [*FILES, *PIPELINES["github"]]:
-        assert "{{" not in (project / path).read_text("utf-8").replace("${{", "")
-    assert "production" in (project / "infra" / "production.sh").read_text()

@@ -27,7 +27,6 @@ ALL = {
     "deployables/test_infra_delays.py": "Google's slow or late answers",
     "deployables/test_infra_deploy.py": "most orders, options and failures of a deployment",
     "deployables/test_infra_gcloud.py": "that gcloud itself takes each command that the scripts type",
-    "deployables/test_infra_histories.py": "random orders of the deployment's commands",
     "deployables/test_infra_images.py": "one image for all functions",
     "deployables/test_infra_indexes.py": "indexes and contention during upgrades",
     "deployables/test_infra_links.py": "public links of a deployment",

@@ -52,17 +52,6 @@ def test_commands_options_and_values_are_completed(
     assert set(complete(*words)) == expected
 
 
-def test_the_first_word_imports_no_command() -> None:
-    """Completing costs no import of what the commands need."""
-    code = (
-        "import sys; from cloudsched.cli.main import cloudsched as c\n"
-        "c.shell_complete(c.make_context('cloudsched', ['x'], resilient_parsing=True), '')\n"
-        "print({'pydantic', 'rich', 'cloudsched.app'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
-    assert done.stdout.strip() == "set()"
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_accepts_its_script(shell: str, run_command: Run, tmp_path: Path) -> None:
     """Its own syntax check passes, where the shell is installed; the script always asks this program."""

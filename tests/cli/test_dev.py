@@ -17,7 +17,6 @@ from cloudsched.cli import dev as dev_command
 from cloudsched.cli.signals import Stopped
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import run_stack
-from cloudsched.local.store_choice import open_store
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
@@ -27,18 +26,6 @@ if TYPE_CHECKING:
     from tests.cli.conftest import CommandResult
 
     from cloudsched.testing import Simulation
-
-
-@pytest.mark.parametrize("words", [("--bogus",), ("--bogus", "--", "true"), ("--ports", "1", "true")])
-def test_an_unknown_option_is_refused_at_once(
-    words: tuple[str, ...], run_command: Callable[..., CommandResult], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is started before the user is told to run it as a command."""
-    monkeypatch.setattr("cloudsched.local.stack.run_stack", lambda *_, **__: pytest.fail("the stack is started"))
-    said = run_command("dev", *words)
-    assert said.code == 2
-    assert "No such option" in said.err
-    assert words[0] in said.err
 
 
 def test_an_internal_error_is_answered_and_logged(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,37 +44,6 @@ def test_an_internal_error_is_answered_and_logged(sim: Simulation, monkeypatch: 
     assert (response.status_code, response.mimetype) == (500, "application/problem+json")
     assert json.loads(response.get_data())["title"] == "Internal error"
     assert "RuntimeError: ours" in heard.getvalue()
-
-
-def test_a_store_that_was_chosen_is_not_explained_further() -> None:
-    """A user who chose sqlite gets no instructions for another store."""
-    with open_store("sqlite", address=None, is_persistent=False) as choice:
-        assert choice.reason == "SQLite, as --store says"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("--handlers", "nowhere.py"), "There is no file nowhere.py"),
-        (("--handlers", "no.such.module"), "no.such.module cannot be imported"),
-        (("--handlers", "json"), "json has no app"),
-        (("--store", "firestore", "--data", "x"), "The Firestore emulator stores nothing on disk"),
-    ],
-)
-def test_a_mistake_of_the_user_is_reported_in_one_line(
-    arguments: tuple[str, ...],
-    says: str,
-    run_command: Callable[..., CommandResult],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The line says what is wrong, and the exit code is 2."""
-    monkeypatch.chdir(tmp_path)
-    said = run_command("dev", *arguments)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("cloudsched: ")
-    assert says in said.err
-    assert len(said.err.splitlines()) == 1
 
 
 def test_the_exit_code_is_that_of_the_command(

@@ -64,16 +64,3 @@ def test_what_is_printed_can_be_typed(sim: Simulation, url: str, run_command: Ca
     assert changed.code == 0, changed.out
     assert f"update of 'Call mum' ({task[1]})" in changed.out
     assert sim.app.get(task[1]).schedule.describe() == "every Monday at 17:00, Europe/Paris"
-
-
-def test_a_new_description_is_shown(url: str, run_command: Callable[..., CommandResult]) -> None:
-    """What is confirmed is what was printed; of a new task the description is what was typed."""
-    assert "description" not in run_command("draft", "--url", url, *WORDS, "--yes").out
-    changed = run_command("draft", "--url", url, "describe my reminder as a short walk", *WORDS[1:], "--dry-run")
-    assert "  description: a short walk\n" in changed.out
-
-
-def test_a_refusal_says_why(url: str, run_command: Callable[..., CommandResult]) -> None:
-    """In words, with what to do."""
-    refused = run_command("draft", "--url", url, "blargh", "--tz", "Europe/Paris")
-    assert refused.out.splitlines()[1].startswith("  reason: This is not understood: use other words")

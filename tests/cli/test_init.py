@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from cloudsched.cli.init import FILES, PIPELINES, TEMPLATES
+from cloudsched.cli.init import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,12 +79,6 @@ def test_its_files_are_well_formed(project: Path) -> None:
     assert functions.returncode == 0, functions.stderr
 
 
-def test_each_template_is_used() -> None:
-    """No more and no fewer than the files of a project, and all are in the package."""
-    names = {*FILES.values(), *(each for files in PIPELINES.values() for each in files.values())}
-    assert {path.name for path in TEMPLATES.iterdir()} == {f"{each}.template" for each in names}
-
-
 @pytest.mark.parametrize("taken", ["pyproject.toml", "tests/test_handlers.py", "infra/config.sh"])
 def test_no_file_is_overwritten(taken: str, tmp_path: Path, run_command: Run) -> None:
     """If one exists, nothing is written, not even the others."""
@@ -102,10 +96,3 @@ def test_a_dangling_link_counts_as_a_file(tmp_path: Path, run_command: Run) -> N
     (tmp_path / "README.md").symlink_to(tmp_path / "elsewhere")
     assert run_command("init", str(tmp_path)).code == 2
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_folder_without_a_usable_name_needs_one(tmp_path: Path, run_command: Run) -> None:
-    """A name that no distribution may have is an error, and --name helps."""
-    folder = tmp_path / "§§"
-    assert "--name" in run_command("init", str(folder)).err
-    assert run_command("init", str(folder), "--name", "shop").code == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from itertools import product
 from typing import TYPE_CHECKING
 
 import click
@@ -42,20 +41,6 @@ def test_what_is_not_an_instant_is_refused_with_the_same_words(command: tuple[st
     said = " ".join(result.output.split())
     assert result.exit_code == 2
     assert f"{text[:40]!r} is not an instant; write it like 2027-01-31T09:00:00Z." in said
-
-
-def find_options(command: click.Command, path: tuple[str, ...] = ()) -> set[tuple[str, str]]:
-    """Return the options that take an instant, each with the command's name, below a command or group."""
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        below = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
-        return {found for name, each in below if each is not None for found in find_options(each, (*path, name))}
-    return {(path[-1], each.opts[0]) for each in command.params if (each.metavar or "").startswith("INSTANT")}
-
-
-def test_no_option_that_takes_an_instant_is_missing_above() -> None:
-    """Whatever command it belongs to: each is among those whose words are compared."""
-    assert find_options(cloudsched) <= {pair for words in COMMANDS.values() for pair in product(words, words)}
 
 
 def read_with_zone(text: str) -> datetime:

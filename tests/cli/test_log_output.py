@@ -108,16 +108,6 @@ def test_a_terminal_gets_colours_and_each_line_once(
     assert not any("\x1b" in COLOUR.sub("", line) for line in lines), "a handler cannot move the cursor"
 
 
-def test_no_color_is_respected(
-    app: App, sim: Simulation, listen: Callable[[io.StringIO], io.StringIO], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """NO_COLOR turns colours off on a terminal, too (no-color.org)."""
-    monkeypatch.setenv("NO_COLOR", "1")
-    heard = listen(Terminal())
-    shout(app, sim)
-    assert "\x1b" not in heard.getvalue()
-
-
 def test_libraries_are_quiet_outside_handlers(
     listen: Callable[[io.StringIO], io.StringIO],
 ) -> None:

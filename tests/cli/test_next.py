@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,45 +11,15 @@ from click.testing import CliRunner, Result
 from cloudsched.cli.main import ExitCode
 from cloudsched.cli.next import next_command
 from cloudsched.domain.recurrence.time_zones import version
-from cloudsched.domain.schedules.preview import preview
-from cloudsched.domain.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.cli.conftest import CommandResult
 
-PARIS = {"timezone": "Europe/Paris"}
-
-
-def clock_changes(schedule: Schedule, start: datetime, count: int) -> list[str | None]:
-    return [each.to_wire()["clockChange"] for each in preview(schedule, start, count)]
-
 
 def run(*arguments: str) -> Result:
     return CliRunner(env={"COLUMNS": "100"}).invoke(next_command, arguments)
-
-
-def test_marks_occurrences_shifted_out_of_a_gap() -> None:
-    """Only shifted occurrences are marked, and not one that is always at 03:00."""
-    before = datetime(2027, 3, 27, 12, tzinfo=UTC)
-    shifted = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T02:30:00", **PARIS)
-    assert clock_changes(shifted, before, 2) == ["shifted", None]
-    at_three = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T03:00:00", **PARIS)
-    assert clock_changes(at_three, before, 2) == ["changed", None]
-
-
-def test_marks_occurrences_in_a_repeated_hour() -> None:
-    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", **PARIS)
-    assert clock_changes(hourly, datetime(2027, 10, 30, 22, 30, tzinfo=UTC), 4) == [None, "repeated", "repeated", None]
-
-
-def test_marks_the_first_occurrence_after_a_clock_change() -> None:
-    daily = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", **PARIS)
-    assert clock_changes(daily, datetime(2027, 10, 29, 12, tzinfo=UTC), 3) == [None, "changed", None]
-    assert clock_changes(
-        Schedule.once(datetime(2027, 10, 31, 1, tzinfo=UTC), **PARIS), datetime.min.replace(tzinfo=UTC), 1
-    )
 
 
 def test_json_for_programs() -> None:

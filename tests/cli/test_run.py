@@ -144,19 +144,3 @@ def test_durable_runs_to_the_end(handler: str, result: str, run: Run) -> None:
     """With the local stack: a sleep of thirty days, calls and retries; the clock is moved instead of waited for."""
     done = run(handler, "--durable", "--skip-waits")
     assert (done.code, done.out.strip()) == (0, result), done.err
-
-
-def test_durable_without_a_wait_ends_by_itself(run: Run) -> None:
-    """The clock runs, and the command ends when the task does."""
-    done = run("third-time", "--durable", "--skip-waits")
-    assert (done.code, done.out) == (0, "3\n"), done.err
-    done = run("greet", "--payload", '{"name": "Ada"}', "--durable")
-    assert json.loads(done.out)["text"] == "hello Ada"
-
-
-@pytest.mark.parametrize("option", ["", "--verbose"])
-def test_sweeps_are_logged_if_asked_for(option: str, run: Run) -> None:
-    """The local stack sweeps whenever its clock moves by a minute, which says nothing about the handler."""
-    done = run("greet-later", "--durable", "--skip-waits", *filter(None, [option]))
-    assert done.code == 0, done.err
-    assert ("swept" in done.err) == bool(option)

@@ -208,8 +208,3 @@ def test_every_command_has_json_and_quiet() -> None:
             continue
         assert "--json" in options, path
         assert "--quiet" in options or path == ("draft",), path
-
-
-def test_no_example_is_of_a_command_that_has_gone() -> None:
-    """The table has the commands that there are."""
-    assert set(EXAMPLES) == {" ".join(path) for path in LEAVES}

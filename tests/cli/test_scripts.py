@@ -57,14 +57,6 @@ def test_json_has_all_of_it(scripts: Scripts, file: str) -> None:
     assert listed == {name: value for name, value in made.items() if name != "source"}
 
 
-def test_a_new_source_is_a_new_version(scripts: Scripts, file: str, tmp_path: Path) -> None:
-    """A new description is not."""
-    scripts("set", "hello", file)
-    assert scripts("set", "hello", file, "--description", "Greets.").out == "hello  version 1  Greets.\n"
-    (tmp_path / "hello.js").write_text("return 2")
-    assert scripts("set", "hello", file).out.startswith("hello  version 2")
-
-
 @pytest.mark.parametrize(
     ("source", "words", "problem"),
     [
@@ -84,12 +76,6 @@ def test_a_wrong_script_is_refused(
     assert refused.code != 0
     assert problem in refused.err
     assert scripts("list").out == ""
-
-
-@pytest.mark.parametrize(("typed", "meant"), [("put", "set"), ("get", "show"), ("ls", "list"), ("rm", "delete")])
-def test_other_names_of_a_command_lead_to_it(scripts: Scripts, typed: str, meant: str) -> None:
-    """As those of the other groups do."""
-    assert f"Did you mean cloudsched scripts {meant}?" in scripts(typed, "hello").err
 
 
 def test_what_a_script_says_does_nothing_to_the_terminal(scripts: Scripts, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched import Context, Schedule
-from cloudsched.cli.main import ExitCode
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.recurrence.time_zones import version
 
@@ -96,23 +95,6 @@ def test_steps_and_progress_are_shown(command: str, tasks: Tasks, sim: Simulatio
     assert re.search(r"4\. step sell  FAILED  KeyError: .*the shop is closed", failed)
     assert "Traceback (most recent call last):" in failed
     assert "in ask" in failed
-
-
-def test_logs_show_the_traceback(tasks: Tasks, sim: Simulation) -> None:
-    """Without --json, and without escapes that would move the cursor."""
-    sim.app.create(owner="ada", title="Shout", handler="shout", schedule=Schedule.once(sim.now), id="s")
-    sim.advance(timedelta(days=1))
-    shown = tasks("logs", "s").out
-    assert "  Traceback (most recent call last):" in shown
-    assert "in shout" in shown
-    assert "\x1b" not in shown
-
-
-def test_a_task_can_be_deleted(tasks: Tasks) -> None:
-    """The task and its executions are removed; a second deletion finds nothing."""
-    tasks(*GREET)
-    assert tasks("delete", "t", "--yes").out == "deleted t\n"
-    assert tasks("get", "t").code == ExitCode.NOT_FOUND
 
 
 def test_why_says_one_sentence_first(tasks: Tasks) -> None:

@@ -174,56 +174,6 @@ def test_a_local_time_is_read_in_the_task_s_zone(tasks: Tasks) -> None:
             assert schedule.get("local") == kept
 
 
-@pytest.mark.parametrize("command", [("create", "T", "--owner", "ada", "--handler", "greet"), ("update", "t")])
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("--at", "tomorrow"), "--at: 'tomorrow' is not an instant; write it like 2027-01-31T09:00:00Z."),
-        (
-            ("--at", "2027-01-01T09:00:00"),
-            "--at: '2027-01-01T09:00:00' has no time zone; end it with Z for UTC, or give --timezone.",
-        ),
-        (
-            ("--at", "2027-01-01T09:00:00", "--timezone", "Europe/Pris"),
-            "--timezone: there is no time zone 'Europe/Pris' (",
-        ),
-    ],
-)
-def test_an_invalid_time_is_refused(words: tuple[str, ...], says: str, command: tuple[str, ...], tasks: Tasks) -> None:
-    """Before anything is sent; the error names the option to correct."""
-    said = tasks(*command, *words)
-    assert said.code == 2
-    assert said.err.splitlines()[-1].startswith(f"Error: {says}")
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("--rrule", "0 9 * * 1"), "schedule.rrule: '0 9 * * 1' is not a rule (write it like FREQ=WEEKLY;BYDAY=MO,WE"),
-        (("--id", "a/b"), "id: must be 1 to 128 letters, digits, hyphens and underscores"),
-        (("--set", "pull=a b"), "pull.queue: must be 1 to 64 letters, digits, hyphens and underscores"),
-        (("--set", "until=tomorrow"), "until: "),
-    ],
-)
-def test_an_invalid_field_is_explained_in_words(words: tuple[str, ...], says: str, tasks: Tasks) -> None:
-    """The input is quoted as it was typed, and no pattern or class of a library is named."""
-    said = tasks("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', *words)
-    assert said.code == ExitCode.REFUSED
-    assert said.err.startswith(f"cloudsched: {says}")
-    for foreign in ("pattern", "Value error", "pydantic"):
-        assert foreign not in said.err
-
-
-def test_a_schedule_may_be_words_and_be_changed_in_words(tasks: Tasks) -> None:
-    """Words go to the API as they are, with the zone of their times."""
-    words = ("--schedule", "every weekday at 9:00", "--tz", "Europe/Paris")
-    created = tasks(*GREET, "--id", "t", *words, "--json")
-    assert json.loads(created.out)["schedule"]["timezone"] == "Europe/Paris"
-    edited = tasks("update", "t", "--schedule", "make it 10:00 instead", "--json")
-    assert json.loads(edited.out)["nextExecutionTime"] == "2027-01-01T09:00:00Z"
-    assert tasks("create", "Tea", "--schedule", "every day", "--at", "2027-02-01T09:00:00Z").code == 2
-
-
 def test_an_event_that_nobody_awaits_is_refused_or_kept(tasks: Tasks, sim: Simulation) -> None:
     """Without `--early` it is refused, and nothing is kept of it."""
     tasks(*GREET)
@@ -239,28 +189,6 @@ def test_title_and_owner_may_be_left_out(tasks: Tasks) -> None:
     """The handler's name is the title, and `system` the owner of what a server creates for itself."""
     created = json.loads(tasks("create", "--handler", "greet", "--payload", '{"name": "Ada"}', "--json").out)
     assert (created["title"], created["owner"]) == ("greet", "system")
-
-
-def test_an_edit_of_a_finished_task_is_refused_as_finished(tasks: Tasks, sim: Simulation) -> None:
-    """The error is not that an instant is in the past, because the user named no instant."""
-    tasks(*GREET)
-    sim.advance(timedelta(minutes=10))
-    said = tasks("update", "t", "--set", "maxRuns=3")
-    assert said.code == ExitCode.REFUSED
-    assert said.err == (
-        "cloudsched: schedule: is over: the task is COMPLETED, and this edit would start it again "
-        "(Give it a new schedule, too.)\n"
-    )
-
-
-@pytest.mark.parametrize("address", ["nourl", "localhost:8080", "ftp://x", "http://", "http://x:y"])
-def test_an_invalid_url_is_explained(address: str, run_command: Tasks) -> None:
-    """Whether it lacks the scheme or the host."""
-    said = run_command("tasks", "--url", address, "list")
-    assert (said.code, said.err) == (
-        2,
-        f"cloudsched: {address!r} is not an address; write the API's address, such as https://api.example.\n",
-    )
 
 
 def test_missing_credential_explains_how_to_authenticate(

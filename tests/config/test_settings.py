@@ -11,7 +11,7 @@ import pytest
 from tests.cases import try_each
 from tests.harness import ROOT
 
-from cloudsched import RetryPolicy, Settings
+from cloudsched import Settings
 from cloudsched.config.access import Access
 from cloudsched.config.features import (
     AssistantSettings,
@@ -23,8 +23,7 @@ from cloudsched.config.features import (
 )
 from cloudsched.config.settings import MetricSettings
 from cloudsched.config.variables import Setting, list_settings
-from cloudsched.errors import InvalidInput, Misconfigured
-from cloudsched.local.stack import run_stack
+from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,19 +113,6 @@ def test_variables_that_are_no_settings_are_left_alone() -> None:
     assert Settings.from_environment(environment) == Settings()
 
 
-def test_networks_that_may_be_reached_are_kept() -> None:
-    """In both families."""
-    settings = Settings.from_environment({"CLOUDSCHED_REACHABLE": "10.1.0.0/16 fd00::/8"})
-    assert settings.access.reachable == ("10.1.0.0/16", "fd00::/8")
-
-
-def test_the_local_stack_does_not_start_with_a_misspelt_key(sim: Simulation) -> None:
-    """As docs/reference/security.md says of the API."""
-    base = Settings(access=Access(api_keys=("bad",)))
-    with pytest.raises(Misconfigured, match="CLOUDSCHED_API_KEYS"), run_stack(sim.app, base=base, store="sqlite"):
-        pass
-
-
 @pytest.mark.parametrize(
     ("mistake", "kind", "says"),
     [
@@ -144,15 +130,6 @@ def test_a_simulation_refuses_invalid_arguments(
     """A test that passes one fails there, and not later at something that does not happen."""
     with pytest.raises(kind, match=says):
         mistake(sim)
-
-
-def test_a_task_takes_the_retries_that_a_handler_takes(sim: Simulation) -> None:
-    """A number, True, False or a policy; a number that is none of a policy's is refused in words."""
-    fields: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "greet", "payload": {"name": "Ada"}}
-    for given, retries in ((5, 5), (True, 3), (False, 0), (RetryPolicy(max_retries=2), 2)):
-        assert sim.app.create(**fields, retry=given).retry.max_retries == retries
-    with pytest.raises(InvalidInput, match="retry: is 99"):
-        sim.app.create(**fields, retry=99)
 
 
 def test_scripts_need_the_filter_unless_a_machine_outside_the_cloud_accepts_less() -> None:

@@ -65,19 +65,3 @@ def test_what_is_due_runs_after_a_step(
         wait_until(lambda: {*ran} >= expected and ran.count("often") >= 2, "everything that is due runs")
         assert {*ran} == expected
         assert [ran.count(each) for each in expected - {"often"}] == [1] * (len(expected) - 1)
-
-
-def test_an_interval_is_over_when_either_clock_says_so_or_the_clock_was_set_back() -> None:
-    """So what is due soon is read again at once after a start with a clock that was years ahead."""
-    clock = SteppedClock()
-    interval = runner._Interval(clock, runner.LOAD_INTERVAL)  # noqa: SLF001 - from inside
-    assert interval.has_passed()
-    clock.step = timedelta(days=3650)
-    interval.begin(clock.now())
-    assert not interval.has_passed()
-    clock.step = timedelta(0)
-    assert interval.has_passed()
-    interval.begin(clock.now())
-    assert not interval.has_passed()
-    clock.step = runner.LOAD_INTERVAL
-    assert interval.has_passed()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
@@ -90,20 +89,6 @@ def test_it_is_started_again_after_it_was_stopped(app: App, ran: list[str], tmp_
             assert len(app.tasks().items) == number + 1
     assert secrets[0] == secrets[1]
     assert (tmp_path / "data/secret").stat().st_mode & 0o077 == 0
-
-
-def test_it_is_a_lifespan(app: App, ran: list[str], tmp_path: Path) -> None:
-    """Of Starlette, FastAPI and whatever takes the same: the event loop goes on while it starts and stops."""
-
-    async def serve() -> None:
-        async with scheduler.lifespan(object()):
-            await asyncio.to_thread(app.create, id="a", handler="note")
-            await asyncio.to_thread(wait_until, lambda: ran == ["a"], "it has run")
-
-    scheduler = cloudsched.embedded(app, tmp_path / "data", settings=OPEN)
-    with asyncio.Runner() as runner:
-        runner.run(serve())
-    assert not scheduler.is_running
 
 
 def test_an_app_and_a_folder_are_embedded_once_in_a_process(app: App, tmp_path: Path) -> None:

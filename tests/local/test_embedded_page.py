@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-import httpx
 import pytest
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.sessions import SessionMiddleware
-from starlette.responses import PlainTextResponse
-from starlette.routing import Mount, Route
-from tests.embedded_services import PAGE
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.test import Client as Browser
 from werkzeug.wrappers import Response
@@ -27,7 +19,6 @@ from cloudsched.config.access import Access
 from cloudsched.dashboard.sign_in import SESSION_SECONDS
 from cloudsched.errors import Misconfigured
 from cloudsched.local import embedded_page
-from cloudsched.web.api.router import API_PATHS
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 
@@ -35,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from starlette.requests import Request
     from werkzeug.test import TestResponse
 
     from cloudsched import Embedded
@@ -215,40 +205,6 @@ def test_the_web_app_says_who_looks(embed: Callable[..., Browser]) -> None:
     }
 
 
-def test_the_login_of_an_asgi_app_is_the_pages(tmp_path: Path) -> None:
-    """As the documentation shows it: a session that another part of the service has made says who looks."""
-    app = App(Settings())
-    app.handler("note")(lambda: None)
-    scope: dict[str, Any] = {"app": app, "cloudsched": cloudsched}
-    (block,) = re.findall(r"```python\n(from cloudsched import Visitor\n.*?)```", PAGE, re.DOTALL)
-    exec(block, scope)  # noqa: S102 - the page's own code
-
-    async def sign_in(request: Request) -> PlainTextResponse:
-        request.session["user"] = request.query_params["name"]
-        return PlainTextResponse("hello")
-
-    scheduler = cloudsched.embedded(app, tmp_path / "data", settings=CLOSED, page=scope["find_visitor"])
-    routes = [Route("/sign-in", sign_in), Mount("/scheduler", scheduler.asgi())]
-    service = Starlette(routes=routes, middleware=[Middleware(SessionMiddleware, secret_key="of a test")])  # noqa: S106 - as it says
-
-    async def visit() -> list[object]:
-        async with scheduler.lifespan(service):
-            for name in ("ada", "bob"):
-                await asyncio.to_thread(app.create, id=f"of-{name}", owner=name, handler="note", schedule="in 3 days")
-            transport = httpx.ASGITransport(service)
-            async with httpx.AsyncClient(transport=transport, base_url=BASE) as browser:
-                seen: list[object] = [(await browser.get("/scheduler/tasks")).status_code]
-                for name in ("bob", "ada"):
-                    await browser.get("/sign-in", params={"name": name})
-                    page = await browser.get("/scheduler/tasks")
-                    seen.append((page.status_code, "of-ada" in page.text, "of-bob" in page.text))
-                return seen
-
-    with asyncio.Runner() as runner:
-        seen = runner.run(visit())
-    assert seen == [403, (200, False, True), (200, True, True)]
-
-
 @pytest.mark.parametrize(("name", "role"), [("ada", "worker"), ("ada", "delegate"), ("", "user"), ("a/b", "user")])
 def test_a_visitor_is_somebody_in_a_role_of_a_person(name: str, role: str) -> None:
     """Anything else is refused where it is made."""
@@ -271,12 +227,3 @@ def test_no_page_leads_out_of_its_mount(embed: Callable[..., Browser], prefix: s
             assert answer.status_code in ({200, 404} if is_signed_in else {401})
             for link in re.findall(r'(?:href|src|action|data-root)="([^"#]+)"', answer.text):
                 assert urljoin(url, link.replace("&amp;", "&")).startswith(f"{BASE}{prefix}/"), (url, link)
-
-
-def test_the_page_has_no_address_of_the_api() -> None:
-    """So both stand at the same mount."""
-    from cloudsched.dashboard.routes import MAP  # noqa: PLC0415 - only here
-
-    own = {rule.rule.split("/")[1] for rule in MAP.iter_rules()} | {"sign-in", "sign-out"}
-    assert not own & API_PATHS
-    assert {"v1", "healthz", "readyz", "openapi.json", "docs"} <= API_PATHS

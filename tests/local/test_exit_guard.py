@@ -7,8 +7,6 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-import pytest
-
 from cloudsched.local.exit_guard import guard_against_exits
 
 if TYPE_CHECKING:
@@ -29,25 +27,6 @@ def in_thread(function: Callable[[], object]) -> BaseException | None:
     thread.start()
     thread.join(60)
     return raised[0] if raised else None
-
-
-def test_os_exit_in_a_handler_s_thread_raises() -> None:
-    """As `sys.exit` does: `SystemExit`, which the attempt's record names with the status."""
-    with guard_against_exits():
-        error = in_thread(lambda: os._exit(3))
-    assert isinstance(error, SystemExit)
-    assert error.code == "os._exit(3)"
-
-
-def test_the_main_thread_may_end_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stack itself can be ended; and afterwards everything is as it was."""
-    told: list[int] = []
-    monkeypatch.setattr(os, "_exit", told.append)
-    before = os._exit
-    with guard_against_exits(), pytest.raises(SystemExit):
-        os._exit(7)  # the stand-in returns, unlike the real one
-    assert told == [7]
-    assert os._exit is before
 
 
 def test_a_forked_child_ends_itself() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from cloudsched.cli import main as cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 COMMANDS = (("dev", "--store", "sqlite"), ("worker", "--queue", "gpu"))
 
@@ -100,24 +100,6 @@ def test_an_error_in_a_handler_file_is_reported_with_its_line(
         assert line.startswith(beginning)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-@pytest.mark.parametrize("source", [b"x = (\n", b"1 / 0\n", b"import bad_other\n"])
-def test_an_error_in_a_module_is_reported_like_one_in_a_file(
-    source: bytes,
-    command: tuple[str, ...],
-    folder: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """`--handlers bad` reports the same as `--handlers bad.py`; an error in an imported module has its line."""
-    (folder / "bad.py").write_bytes(source)
-    (folder / "bad_other.py").write_bytes(b"\n\ny = (\n")
-    lines = error_lines(capsys, monkeypatch, *command, "--handlers", "bad")
-    expected = "bad_other.py, line 3: '(' was never closed" if b"other" in source else "bad"
-    assert lines[0].startswith(f"cloudsched: {expected}")
-    assert len(lines) <= 2
-
-
 @pytest.mark.parametrize("where", ["bad/", "a b", "", ".bad", "bad..worse"])
 def test_an_invalid_module_name_is_refused(
     where: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -140,25 +122,6 @@ def test_an_unreadable_file_is_reported(
         (line, *_) = error_lines(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", "inner/bad.py")
         assert "inner/bad.py cannot be read: Permission denied." in line
     inner.chmod(0o700)
-
-
-@pytest.mark.parametrize("is_refused", ["the file", "its folder"])
-def test_an_error_of_the_operating_system_is_reported(
-    is_refused: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same for root, whom nothing is refused: the system's answer is made up."""
-    bad = folder / "bad.py"
-    bad.touch()
-
-    def refuse(*_: object, **__: object) -> bytes:
-        raise PermissionError(13, "Permission denied", str(bad))
-
-    if is_refused == "the file":
-        monkeypatch.setattr("importlib._bootstrap_external.SourceFileLoader.get_data", refuse)
-    else:
-        monkeypatch.setattr(Path, "is_file", refuse)
-    (line, *_) = error_lines(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", "bad.py")
-    assert "bad.py cannot be read: Permission denied." in line
 
 
 def test_a_worker_does_not_serve_the_examples(

@@ -20,8 +20,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.config.access import Access
 from cloudsched.engine.ports.sender import Recipient
-from cloudsched.errors import DeliveryRefused
-from cloudsched.local.outbox import MAX_KEPT, Outbox, respond_outbox
+from cloudsched.local.outbox import Outbox, respond_outbox
 from cloudsched.local.stack import run_stack
 from cloudsched.runtime.senders import Senders
 from cloudsched.web.auth.api_keys import create_key
@@ -122,15 +121,6 @@ def test_pages_of_other_places_read_nothing(headers: dict[str, str], path: str) 
     assert "123456" not in refused.text
 
 
-@pytest.mark.parametrize("path", ["/2", "/x", "/1.exe", "/²", "/1/../2", "/" + "9" * 5000])
-def test_what_is_not_there_is_not_found(path: str) -> None:
-    """Whatever is asked for."""
-    outbox, client = open_outbox()
-    outbox["EMAIL"].send(make_message(), ADA)
-    assert client.get(f"/dev/outbox{path}").status_code == 404
-    assert client.post("/dev/outbox").status_code == 405
-
-
 @pytest.mark.parametrize("path", ["", ".json", "/1", "/1.html", "/1.eml"])
 def test_where_there_are_keys_only_an_admin_reads_it(path: str) -> None:
     """Mails are everybody's, and their codes prove addresses; other users of this machine reach the port, too."""
@@ -163,14 +153,3 @@ def test_with_a_mail_server_it_sends_for_real() -> None:
     (kept,) = client.get("/dev/outbox.json").get_json()["messages"]
     assert kept["isSent"] is True
     assert kept["messageId"] == mail["Message-ID"]
-
-
-def test_what_is_refused_is_not_kept_and_old_mails_make_room() -> None:
-    """The outbox is a window, not a store."""
-    outbox, _ = open_outbox()
-    with pytest.raises(DeliveryRefused):
-        outbox["EMAIL"].send(make_message(), Recipient(address="not an address"))
-    for number in range(MAX_KEPT + 1):
-        outbox["OPERATOR"].send(make_message(title=str(number)), Recipient(address=""))
-    assert len(outbox.messages) == MAX_KEPT
-    assert outbox.messages[0].content == {"title": str(MAX_KEPT), "body": "All of them.\n\nThe fern twice."}

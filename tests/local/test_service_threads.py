@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
-import sys
 import threading
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from http.client import HTTPException
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,7 +40,6 @@ ERRORS = (
 )
 READ_THE_CLOCK = ("cloudsched-load", "cloudsched-sweep", "cloudsched-worker-1")
 """Those of a service that read the clock in each turn."""
-OF_THE_WEB_SERVER = {"cloudsched-web-server", "CP Server Thread", "Thread (_serve_unservicable)"}
 
 
 class Killer:
@@ -106,18 +101,6 @@ def run_task(url: str, task_id: str) -> None:
     assert request(url, "POST", f"/v1/tasks/{task_id}/trigger").status == 200
 
 
-def test_a_new_thread_of_a_service_has_its_test_here(tmp_path: Path, others: set[threading.Thread]) -> None:
-    """Who adds a thread to a service adds it to what is killed in this file."""
-    with run_service(App(), Settings(access=Access(open=True)), data=tmp_path, threads=1) as service:
-        assert request(service.url, "GET", "/healthz").status == 200
-        found = {*threading.enumerate()} - others
-    known = {*READ_THE_CLOCK, *OF_THE_WEB_SERVER}
-    assert {re.sub(r"(Thread)-\d+( \(_worker\))?", r"\1", each.name) for each in found} - known == set()
-    assert [
-        each.name for each in found if each.name.startswith("cloudsched-") and not isinstance(each, ServiceThread)
-    ] == []
-
-
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("name", READ_THE_CLOCK)
 def test_a_thread_goes_on_and_tells_while_it_does_not(
@@ -176,16 +159,6 @@ def test_the_web_server_outlives_the_thread_that_accepts(
     wait_until(lambda: not left, "its loop has ended")
     server._connections._stop_requested = False  # noqa: SLF001 - the same
     wait_until(lambda: request(url, "GET", "/readyz").status == 200, "it serves")
-
-
-def test_a_request_that_exits_ends_no_thread(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    """Only that request fails."""
-    monkeypatch.setattr("cloudsched.web.api.service_operations.version", partial(sys.exit, 1))
-    for _ in range(THREADS + 1):
-        with suppress(OSError, HTTPException):
-            request(url, "GET", "/readyz")
-    assert request(url, "GET", "/healthz").status == 200
-    assert not service_threads.find_faults()
 
 
 def test_whichever_worker_of_a_queue_fails_all_is_delivered(

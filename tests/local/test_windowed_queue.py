@@ -31,19 +31,6 @@ def make_message(name: str, minutes: int) -> QueueMessage:
     return QueueMessage(name, NOW + timedelta(minutes=minutes), b"", "token")
 
 
-def test_only_what_is_due_soon_is_queued() -> None:
-    """The bound itself is included, and nothing is accepted before a bound is set."""
-    queue = Recorder()
-    window = WindowedDispatcher(queue)
-    window.create(make_message("early", 0))
-    window.accept_until(NOW + timedelta(minutes=10))
-    for minutes in (-5, 0, 10, 11, 60 * 24 * 30):
-        window.create(make_message(str(minutes), minutes))
-    assert queue.names == {"-5", "0", "10"}
-    window.close()
-    assert queue.is_closed
-
-
 @given(st.lists(st.tuples(st.sampled_from(["commit", "send", "widen", "read"]), st.integers(0, 60)), max_size=60))
 def test_a_task_is_queued_by_its_creator_or_by_the_next_read(steps: list[tuple[str, int]]) -> None:
     """However the steps interleave: widen, then read the store; commit, then send.

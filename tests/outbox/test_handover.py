@@ -14,7 +14,7 @@ from tests.harness import free_port, wait_until
 from tests.outbox.conftest import START, Reminder
 from werkzeug.wrappers import Request
 
-from cloudsched import App, Schedule, Settings
+from cloudsched import App, Schedule
 from cloudsched.client import Client
 from cloudsched.errors import (
     CloudschedError,
@@ -156,16 +156,6 @@ def test_a_refusal_fails_the_row(
     assert handover.run().handed_over == 1
 
 
-def test_rows_are_handed_over_as_they_were_written(
-    outbox: SqlalchemyOutbox, engine: Engine, handover: Handover, moody: Moody
-) -> None:
-    """Whatever their tasks are called."""
-    ids = ["c", "a", "d", "b"]
-    write(outbox, engine, *ids)
-    handover.run()
-    assert moody.calls == ids
-
-
 def test_rows_that_were_tried_before_come_last(
     outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,29 +266,6 @@ def test_an_api_creates_late_rows_at_once(engine: Engine, sim: Simulation, app: 
         sim.advance(HOUR)
     (run,) = sim.executions("own")
     assert run.status == "SUCCEEDED"
-
-
-def test_a_client_alone_checks_the_form(engine: Engine) -> None:
-    """What needs the app's handlers is told later, in the row."""
-    with Client("http://127.0.0.1:1") as client:
-        outbox = SqlalchemyOutbox(engine, client=client)
-        with Session(engine) as session, session.begin():
-            task_id = outbox.create(session, handler="unknown", schedule="every day at 9")
-            with pytest.raises(InvalidInput):
-                outbox.create(session, handler="remind", schedule="every blue moon")
-            with pytest.raises(InvalidInput):
-                outbox.create(session, handler="remind", max_retries=1)
-        (row,) = outbox.rows(State.PENDING)
-        assert row.task_id == task_id
-
-
-def test_an_outbox_writes_without_a_store(engine: Engine) -> None:
-    """A web app that only writes rows opens neither store nor queue."""
-    app = App(Settings())
-    app.handler("remind")(_remind)
-    outbox = SqlalchemyOutbox(engine, app)
-    write(outbox, engine, "own")
-    assert not {"store", "dispatcher"} & vars(app.container).keys()
 
 
 def _remind(reminder: Reminder) -> str:

@@ -19,7 +19,6 @@ from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox, metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from sqlalchemy import Engine
 
@@ -130,15 +129,3 @@ def test_without_notify_nobody_is_told(engine: Engine, app: App, sim: Simulation
             caller.create(**REMINDER, id="a")
         wait_until(lambda: has_task(app, "a"), "it is handed over")
         assert not list(connection.connection.driver_connection.notifies(timeout=0))  # type: ignore[union-attr]
-
-
-def test_in_sqlite_it_changes_nothing(tmp_path: Path, app: App, sim: Simulation) -> None:
-    """The same code runs on a laptop."""
-    assert sim.app is app
-    engine = create_engine(f"sqlite:///{tmp_path / 'shop.db'}")
-    metadata.create_all(engine)
-    shop = SqlalchemyShop(engine, app, notify=True)
-    with shop.outbox.relay(poll=HOUR):
-        with shop.begin() as caller:
-            caller.create(**REMINDER, id="a")
-        wait_until(lambda: has_task(app, "a"), "it is handed over")

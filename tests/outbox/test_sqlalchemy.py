@@ -6,17 +6,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sqlalchemy import Engine, create_engine, func, select
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.ext.asyncio import async_scoped_session, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
-from tests.cases import try_each
 from tests.instants import about
 from tests.outbox.conftest import START, Reminder
 
 from cloudsched import App, Schedule, TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
-from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox, table
+from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
 
 if TYPE_CHECKING:
     from cloudsched.testing import Simulation
@@ -27,11 +26,6 @@ REMINDER: dict[str, Any] = {"handler": "remind", "payload": {"text": "Pay"}, "ow
 
 def task_ids(app: App) -> set[str]:
     return {task.id for task in app.tasks().items}
-
-
-def count_rows(engine: Engine) -> int:
-    with engine.connect() as connection:
-        return connection.scalar(select(func.count()).select_from(table)) or 0
 
 
 def test_a_connection_writes_rows_too(outbox: SqlalchemyOutbox, engine: Engine, app: App) -> None:
@@ -79,27 +73,6 @@ def test_an_asynchronous_session_writes_rows(outbox: SqlalchemyOutbox, url: str,
     kept = asyncio.run(write())
     assert outbox.hand_over() == 3
     assert task_ids(app) == kept
-
-
-WRONG: list[tuple[str, dict[str, Any]]] = [
-    ("handler", {"handler": "unknown"}),
-    ("payload.text", {"payload": {}}),
-    ("payload.more", {"payload": {"text": "Pay", "more": 1}}),
-    ("schedule.at", {"schedule": START - HOUR}),
-    ("schedule", {"schedule": "every blue moon"}),
-    ("id", {"id": "a/b"}),
-    ("owner", {"owner": "a/b"}),
-    ("maxRetries", {"max_retries": 1}),
-]
-
-
-@try_each("field, wrong", WRONG)
-def test_a_mistake_is_the_callers(field: str, wrong: dict[str, Any], outbox: SqlalchemyOutbox, engine: Engine) -> None:
-    """It is raised where the row would be written, which is not."""
-    with Session(engine) as session, session.begin(), pytest.raises(InvalidInput) as caught:
-        outbox.create(session, **{**REMINDER, **wrong})
-    assert caught.value.field == field
-    assert count_rows(engine) == 0
 
 
 def test_relative_times_count_from_the_writing(outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation) -> None:
@@ -152,16 +125,6 @@ def test_a_cancellation_of_what_has_ended_changes_nothing(
     assert outbox.hand_over() == 1
     (failed,) = outbox.rows()
     assert (failed.task_id, failed.error) == ("unknown", "NotFound: There is no task 'unknown'.")
-
-
-def test_an_outbox_says_what_it_lacks(engine: Engine, app: App) -> None:
-    """Something to hand over to, and an engine that a thread can use."""
-    with pytest.raises(Misconfigured, match="an app, a client or both"):
-        SqlalchemyOutbox(engine)
-    with pytest.raises(Misconfigured, match="create_engine"):
-        SqlalchemyOutbox(create_async_engine("sqlite+aiosqlite://"), app)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="neither a session"):
-        SqlalchemyOutbox(engine, app).create(engine, **REMINDER)  # type: ignore[arg-type]
 
 
 def test_other_databases_are_refused(app: App) -> None:

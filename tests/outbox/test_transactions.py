@@ -64,23 +64,6 @@ def test_a_commit_wakes_the_relay(shop: Shop, app: App) -> None:
             wait_until(lambda: task_id in list_tasks(app), "the row is handed over")  # noqa: B023 - called here
 
 
-def test_the_relay_is_woken_at_the_commit_and_not_before(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Earlier it would find nothing, and not look again; a transaction that writes no row wakes nobody."""
-    woken: list[str] = []
-    monkeypatch.setattr(shop.outbox, "wake", lambda: woken.append("woken"))
-    for _ in range(2):
-        with shop.begin() as caller:
-            caller.create(**REMINDER)
-            with caller.savepoint():
-                caller.create(**REMINDER)
-            assert not woken
-        assert woken
-        woken.clear()
-    with shop.begin():
-        pass
-    assert not woken
-
-
 def test_a_mistake_writes_nothing(shop: Shop) -> None:
     """It is raised where the row would be written, and the caller may go on."""
     with shop.begin() as caller:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched import App, Context, Done, Execution, Fail, RetryPolicy, Schedule, Task
-from cloudsched.engine.state.event_log import whole_traceback
+from cloudsched import App, Context, Execution, Fail, RetryPolicy, Schedule, Task
 from cloudsched.runtime.telemetry import CloudFormatter
 
 if TYPE_CHECKING:
@@ -115,13 +114,6 @@ def test_a_line_outside_a_handler_names_no_attempt(sim: Simulation, lines: list[
     assert lines[-1].keys() == {"severity", "message", "time", "logger"}
 
 
-def test_fields_given_in_the_log_call_win(app: App, sim: Simulation, lines: list[dict[str, Any]]) -> None:
-    """A handler that gives a field itself keeps its value."""
-    app.handler("own")(lambda: own.info("x", extra={"owner": "somebody else"}))
-    run(sim, "own")
-    assert [line["owner"] for line in lines if line["message"] == "x"] == ["somebody else"]
-
-
 def test_a_final_failure_is_an_error_that_error_reporting_groups(sim: Simulation, lines: list[dict[str, Any]]) -> None:
     """ERROR, with the service, the whole traceback in the message, and the owner whom it concerns; and only once."""
     run(sim, "fail")
@@ -173,24 +165,6 @@ def test_a_lease_that_ran_out_is_an_error(app: App, sim: Simulation, lines: list
     assert line["severity"] == "ERROR"
 
 
-def test_failures_are_logged_where_info_is_disabled(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
-    """With Python's default level a program still sees its failures, with their tracebacks."""
-    with caplog.at_level(logging.WARNING):
-        run(sim, "fail")
-    told = [record for record in caplog.records if record.name == "cloudsched.events"]
-    assert [record.levelname for record in told] == ["WARNING", "ERROR"]
-    assert all("in book" in logging.Formatter().format(record) for record in told)
-
-
-@pytest.mark.parametrize("cut", [10, 60, 400])
-def test_a_shortened_traceback_is_still_recognised_as_a_traceback(cut: int) -> None:
-    """The record keeps the end of a long traceback; the log's begins with Python's header and a whole frame."""
-    frames = "".join(f'  File "a.py", line {n}, in f\n    f({n})\n' for n in range(200))
-    text = f"Traceback (most recent call last):\n{frames}ValueError: no seat\n"
-    assert whole_traceback(text) == text.rstrip("\n")
-    assert TRACEBACK.fullmatch(whole_traceback(text[-cut * 10 :]))
-
-
 def test_the_app_s_hook_is_called_for_every_handler(
     app: App, sim: Simulation, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -211,19 +185,3 @@ def test_the_app_s_hook_is_called_for_every_handler(
     assert told == [("own", "hooked"), ("FAILED", "hooked"), ("FAILED", "fail"), ("FAILED", "refuse")]
     assert [sim.executions(task.id)[0].status for task in tasks] == ["FAILED", "FAILED", "FAILED", "SUCCEEDED"]
     assert caplog.text.count("RuntimeError: the pager is broken") == 3
-
-
-def test_a_hook_of_a_done_outcome_is_not_called(app: App, sim: Simulation) -> None:
-    """Neither a success nor a retry that succeeds calls a hook."""
-    told: list[Task] = []
-    app.on_failure(lambda task, _: told.append(task))
-    attempts = iter([ValueError("once")])
-
-    @app.handler("second-try", retry=1)
-    def second_try() -> Done:
-        for error in attempts:
-            raise error
-        return Done("ok")
-
-    run(sim, "second-try")
-    assert told == []

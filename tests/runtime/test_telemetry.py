@@ -18,11 +18,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.harness import LocalClient
 from werkzeug.wrappers import Request, Response
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Settings
 from cloudsched.adapters import opentelemetry
 from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
-from cloudsched.domain.transitions.planning import Dispatch
-from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace, trace_for
+from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
 from cloudsched.runtime.telemetry import CloudFormatter, configure_cloud_logging, make_tracer
 from cloudsched.web.functions import serve_api, serve_execute
 
@@ -107,33 +106,6 @@ def test_each_change_of_state_is_one_line(app: App, sim: Simulation, lines: list
     assert 0 <= started["latenessSeconds"] < 1
 
 
-def test_a_change_of_a_task_does_not_log_its_runs_suspension_again(
-    app: App, sim: Simulation, lines: list[dict[str, Any]]
-) -> None:
-    """An edit, a pause and a resumption are logged as such, though the run waits before and after them."""
-
-    @app.handler("wait")
-    def wait(ctx: Context) -> object:
-        return ctx.wait_for("approved")
-
-    task_id = create(sim, handler="wait", schedule=DAILY)
-    sim.advance(timedelta(hours=10))
-    assert actions(lines)[-1] == "suspended"
-    lines.clear()
-    app.update(task_id, title="New")
-    app.pause(task_id)
-    app.resume(task_id)
-    assert actions(lines) == ["edited", "paused", "resumed"]
-
-
-def test_a_removal_by_the_sweep_is_logged(lines: list[dict[str, Any]], simulate: Callable[..., Simulation]) -> None:
-    """A task whose retention has ended is deleted by the sweep, and the deletion is logged like any other."""
-    sim = simulate(retention=timedelta(hours=1))
-    create(sim)
-    sim.advance(timedelta(hours=2))
-    assert actions(lines) == ["created", "started", "completed", "succeeded", "deleted"]
-
-
 def test_a_failure_is_logged_with_its_class(sim: Simulation, lines: list[dict[str, Any]]) -> None:
     """A retry and a failure have lines of their own, with the error's class in a field."""
     create(sim, handler="fail")
@@ -164,18 +136,6 @@ def test_lines_name_their_trace_through_the_queue(sim: Simulation, lines: list[d
     assert trace not in {line.get("logging.googleapis.com/trace") for line in lines}
 
 
-def test_a_trace_is_not_part_of_a_dispatchs_name(sim: Simulation) -> None:
-    """The same dispatch is created once, even if several processes create it in different traces."""
-    now = sim.now
-    plain = Dispatch("t", 1, "e", now, 1, now, now)
-    traced = Dispatch("t", 1, "e", now, 1, now, now, trace=PARENT)
-    assert plain.name == traced.name
-    assert plain.body != traced.body
-    assert Dispatch.from_wire(json.loads(traced.body)) == traced
-    with pytest.raises(ValueError, match="string"):
-        Dispatch.from_wire({**json.loads(plain.body), "trace": 5})
-
-
 @given(st.text())
 def test_an_invalid_trace_header_gives_no_trace(text: str) -> None:
     """Any header gives a trace or None; a trace survives being written and read."""
@@ -184,13 +144,6 @@ def test_an_invalid_trace_header_gives_no_trace(text: str) -> None:
     with Tracer().span("x", text):
         assert current_trace() == found
     assert Trace.parse("00-" + "0" * 32 + "-b7ad6b7169203331-01") is None
-
-
-def test_the_trace_of_another_execution_is_not_continued() -> None:
-    """Within the work on one execution, only its own dispatches carry its trace."""
-    with Tracer().span("execute", PARENT, "a"):
-        assert (trace_for("a"), trace_for("b")) == (PARENT, "")
-    assert trace_for("a") == ""
 
 
 def test_spans_lead_from_the_api_to_the_handler(sim: Simulation) -> None:

@@ -35,27 +35,6 @@ def test_its_queue_refuses_dispatches_beyond_thirty_days(sim: Simulation) -> Non
         sim.queue.create(QueueMessage("far", START + 30 * DAY + timedelta(seconds=1), b"", ""))
 
 
-def test_a_dispatch_name_is_accepted_once(app: App, sim: Simulation) -> None:
-    """A dispatch sent again under its name is not delivered again, even after the first was delivered."""
-    app.create(owner="ada", title="T", handler="tick")
-    (sent,) = sim.pending()
-    for _ in range(3):
-        sim.queue.create(sent)
-        sim.advance(timedelta(minutes=5))
-    assert len(sim.queue.deliveries) == 1
-
-
-def test_pending_lists_what_was_not_delivered_in_order_of_time(app: App, sim: Simulation) -> None:
-    """`pending` returns each dispatch with its instant, body and token, until it is delivered."""
-    for days in (2, 1):
-        app.create(owner="ada", title="T", handler="tick", schedule=START + timedelta(days=days))
-    first, second = sim.pending()
-    assert (first.at, second.at) == (START + DAY, START + 2 * DAY)
-    assert first.token == sim.sign(first.body)
-    sim.advance(DAY)
-    assert sim.pending() == [second]
-
-
 def test_each_look_moves_the_clock(app: App, sim: Simulation) -> None:
     """As every real clock: cloudsched never sees an instant twice, and who reads `now` moves nothing."""
     before = sim.now
@@ -90,20 +69,6 @@ def test_a_redelivered_dispatch_runs_nothing_twice(app: App, sim: Simulation) ->
     assert len(sim.executions(task.id)) == 1
     with pytest.raises(Unauthenticated):
         sim.redeliver(replace(sent, body=b"{}"))
-
-
-def test_its_channels_name_each_message_that_they_take(app: App, sim: Simulation) -> None:
-    """As mail servers and push services do: what relies on the name that was handed in fails here, too."""
-    sim.add_person("ada")
-    task = app.create(owner="ada", title="T", handler="tick", delivery_channels=["MOBILE"])
-    sim.channel("MOBILE").drops_answers(1)
-    sim.advance(DAY)
-    (execution,) = sim.executions(task.id)
-    (report,) = app.deliveries(task.id, execution.id)
-    first, second = sim.sent("MOBILE")
-    assert first.message == second.message
-    assert len({first.id, second.id, first.message.id}) == 3
-    assert report.message_id == second.id
 
 
 @pytest.mark.parametrize("is_lost", [True, False])

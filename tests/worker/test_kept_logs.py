@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched import AsyncContext, Context, RetryPolicy, Snooze
+from cloudsched import Context, RetryPolicy, Snooze
 from cloudsched.engine.tasks.execution_search import load_sealed_log
 from cloudsched.errors import StoreUnavailable
 from cloudsched.worker.api_source import ApiSource
@@ -99,19 +98,6 @@ def test_they_are_seen_while_it_runs(app: App, harness: WorkerHarness, caplog: p
     assert texts(read(harness, task)) == ["one", "two"]
 
 
-def test_coroutines_and_their_threads(app: App, harness: WorkerHarness) -> None:
-    """What a coroutine logs counts, and what `asyncio.to_thread` runs for it."""
-
-    @app.handler("act")
-    async def act(ctx: AsyncContext) -> None:
-        log.info("in a coroutine of %s", ctx.task.title)
-        await asyncio.to_thread(log.info, "in its thread")
-
-    task = harness.offer("act")
-    harness.work()
-    assert texts(read(harness, task)) == ["in a coroutine of act", "in its thread"]
-
-
 def test_each_of_many_at_once_has_its_own(app: App, harness: WorkerHarness, gate: Gate) -> None:
     """Handlers that run beside each other in one worker do not get each other's lines."""
 
@@ -167,27 +153,6 @@ def test_a_stopped_worker_s_lines_stay(app: App, harness: WorkerHarness, gate: G
         harness.wait_for_outcomes("released")
         gate.open()
     assert texts(read(harness, task)) == ["begins"]
-
-
-def test_they_cost_no_operation(app: App, harness: WorkerHarness) -> None:
-    """A run that logs costs what one costs that does not: the same reads, commits and writes."""
-    lines = [0]
-
-    @app.handler("act")
-    def act(ctx: Context) -> None:
-        for _ in range(lines[0]):
-            log.info("line")
-        ctx.heartbeat()
-
-    costs = []
-    for count in (0, 0, 50):  # the first poll also notes that the worker is there
-        lines[0] = count
-        task = harness.offer("act")
-        before = harness.sim.counts.copy()
-        harness.work()
-        costs.append(harness.sim.counts.since(before))
-        assert len(read(harness, task).lines) == count
-    assert costs[1] == costs[2]
 
 
 @pytest.mark.parametrize(("level", "kept"), [("off", []), ("error", ["broken"]), ("debug", ["detail", "broken"])])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +11,13 @@ from tests.instants import about
 from tests.worker.harness import BRIEF, NEVER, Gate, WorkerHarness
 
 from cloudsched import AsyncContext, Context  # noqa: TC001 - handlers' annotations are read at run time
-from cloudsched.client import Client
-from cloudsched.client import views as client_views
 from cloudsched.errors import CloudschedError, Forbidden, StoreUnavailable, Unauthenticated
 from cloudsched.worker import slot, source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched import App, Task
-    from cloudsched.domain.documents.execution import ProgressNote
-    from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
 
 def lease_end(harness: WorkerHarness, task: Task) -> datetime:
@@ -97,27 +91,6 @@ def test_an_edit_changes_the_lease_from_its_next_renewal_on(harness: WorkerHarne
         assert abs(assignment.lease_keeper.duration - (until - now)) < timedelta(seconds=1)
         assert abs(context.now() - now) < timedelta(seconds=30), "a handler's clock is that of the leases"
         assert abs(context.time_left() - (until - now)) < timedelta(seconds=30)
-
-
-@pytest.mark.parametrize("harness", ["api"], indirect=True)
-def test_an_api_that_does_not_say_when_it_renewed_a_lease(
-    harness: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An older one says only until when; nothing is made up of that."""
-
-    @app.handler("act", expected_duration=timedelta(minutes=5))
-    def act() -> None: ...
-
-    task = harness.offer("act")
-    (assignment,) = harness.source().claim(1)
-    context = assignment.start()
-    assert context is not None
-    harness.app.patch(task.id, {"expectedDuration": 3600})
-    older = client_views.HeartbeatResult(lease_until=harness.sim.now + timedelta(hours=1), is_cancelled=False)
-    monkeypatch.setattr(Client, "heartbeat", lambda *_, **__: older)
-    assert context.heartbeat()
-    assert assignment.lease_keeper.duration == timedelta(minutes=5)
-    assert abs(context.now() - harness.sim.now) < timedelta(seconds=30)
 
 
 def test_a_handler_learns_that_its_task_is_cancelled(
@@ -216,34 +189,6 @@ def test_no_lease_is_renewed_after_the_time_limit(
     assert [attempt.status for attempt in harness.record(task).attempts] == ["TIMED_OUT", "SUCCEEDED"]
 
 
-def test_a_heartbeat_answered_after_the_time_limit_is_the_last(
-    harness: WorkerHarness, app: App, elapsed: Elapsed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The limit may pass while a heartbeat is under way: even then the handler's own no longer renew it."""
-    answers: list[bool] = []
-    is_late = threading.Event()
-    renew = source.LeaseKeeper.renew
-
-    def renew_late(hold: source.LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseRenewal:
-        state = renew(hold, progress)
-        elapsed.seconds += 2 * NEVER.total_seconds()
-        is_late.set()
-        return state
-
-    monkeypatch.setattr(source.LeaseKeeper, "renew", renew_late)
-
-    @app.handler("linger", expected_duration=BRIEF)
-    def linger(ctx: Context) -> None:
-        elapsed.seconds += 1  # so that the worker's heartbeat is due
-        assert is_late.wait(60), "the worker sends no heartbeat"
-        send_until_refused(ctx, answers)
-
-    harness.offer("linger")
-    harness.work(time_limit=NEVER)
-    assert harness.statuses() == ["succeeded"]
-    assert answers[-1] is False
-
-
 class FailingCommits:
     """Lets a store's commits fail: before they take effect, or after it."""
 
@@ -326,21 +271,6 @@ def test_heartbeats_continue_after_an_outage(
         wait_for_renewal(harness, silent_task, until)
         gate.open()
         harness.wait_for_outcomes("succeeded")
-
-
-@pytest.mark.parametrize("harness", ["store"], indirect=True)
-def test_a_handler_s_heartbeats_replace_the_worker_s(harness: WorkerHarness, app: App) -> None:
-    """No heartbeat is sent right after another one."""
-
-    @app.handler("ask", expected_duration=NEVER)
-    def ask(ctx: Context) -> None:
-        for _ in range(5):
-            assert ctx.heartbeat()
-
-    harness.offer("ask")
-    before = harness.sim.counts.copy()
-    harness.work()
-    assert harness.sim.counts.since(before).commits == 1 + 2 + 5, "the note that the worker is there, start, end"
 
 
 def wait_for_loss(harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
-from tests.harness import free_port
 
 from cloudsched import Schedule
-from cloudsched.adapters.clocks import EmulatorClock
 from cloudsched.client.views import ClaimView
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import Forbidden, StoreUnavailable
-from cloudsched.worker.api_source import ApiSource, ServerClock
-from cloudsched.worker.source import mismatch_reason
+from cloudsched.worker.api_source import ApiSource
 from cloudsched.worker.store_source import StoreSource
 
 if TYPE_CHECKING:
@@ -78,16 +75,6 @@ def test_mismatched_work_is_released(
     assert why in caplog.text
 
 
-@pytest.mark.parametrize("wrong", [None, *WRONG], ids=str)
-@pytest.mark.parametrize("harness", ["store"], indirect=True)
-def test_matching_work_is_accepted(harness: WorkerHarness, wrong: tuple[dict[str, Any], str] | None) -> None:
-    """A worker may run a task of its queue and owner, whose handler and required skill it has."""
-    fields, why = wrong or ({}, "")
-    task = harness.offer(**{"handler": "act", **fields})
-    found = mismatch_reason(WorkerFilter("gpu", ("cuda",), {"act"}, "ada", "box-1"), task)
-    assert why in found if found else wrong is None
-
-
 def test_work_beyond_the_limit_is_released(harness: WorkerHarness, calls: list[str]) -> None:
     """A source that returns more than the limit does not make a worker hold more than it can run."""
     tasks = [harness.offer("act") for _ in range(3)]
@@ -148,35 +135,6 @@ def test_an_account_without_access_to_the_store_stops_the_worker(
     monkeypatch.setattr(harness.app.container.store, "list_offers", refuse)
     with pytest.raises(Forbidden, match="Missing or insufficient permissions"):
         harness.worker().run()
-
-
-@pytest.mark.parametrize("harness", ["store"], indirect=True)
-def test_a_local_clock_that_does_not_answer_is_an_outage(
-    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When a local stack stops, its clock does not answer either; the worker waits for it as for the store."""
-    desk = harness.source()
-    assert isinstance(desk, StoreSource)
-    harness.offer("act")
-
-    monkeypatch.setattr(harness.sim.clock, "now", EmulatorClock(f"127.0.0.1:{free_port()}").now)
-    with pytest.raises(StoreUnavailable, match="Is it running"):
-        desk.claim(1)
-
-
-def test_the_server_clock_follows_the_last_time_set() -> None:
-    """It returns the system's time until it is set, and runs on from the time that was set."""
-    clock = ServerClock()
-    assert clock.now().year >= 2024
-    claim = ClaimView.from_response({**CLAIM, "task": _task()})
-    clock.set(claim.started_at)
-    assert 0 <= (clock.now() - claim.started_at).total_seconds() < 60
-
-
-def _task() -> dict[str, Any]:
-    stamps = dict.fromkeys(("createdAt", "updatedAt", "statusChangedAt"), "2027-01-01T00:00:00Z")
-    more = {"status": "ACTIVE", "revision": 1, "schedule": {}, "timezone": "UTC", "isOneTime": True, "isRunning": True}
-    return {"id": "it", "owner": "ada", "title": "It", "handler": "act", **more, **stamps}
 
 
 @pytest.mark.parametrize(("off", "said"), [(-600, "600 s behind"), (600, "600 s ahead of"), (-9, ""), (9, "")])

@@ -191,32 +191,6 @@ def test_durable_handlers(harness: WorkerHarness, app: App) -> None:
         assert "without --url" in record.error.message
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda ctx: ctx.call("act"),
-        lambda ctx: ctx.gather(),
-        lambda ctx: ctx.sleep(SECOND),
-        lambda ctx: ctx.wait_for("go"),
-        lambda ctx: ctx.version("new", 2),
-    ],
-)
-@pytest.mark.parametrize("harness", ["api"], indirect=True)
-def test_durable_calls_through_the_api_are_refused(harness: WorkerHarness, app: App, ask: object) -> None:
-    """Through the API each durable operation is refused, at once and without a retry."""
-
-    @app.handler("act")
-    def act(ctx: Context) -> None:
-        assert callable(ask)
-        ask(ctx)
-
-    task = harness.offer("act")
-    harness.work()
-    record = harness.record(task)
-    assert record.error is not None
-    assert (record.status, record.error.type) == ("FAILED", "WorkflowError")
-
-
 def test_time_and_randomness_come_from_the_server(harness: WorkerHarness, app: App) -> None:
     """`ctx.now` and `ctx.time_left` go by the scheduler's clock, chance and UUIDs are the same on every attempt."""
     seen: list[tuple[object, ...]] = []

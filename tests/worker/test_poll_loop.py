@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.harness import wait_until
@@ -52,32 +51,6 @@ def test_no_more_is_claimed_than_can_run(harness: WorkerHarness, gate: Gate) -> 
         gate.open()
         harness.wait_for_outcomes(*["succeeded"] * 5)
     assert gate.most == 2
-
-
-def test_the_same_threads_call_all_handlers(harness: WorkerHarness, app: App) -> None:
-    """Thread-local state of a library is still there for the next task."""
-    threads = set[int]()
-
-    @app.handler("act")
-    def act() -> None:
-        threads.add(threading.get_ident())
-
-    for _ in range(5):
-        harness.offer("act")
-    harness.work()
-    assert len(threads) == 1
-
-
-def test_work_is_found_by_polling(harness: WorkerHarness, app: App) -> None:
-    """Without notifications, tasks that are created later are found all the same."""
-
-    @app.handler("act")
-    def act() -> None: ...
-
-    with harness.run_beside(harness.worker(poll=timedelta(seconds=0.02))):
-        for count in (1, 2):
-            harness.offer("act")
-            harness.wait_for_outcomes(*["succeeded"] * count)
 
 
 class Bell:
@@ -214,34 +187,6 @@ def test_a_refused_claim_lets_running_tasks_finish(
         run_worker()
 
 
-@pytest.mark.parametrize("harness", ["store"], indirect=True)
-@pytest.mark.usefixtures("_waiting_handler")
-def test_a_key_refused_for_a_moment_does_not_stop_a_busy_worker(
-    harness: WorkerHarness, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While a task runs, a refusal is treated as an outage: the key may be restored."""
-    harness.offer("wait")
-    source = harness.source()
-    worker = harness.worker(source, concurrency=2, poll=timedelta(seconds=0.02))
-    claim, refusals = source.claim, [Unauthenticated("The API key is not known.")] * 2
-
-    def refuse_then_claim(limit: int) -> Any:  # noqa: ANN401 - whatever the source returns
-        if refusals:
-            raise refusals.pop()
-        gate.open()
-        return claim(limit)
-
-    with harness.run_beside(worker):
-        gate.wait_until_inside()
-        monkeypatch.setattr(source, "claim", refuse_then_claim)
-        harness.wait_for_outcomes("succeeded")
-        harness.offer("wait")
-        harness.wait_for_outcomes("succeeded", "succeeded")
-        lines = [record for record in caplog.records if record.name == "cloudsched.worker.worker"]
-    assert ["The API key is not known." in line.getMessage() for line in lines] == [True, False]
-    assert [line.exc_info for line in lines] == [None, None]
-
-
 def test_an_exhausted_quota_is_waited_for(
     harness: WorkerHarness, app: App, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,15 +229,3 @@ def test_poll_intervals_and_outage_pauses_grow_separately() -> None:
         assert len({round(wait, 3) for wait in idle[-5:]}) > 1
         assert pace.next_delay(1) <= 1.25
         assert pace.next_delay(0) <= 1.5 * 1.25
-
-
-def test_outage_pauses_grow_and_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They grow to half a minute, and reset after a response."""
-    monkeypatch.setattr(PollBackoff, "INITIAL_BACKOFF", 1.0)
-    monkeypatch.setattr(PollBackoff, "MAX_BACKOFF", 30.0)
-    pace = PollBackoff(timedelta(seconds=3), can_listen=False)
-    pauses = [pace.next_delay(None) for _ in range(10)]
-    assert pauses[0] <= 1.25
-    assert 30 * 0.75 <= pauses[-1] <= 30 * 1.25
-    pace.next_delay(0)
-    assert pace.next_delay(None) <= 1.25

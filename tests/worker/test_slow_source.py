@@ -10,8 +10,6 @@ from tests.harness import wait_until
 from tests.worker.harness import BRIEF
 
 from cloudsched.worker import source
-from cloudsched.worker.api_source import ApiWork
-from cloudsched.worker.store_source import StoreWork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     from cloudsched import App
     from cloudsched.domain.documents.execution import ProgressNote
-    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
 OTHERS = 10
@@ -70,31 +67,6 @@ def test_a_slow_heartbeat_holds_up_nobody_else(
         gate.wait_until_inside(1 + OTHERS)
         wait_until(lambda: sum(count > 1 for count in renewals.values()) == OTHERS, "the other leases are renewed")
         gate.open()
-        wait_until(lambda: harness.statuses() == ["succeeded"] * OTHERS, "all others end")
-        answer.set()
-        harness.wait_for_outcomes(*["succeeded"] * (1 + OTHERS))
-
-
-@pytest.mark.usefixtures("_handlers")
-def test_a_slow_acknowledgement_holds_up_nobody_else(
-    harness: WorkerHarness, gate: Gate, monkeypatch: pytest.MonkeyPatch, answer: threading.Event
-) -> None:
-    """The other results are stored while one is not acknowledged."""
-    work = StoreWork if harness.kind == "store" else ApiWork
-    slow = list[object]()
-    finish = work.finish
-
-    def finish_slowly(self: StoreWork | ApiWork, report: AttemptReport) -> bool:
-        if not slow:
-            slow.append(self)
-            assert answer.wait(60)
-        return finish(self, report)  # type: ignore[arg-type] # of the same class
-
-    monkeypatch.setattr(work, "finish", finish_slowly)
-    gate.open()
-    for _ in range(1 + OTHERS):
-        harness.offer("wait")
-    with harness.run_beside(harness.worker(concurrency=1 + OTHERS)):
         wait_until(lambda: harness.statuses() == ["succeeded"] * OTHERS, "all others end")
         answer.set()
         harness.wait_for_outcomes(*["succeeded"] * (1 + OTHERS))

@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched import App, AsyncContext, Depends, RetryPolicy, Settings
-from cloudsched.client import Client
-from cloudsched.engine.pull.offers import WorkerFilter
-from cloudsched.worker.api_source import ApiSource
+from cloudsched import App, AsyncContext, Depends
 from cloudsched.worker.slot import MAX_HEARTBEAT_THREADS, MAX_SOURCE_THREADS
 
 if TYPE_CHECKING:
     from tests.worker.harness import Gate, WorkerHarness
 
-    from cloudsched import Execution, Task
-    from cloudsched.worker.source import WorkSource
 
 MANY = 50
 FIXED = 4
@@ -72,61 +67,6 @@ def test_fifty_async_attempts_cost_no_thread_each(harness: WorkerHarness, app: A
     harness.work(concurrency=MANY)
     assert harness.statuses() == ["succeeded"] * MANY, harness.summaries
     assert len(closed) == MANY
-    assert max(len(names) for names in seen) <= MOST, seen[-1]
-
-
-@pytest.mark.parametrize("harness", ["store"], indirect=True)
-def test_async_steps_cost_no_thread_each(harness: WorkerHarness, app: App, count: ThreadCount) -> None:
-    """Fifty steps are awaited at once, each with a time limit and a result that is committed."""
-    everybody = asyncio.Barrier(MANY)
-    seen = list[list[str]]()
-
-    async def fetch(number: int) -> int:
-        async with asyncio.timeout(120):
-            await everybody.wait()
-        seen.append(count.names())
-        return number
-
-    @app.handler("fetch", retry=False)
-    async def fetch_twice(ctx: AsyncContext) -> int:
-        return await ctx.step("one", fetch, 1) + await ctx.step("two", lambda: fetch(2))
-
-    tasks = [harness.offer("fetch") for _ in range(MANY)]
-    harness.work(concurrency=MANY)
-    assert harness.statuses() == ["succeeded"] * MANY, harness.summaries
-    assert {harness.record(task).content for task in tasks} == {3}
-    in_first_step = seen[:MANY]
-    assert max(len(names) for names in in_first_step) <= MOST, in_first_step[-1]
-
-
-def test_fifty_async_hooks_cost_no_thread_each(harness: WorkerHarness, app: App, count: ThreadCount) -> None:
-    """Fifty attempts have failed for good, and all their hooks wait for each other."""
-    everybody = asyncio.Barrier(MANY)
-    seen = list[list[str]]()
-
-    async def meet(_task: Task, _execution: Execution) -> None:
-        async with asyncio.timeout(120):
-            await everybody.wait()
-            seen.append(count.names())
-            await everybody.wait()
-
-    async def fail() -> None:
-        raise ValueError("no")
-
-    source: WorkSource
-    if harness.kind == "store":
-        app.handler("fail", retry=False, on_failure=meet)(fail)
-        source = harness.source()
-    else:  # the API has no such handler, so the worker calls its hook
-        mine = App(Settings())
-        mine.handler("fail", on_failure=meet)(fail)
-        wanted = WorkerFilter("gpu", (), {"fail"}, None, "box-1")
-        source = ApiSource(lambda: Client(harness.url, timeout=60), mine.container.registry, wanted, "there")
-    for _ in range(MANY):
-        harness.offer("fail", retry=RetryPolicy(max_retries=0), payload={})
-    harness.work(desk=source, concurrency=MANY)
-    assert harness.statuses() == ["failed"] * MANY, harness.summaries
-    assert len(seen) == MANY
     assert max(len(names) for names in seen) <= MOST, seen[-1]
 
 

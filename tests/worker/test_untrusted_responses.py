@@ -117,18 +117,6 @@ def test_a_claim_answered_by_a_portal_is_an_outage(
     assert [line.exc_info for line in lines] == [None]
 
 
-def test_a_failed_release_does_not_stop_a_worker(
-    harness: WorkerHarness, intercepting_proxy: InterceptingProxy, caplog: pytest.LogCaptureFixture
-) -> None:
-    """If an intercepting proxy swallows the release of mismatched work, its lease is left to expire."""
-    harness.offer("act")
-    intercepting_proxy.claimed = {"owner": "mallory"}
-    intercepting_proxy.takes = {"release": 100}
-    harness.worker(harness.source(owner="ada")).run(once=True)
-    assert "could not be released" in caplog.text
-    assert harness.statuses() == []
-
-
 def test_an_unreadable_claim_does_not_block_the_others(
     harness: WorkerHarness, intercepting_proxy: InterceptingProxy
 ) -> None:

@@ -46,7 +46,6 @@ POLL_SECONDS = 0.1
     help="Run it to its end with the local stack: its retries, sleeps, calls and events, too.",
 )
 @click.option("--skip-waits", is_flag=True, help="With --durable: move the clock ahead instead of waiting.")
-@click.option("-v", "--verbose", is_flag=True, help="With --durable: log the sweeps of the local stack, too.")
 def run(
     *,
     handler: str,
@@ -55,7 +54,6 @@ def run(
     handlers: str | None,
     durable: bool,
     skip_waits: bool,
-    verbose: bool,
 ) -> None:
     """Call HANDLER once, here and now, with a context of its own.
 
@@ -71,7 +69,7 @@ def run(
         from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     app = load_app(handlers).app
-    configure_line_logging(lambda: f"{datetime.now(UTC):%H:%M:%S}", lambda record: verbose or not _is_sweep(record))
+    configure_line_logging(lambda: f"{datetime.now(UTC):%H:%M:%S}", _is_no_sweep)
     try:
         if durable:
             execution = _run_durably(app, handler, content, owner, skips_waits=skip_waits)
@@ -82,8 +80,8 @@ def run(
     sys.exit(_report(execution, is_durable=durable))
 
 
-def _is_sweep(record: logging.LogRecord) -> bool:
-    return getattr(record, "action", "") == "swept"
+def _is_no_sweep(record: logging.LogRecord) -> bool:
+    return getattr(record, "action", "") != "swept"
 
 
 def _read_payload(text: str | None) -> Any:  # noqa: ANN401 - any JSON

@@ -120,14 +120,6 @@ def test_a_target_that_no_handler_is_named_for_is_refused(load: Load, sim: Simul
     assert "there is no handler named 'none'" in output
 
 
-def test_a_body_that_is_no_object_is_no_payload(load: Load) -> None:
-    """A handler of its own cannot take it; one for any job can."""
-    jobs = json.dumps([job("report", httpTarget={"uri": "http://x", "body": encode(b"words")})])
-    code, output = load("cloud-scheduler", jobs, "--yes")
-    assert code == 2
-    assert "its body is no JSON object" in output
-
-
 def test_a_paused_job_is_a_paused_task(load: Load, sim: Simulation) -> None:
     """It runs nothing, an import of the enabled job leaves the pause to people, and so does a repeated one."""
     paused = json.dumps([job(state="PAUSED")])
@@ -188,14 +180,6 @@ def test_a_job_that_cannot_be_a_task_is_refused_by_name(fields: dict[str, Any], 
     (refusal,) = refusals
     assert refusal.startswith("job ")
     assert why in refusal
-
-
-@pytest.mark.parametrize("words", ["every blue moon", "every monday 09:00 dentist", "every other day at 9 or 10"])
-def test_words_that_are_not_understood_are_refused(words: str, load: Load, sim: Simulation) -> None:
-    """Also if only some of them say no time: refused, rather than guessed."""
-    code, output = load("cloud-scheduler", json.dumps([job(schedule=words)]), "--yes")
-    assert (code, len(sim.app.tasks().items)) == (2, 0)
-    assert "refused: job report: " in output
 
 
 @pytest.mark.parametrize("title", ["call mum", f"call {'mum and dad and ' * 5}everybody"])

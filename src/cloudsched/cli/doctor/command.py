@@ -101,12 +101,12 @@ def _find_deployment(project: str, region: str, name: str, database: str) -> Dep
 
 def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None]) -> dict[str, Any]:
     """Show what the project's resources are like; return its Cloud Run services by function."""
-    from cloudsched.cli.doctor import access_checks, backup_checks, resource_checks  # noqa: PLC0415 - not for the local stack
+    from cloudsched.cli.doctor import access_checks, resource_checks  # noqa: PLC0415 - not for the local stack
     from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS  # noqa: PLC0415 - the same
 
     _show_all(show, "apis", resource_checks.check_services(deployment))
     _show_all(show, "database", resource_checks.check_database(deployment))
-    _show_all(show, "backups", backup_checks.check_backups(deployment, datetime.now(UTC)))
+    _show_all(show, "backups", resource_checks.check_backups(deployment, datetime.now(UTC)))
     services: dict[str, Any] = {}
     for function in (*FUNCTIONS, LINKS):
         try:

@@ -24,7 +24,7 @@ from tests.scale.cloud_tasks_model import QueueSetup
 from tests.scale.google_limits import DOCUMENT_WINDOW, to_seconds
 from tests.scale.world import Deployment, World
 
-from cloudsched.config.features import DEFAULT_PRICES, Prices
+from cloudsched.config.settings import DEFAULT_PRICES, Prices
 from cloudsched.emulator.model.task import HORIZON
 from cloudsched.engine.ports.store import choose_shard
 

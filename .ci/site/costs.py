@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from cloudsched.config.features import DEFAULT_PRICES
-from cloudsched.config.settings import Settings
+from cloudsched.config.settings import DEFAULT_PRICES, Settings
 from cloudsched.domain.documents.overview_responses import to_amounts
 from cloudsched.domain.documents.usage import UsageCounts
 

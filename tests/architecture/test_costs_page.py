@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.scale.index_entries import count_entries, make_subjects, measure_document
 
-from cloudsched.config.features import DEFAULT_PRICES
+from cloudsched.config.settings import DEFAULT_PRICES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "costs.md").read_text("utf-8")

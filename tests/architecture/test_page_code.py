@@ -24,7 +24,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched import App, Execution, Settings, Task
 from cloudsched.client import Client
 from cloudsched.config.access import Access
-from cloudsched.config.features import AssistantSettings
+from cloudsched.config.settings import AssistantSettings
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key

@@ -13,15 +13,15 @@ from tests.harness import ROOT
 
 from cloudsched import Settings
 from cloudsched.config.access import Access
-from cloudsched.config.features import (
+from cloudsched.config.settings import (
     AssistantSettings,
     DraftSettings,
+    MetricSettings,
     ModelSettings,
     Prices,
     Sandbox,
     SweepAlarmSettings,
 )
-from cloudsched.config.settings import MetricSettings
 from cloudsched.config.variables import Setting, list_settings
 from cloudsched.errors import Misconfigured
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         ("CLOUDSCHED_LOG_LEVEL", "info", "is 'info'; it must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL."),
         ("CLOUDSCHED_METRIC_LABELS", "team Env", "has 'Env'; each must be the key of a label, such as team."),
         ("CLOUDSCHED_METRIC_LABELS", "team=a", "has 'team=a'; each must be the key of a label, such as team."),
-        ("CLOUDSCHED_METRIC_LABELS", "a b c d", "has 4 keys; there may be 3"),
+        ("CLOUDSCHED_METRIC_LABELS", "a b c d", "has 4 words; there may be 3"),
         ("CLOUDSCHED_REACHABLE", "10.1", "has '10.1'; each must be a network such as 10.1.0.0/16 ("),
         ("CLOUDSCHED_REACHABLE", "10.0.0.0/8 10.1.2.3/16", "has '10.1.2.3/16'; each must be a network such as"),
     ],

@@ -26,7 +26,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.cli.main import cloudsched
-from cloudsched.local.runner import STORE_FILE_NAME
+from cloudsched.local.folder_lock import STORE_FILE_NAME
 from cloudsched.local.wsgi_server import WebServer
 
 if TYPE_CHECKING:

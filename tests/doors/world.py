@@ -23,7 +23,7 @@ from cloudsched.client import AsyncClient, Client
 from cloudsched.client import client as client_module
 from cloudsched.client.responses import HttpResponse, parse_response
 from cloudsched.config.access import Access
-from cloudsched.config.features import AssistantSettings
+from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.authority import EventSender, SenderRole
 from cloudsched.domain.documents.authority import Requesters as Author
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER

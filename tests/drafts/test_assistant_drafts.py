@@ -8,7 +8,7 @@ import pytest
 from tests.drafts.injections import INJECTIONS
 from tests.engine.assistant.harness import ScriptedModel, Tools, answer, call, simulate
 
-from cloudsched.config.features import AssistantSettings
+from cloudsched.config.settings import AssistantSettings
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:

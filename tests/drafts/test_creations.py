@@ -12,7 +12,7 @@ from tests.instants import about
 
 from cloudsched import Settings
 from cloudsched.config.access import Access
-from cloudsched.config.features import DraftSettings
+from cloudsched.config.settings import DraftSettings
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import SourceModel

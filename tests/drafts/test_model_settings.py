@@ -14,7 +14,7 @@ from tests.model_server import KEY, ModelServer
 from werkzeug.wrappers import Request
 
 from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD
-from cloudsched.config.features import ModelSettings
+from cloudsched.config.settings import ModelSettings
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 

@@ -17,7 +17,7 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.local import runner
-from cloudsched.local.service import run_service
+from cloudsched.local.runner import run_service
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,7 +24,7 @@ from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.local import runner
 from cloudsched.local.folder_lock import HandOverDispatcher, HandOverListener
-from cloudsched.local.service import run_service
+from cloudsched.local.runner import run_service
 from cloudsched.local.wsgi_server import THREADS
 
 if TYPE_CHECKING:

@@ -18,15 +18,15 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.engine.ports import service_threads
 from cloudsched.local import runner
-from cloudsched.local.runner import STORE_FILE_NAME
-from cloudsched.local.service import run_service
+from cloudsched.local.folder_lock import STORE_FILE_NAME
+from cloudsched.local.runner import run_service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from cloudsched.adapters.sqlite.store import SqliteStore
-    from cloudsched.local.service import Service
+    from cloudsched.local.runner import Service
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from cloudsched import App, AppLike, Settings
 from cloudsched.client import Client
 from cloudsched.config.access import Access
 from cloudsched.errors import CloudschedError, InvalidInput, NotAllowed, NotFound
-from cloudsched.local.service import run_service
+from cloudsched.local.runner import run_service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cloudsched.local.service import Service
+    from cloudsched.local.runner import Service
 
 PAGE = (ROOT / "docs/how-to/beside-serve.md").read_text("utf-8")
 (CODE,) = re.findall(r"```python\n# scheduling\.py\n(.*?)```", PAGE, re.DOTALL)

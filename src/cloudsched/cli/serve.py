@@ -59,7 +59,7 @@ def serve(*, store: str, data: Path, host: str, port: int, threads: int, handler
         from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
         from cloudsched.config.supervisor import Supervisor  # noqa: PLC0415 - likewise
         from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
-        from cloudsched.local.service import run_service  # noqa: PLC0415 - likewise
+        from cloudsched.local.runner import run_service  # noqa: PLC0415 - likewise
 
     del store  # there is only one choice so far
     loaded = load_app(handlers, or_examples=False)

@@ -1,26 +1,26 @@
-"""The settings: one frozen object, read once from the environment and passed down.
+"""The settings: one frozen object, read once from the environment and passed down, with a section for each feature.
 
-This is the only module that reads the environment. ``docs/reference/configuration.md`` lists every
-variable in a table.
+This is the only module that reads the environment. The documentation of each field stands beside it, and in the table
+of ``docs/reference/configuration.md``.
+
+A script is a user's code in place of a handler (``docs/how-to/sandbox.md``). One that exceeds a limit fails. Prices are
+in US dollars for a million of each; the defaults are Google's for us-central1 as of November 2026
+(cloud.google.com/firestore/pricing, cloud.google.com/tasks/pricing, cloud.google.com/run/pricing). What queries and
+tokens cost, only you know.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass, field
 from datetime import time, timedelta
-from typing import TYPE_CHECKING, Literal, get_args
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from urllib.parse import urlsplit
 
 from cloudsched.config.access import Access
-from cloudsched.config.features import (
-    AssistantSettings,
-    DraftSettings,
-    ModelSettings,
-    Prices,
-    Sandbox,
-    SweepAlarmSettings,
-)
 from cloudsched.config.variables import (
     ADDRESS,
     ANSWER,
@@ -37,9 +37,13 @@ from cloudsched.config.variables import (
     Kind,
     SettingsSection,
     choice_of,
+    either,
+    matching,
     read_settings,
+    seconds_between,
     setting,
     whole_number,
+    words_matching,
     write_settings,
 )
 from cloudsched.errors import Misconfigured
@@ -49,33 +53,277 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+DEFAULT_PRICES: Final[Mapping[str, float]] = {
+    "read": 0.30,
+    "write": 0.90,
+    "delete": 0.10,
+    "queueOperation": 0.40,
+    "request": 0.40,
+    "query": 0.0,
+    "token": 0.0,
+}
+_MILLION: Final = 1_000_000
+_Table = tuple[tuple[str, float], ...]
+
+
+def _parse_price_table(text: str) -> _Table:
+    prices = dict(DEFAULT_PRICES)
+    for word in text.split():
+        name, _, value = word.partition("=")
+        try:
+            price = float(value) if value.isascii() else math.nan
+        except ValueError:
+            price = math.nan
+        if name not in prices or not 0 <= price < math.inf:
+            known = ", ".join(prices)
+            raise ValueError(f"has {word!r}; it must have words such as read=0.30, of {known}, each for a million.")
+        prices[name] = price
+    return tuple(prices.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices(SettingsSection):
+    """What things cost."""
+
+    table: _Table = setting(
+        "CLOUDSCHED_PRICES",
+        "US dollars for a million of each, for [usage](../how-to/usage.md#prices): `read`, `write`, `delete`, "
+        "`queueOperation`, `request`, `query`, `token`; those that are left out keep these defaults",
+        Kind(_parse_price_table, lambda table: " ".join(f"{name}={price!r}" for name, price in table)),
+        default=tuple(DEFAULT_PRICES.items()),
+    )
+
+    @property
+    def per_million(self) -> dict[str, float]:
+        """US dollars for a million of each."""
+        return dict(self.table)
+
+    def cost(self, amounts: Mapping[str, float]) -> float:
+        """Return what some amounts cost, by the names of their prices, in dollars."""
+        prices = self.per_million
+        return math.fsum(amount * prices[name] for name, amount in amounts.items()) / _MILLION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantSettings(SettingsSection):
+    """Whether tasks may be done by the language model, and how much one execution may use."""
+
+    is_on: bool = setting(
+        "CLOUDSCHED_ASSISTANT",
+        "`on`: tasks may name the built-in handler [`assistant`](../how-to/assistant.md), by which the language "
+        "model does what was said; needs `CLOUDSCHED_MODEL`",
+        SWITCH,
+        default=False,
+    )
+    models: tuple[str, ...] = setting(
+        "CLOUDSCHED_ASSISTANT_MODELS",
+        "further models of the same provider that tasks may ask for (`source.model.name`), separated by spaces",
+        words_matching(r"[A-Za-z0-9._:/@-]{1,200}", "it must be names of models, separated by spaces"),
+        default=(),
+    )
+    turns: int = setting(
+        "CLOUDSCHED_ASSISTANT_TURNS",
+        "how often one execution may ask the model; the last time it has to answer",
+        whole_number(100),
+        default=10,
+    )
+    tokens: int = setting(
+        "CLOUDSCHED_ASSISTANT_TOKENS",
+        "how many tokens one execution may use: the model is not asked again after them",
+        whole_number(10**9),
+        default=100_000,
+    )
+    timeout: timedelta = setting(
+        "CLOUDSCHED_ASSISTANT_TIMEOUT_SECONDS",
+        "how long one request of the assistant to the model may take",
+        seconds_between(0.1, 120),
+        default=timedelta(seconds=60),
+    )
+
+
+_DOLLARS = r"[0-9]{1,6}(\.[0-9]{1,6})?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings(SettingsSection):
+    """Which language model is asked, and how."""
+
+    name: str | None = setting(
+        "CLOUDSCHED_MODEL",
+        "the [language model](../how-to/drafts.md#a-language-model) that helps where the grammar does not understand: "
+        "`gemini:NAME` with an API key, `vertex:NAME` with this program's Google credentials, or `openai:NAME` for any "
+        "server that speaks OpenAI's API; without one, the grammar works alone",
+        matching(r"(gemini|vertex|openai):[A-Za-z0-9._:/@-]{1,200}", "be gemini:NAME, vertex:NAME or openai:NAME"),
+        default=None,
+    )
+    key: str | None = setting(
+        "CLOUDSCHED_MODEL_KEY",
+        "the model's API key",
+        default=None,
+        is_secret=True,
+    )
+    url: str = setting(
+        "CLOUDSCHED_MODEL_URL",
+        "where the model's API is, such as `http://127.0.0.1:11434/v1`; without one, the provider's own",
+        ADDRESS,
+        default="",
+    )
+    prices: str = setting(
+        "CLOUDSCHED_MODEL_PRICES",
+        "what a million tokens cost, read and written, in dollars: `0.30/2.50`; without them, costs are not counted",
+        matching(rf"{_DOLLARS}/{_DOLLARS}", "be two numbers of dollars, such as 0.30/2.50"),
+        default="",
+    )
+    timeout: timedelta = setting(
+        "CLOUDSCHED_MODEL_TIMEOUT_SECONDS",
+        "how long one request to the model may take",
+        seconds_between(0.1, 120),
+        default=timedelta(seconds=4),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftSettings(SettingsSection):
+    """How soon what is drafted may run; how often is said by `Access.least_interval`."""
+
+    least_lead: timedelta = setting(
+        "CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS",
+        "the shortest time between a [draft](../how-to/drafts.md) of a single run and that run: people have to read "
+        "and confirm it",
+        seconds_between(0, 365 * 86_400),
+        default=timedelta(seconds=30),
+    )
+
+
+_MIB = 1024 * 1024
+_KIB = 1024
+
+
+_FILTER = either("required", "best-effort")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox(SettingsSection):
+    """The limits of one execution of a script. Sizes are in bytes."""
+
+    memory: int = setting(
+        "CLOUDSCHED_SANDBOX_MEMORY_MIB",
+        "how many MiB of memory one script may use ([scripts](scripts.md#limits) explains this and the following "
+        "settings)",
+        whole_number(4096, unit=_MIB),
+        default=64 * _MIB,
+    )
+    time: timedelta = setting(
+        "CLOUDSCHED_SANDBOX_SECONDS",
+        "how long one script may run; waiting does not count",
+        seconds_between(0.01, 3600),
+        default=timedelta(seconds=5),
+    )
+    output: int = setting(
+        "CLOUDSCHED_SANDBOX_OUTPUT_KIB",
+        "how many KiB its result, its log and what it passes to tools may have together",
+        whole_number(32 * 1024, unit=_KIB),
+        default=256 * _KIB,
+    )
+    calls: int = setting(
+        "CLOUDSCHED_SANDBOX_CALLS",
+        "how many calls and sleeps one execution of a script may ask for",
+        whole_number(2000),
+        default=100,
+    )
+    requires_filter: bool = setting(
+        "CLOUDSCHED_SANDBOX_FILTER",
+        "`required`: scripts run only where the kernel filters their system calls; `best-effort`: "
+        "elsewhere as well, with a warning; refused in the cloud",
+        _FILTER,
+        default=True,
+    )
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str]) -> Sandbox:
+        """Read the limits from variables; those not set keep their defaults.
+
+        Raises:
+            Misconfigured: A variable cannot be understood. The message names it.
+        """
+        sandbox = cls(**read_settings(cls, env))
+        if not sandbox.requires_filter and "K_SERVICE" in env:
+            raise Misconfigured(
+                "CLOUDSCHED_SANDBOX_FILTER=best-effort is for machines without secrets; in the cloud it is required."
+            )
+        return sandbox
+
+
+_MOST_ADDRESSES: Final = 2
+
+
+def _parse_addresses(text: str) -> tuple[str, ...]:
+    """Return the addresses. No message shows one: whoever knows it can silence the alarm."""
+    addresses = tuple(text.split())
+    if len(addresses) > _MOST_ADDRESSES:
+        raise ValueError(f"has {len(addresses)} addresses; it must have one, or one for success and one for failure.")
+    for number, address in enumerate(addresses, 1):
+        problem = _find_problem(address)
+        if problem:
+            raise ValueError(f"has an address, number {number}, that {problem}.")
+    return addresses
+
+
+def _find_problem(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+        host, has_valid_port = (parts.hostname or "").rstrip("."), parts.port != 0
+    except ValueError:
+        return "is not a URL"
+    if not host or not has_valid_port or not (address.isascii() and address.isprintable()):
+        return "is not a URL"
+    if parts.username is not None or parts.password is not None:
+        return "contains a user or a password"
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_near(host)):
+        return "is not https; http is for this machine and its own network"
+    return ""
+
+
+def _is_near(host: str) -> bool:
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return "." not in host  # localhost, or a container's name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepAlarmSettings(SettingsSection):
+    """Whom the sweep tells that it runs."""
+
+    addresses: tuple[str, ...] = setting(
+        "CLOUDSCHED_SWEEP_PING",
+        "the address of a [dead-man's switch](../how-to/alerts.md#a-dead-mans-switch) that is called after each good "
+        "sweep; after a space, the one for bad sweeps. Whoever knows them can silence the alarm: keep them secret",
+        Kind(_parse_addresses, " ".join),
+        default=(),
+        is_secret=True,
+    )
+    overdue: timedelta = setting(
+        "CLOUDSCHED_SWEEP_PING_OVERDUE_SECONDS",
+        "for how long work may have been due, at most, in a good sweep",
+        seconds_between(60, 86_400),
+        default=timedelta(minutes=10),
+    )
+
+
 MAX_LABEL_KEYS = 3
 """How many keys may be named: each multiplies the number of time series."""
-_KEY = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
-
-
-def _parse_keys(text: str) -> tuple[str, ...]:
-    keys = tuple(dict.fromkeys(text.split()))
-    wrong = next((each for each in keys if not _KEY.fullmatch(each)), None)
-    if wrong is not None:
-        raise ValueError(f"has {wrong!r}; each must be the key of a label, such as team.")
-    if len(keys) > MAX_LABEL_KEYS:
-        raise ValueError(f"has {len(keys)} keys; there may be {MAX_LABEL_KEYS}: each multiplies what metrics cost.")
-    return keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSettings(SettingsSection):
-    """Which labels of tasks metrics have.
-
-    The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
-    """
+    """Which labels of tasks metrics have."""
 
     label_keys: tuple[str, ...] = setting(
         "CLOUDSCHED_METRIC_LABELS",
         "the keys of tasks' labels that [OpenTelemetry metrics](logs.md#traces-and-metrics) are broken down by, "
         "at most 3, separated by spaces",
-        Kind(_parse_keys, " ".join),
+        words_matching(r"[a-z][a-z0-9_.-]{0,62}", "each must be the key of a label, such as team", most=MAX_LABEL_KEYS),
         default=(),
     )
 
@@ -372,16 +620,10 @@ class Settings:
                 names it.
         """
         env = os.environ if environment is None else environment
+        sections: dict[str, Any] = {name: section.from_environment(env) for name, section in _SECTIONS.items()}
         settings = cls(
             **read_settings(cls, env),
-            access=Access.from_environment(env),
-            sandbox=Sandbox.from_environment(env),
-            prices=Prices.from_environment(env),
-            drafts=DraftSettings.from_environment(env),
-            model=ModelSettings.from_environment(env),
-            assistant=AssistantSettings.from_environment(env),
-            metrics=MetricSettings.from_environment(env),
-            sweep_alarm=SweepAlarmSettings.from_environment(env),
+            **sections,
             is_deployed="K_SERVICE" in env,
             service=env.get("K_SERVICE") or "cloudsched",
             service_version=env.get("K_REVISION", ""),
@@ -434,19 +676,22 @@ class Settings:
         return {**theirs, **self.to_environment(), **more}
 
     def _to_variables(self) -> dict[str, str | None]:
-        return {
-            **write_settings(self),
-            **self.access.to_variables(),
-            **self.sandbox.to_variables(),
-            **self.prices.to_variables(),
-            **self.drafts.to_variables(),
-            **self.model.to_variables(),
-            **self.assistant.to_variables(),
-            **self.metrics.to_variables(),
-            **self.sweep_alarm.to_variables(),
-            "K_SERVICE": None,  # only the cloud sets these two
-            "K_REVISION": None,
-        }
+        written = write_settings(self)
+        for name in _SECTIONS:
+            written |= getattr(self, name).to_variables()
+        return {**written, "K_SERVICE": None, "K_REVISION": None}  # only the cloud sets these two
+
+
+_SECTIONS: Final[Mapping[str, type[SettingsSection]]] = {
+    "access": Access,
+    "sandbox": Sandbox,
+    "prices": Prices,
+    "drafts": DraftSettings,
+    "model": ModelSettings,
+    "assistant": AssistantSettings,
+    "metrics": MetricSettings,
+    "sweep_alarm": SweepAlarmSettings,
+}
 
 
 def is_firebase_emulated() -> bool:

@@ -132,6 +132,38 @@ def choice_of(*choices: str) -> Kind[str]:
     return Kind(parse)
 
 
+def either(yes: str, no: str) -> Kind[bool]:
+    """Return the kind of two words, one for True and one for False."""
+    words = choice_of(yes, no)
+    return Kind(lambda text: words.parse(text) == yes, lambda value: yes if value else no)
+
+
+def matching(pattern: str, must: str) -> Kind[str]:
+    """Return the kind of a text that a regular expression matches as a whole."""
+
+    def parse(text: str) -> str:
+        if re.fullmatch(pattern, text) is None:
+            raise _refuse(text, must)
+        return text
+
+    return Kind(parse)
+
+
+def words_matching(pattern: str, must: str, most: int | None = None) -> Kind[tuple[str, ...]]:
+    """Return the kind of different words, each of which a regular expression matches."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        words = tuple(dict.fromkeys(text.split()))
+        wrong = next((each for each in words if re.fullmatch(pattern, each) is None), None)
+        if wrong is not None:
+            raise ValueError(f"has {wrong!r}; {must}.")
+        if most is not None and len(words) > most:
+            raise ValueError(f"has {len(words)} words; there may be {most}.")
+        return words
+
+    return Kind(parse, " ".join)
+
+
 def whole_number(maximum: int | None = None, *, unit: int = 1, none: str | None = None) -> Kind[int]:
     """Return the kind of a whole number from 1 on, of so many bytes each, say; `none` is the word for no number."""
     must = "be a whole number from 1 on" if maximum is None else f"be a whole number from 1 to {maximum}"
@@ -159,12 +191,6 @@ def seconds_between(least: float, most: float) -> Kind[timedelta]:
         return timedelta(seconds=value)
 
     return Kind(parse, _format_seconds)
-
-
-def _parse_switch(text: str) -> bool:
-    if text not in {"on", "off"}:
-        raise _refuse(text, "be on or off")
-    return text == "on"
 
 
 def _parse_seconds(text: str) -> timedelta:
@@ -200,12 +226,6 @@ def _parse_time(text: str) -> time:
     return time(int(match.group(1)), int(match.group(2)))
 
 
-def _parse_calendar_id(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text) is None:
-        raise _refuse(text, "be the id of a calendar: letters, digits, hyphens and underscores")
-    return text
-
-
 def _parse_networks(text: str) -> tuple[str, ...]:
     for network in text.split():
         try:
@@ -230,13 +250,6 @@ def _parse_mail_server(text: str) -> str:
     return text
 
 
-def _parse_mail_sender(text: str) -> str:
-    address = r"[^<>@\s]+@[^<>@\s]+"
-    if re.fullmatch(rf"{address}|[^<>]*<{address}>", text) is None:
-        raise _refuse(text, "be an address such as ada@example.com, or Ada <ada@example.com>")
-    return text
-
-
 def _parse_channels(text: str) -> tuple[str, ...]:
     channels = tuple(text.split())
     if not all("://" in channel for channel in channels):
@@ -251,16 +264,21 @@ def _format_seconds(value: timedelta) -> str:
 TEXT: Kind[str] = Kind(str)
 ADDRESS: Kind[str] = Kind(_parse_address)
 MAIL_SERVER: Kind[str] = Kind(_parse_mail_server)
-MAIL_SENDER: Kind[str] = Kind(_parse_mail_sender)
+_MAIL_ADDRESS = r"[^<>@\s]+@[^<>@\s]+"
+MAIL_SENDER: Kind[str] = matching(
+    rf"{_MAIL_ADDRESS}|[^<>]*<{_MAIL_ADDRESS}>", "be an address such as ada@example.com, or Ada <ada@example.com>"
+)
 CHANNELS: Kind[tuple[str, ...]] = Kind(_parse_channels, " ".join)
 PATH: Kind[Path] = Kind(Path)
-SWITCH: Kind[bool] = Kind(_parse_switch, lambda value: "on" if value else "")
-ANSWER: Kind[bool] = Kind(_parse_switch, lambda value: "on" if value else "off")
+ANSWER: Kind[bool] = either("on", "off")
 """A switch whose default is neither on nor off."""
+SWITCH: Kind[bool] = Kind(ANSWER.parse, lambda value: "on" if value else "")
 SECONDS: Kind[timedelta] = Kind(_parse_seconds, _format_seconds)
 POSITIVE_SECONDS: Kind[timedelta] = Kind(_parse_positive_seconds, _format_seconds)
 DAYS: Kind[timedelta] = Kind(_parse_days, lambda value: f"{value / _DAY:g}", none="never")
 TIME_OF_DAY: Kind[time] = Kind(_parse_time, lambda value: f"{value:%H:%M}")
-CALENDAR_ID: Kind[str] = Kind(_parse_calendar_id)
+CALENDAR_ID: Kind[str] = matching(
+    r"[A-Za-z0-9_-]{1,64}", "be the id of a calendar: letters, digits, hyphens and underscores"
+)
 WORDS: Kind[tuple[str, ...]] = Kind(lambda text: tuple(text.split()), " ".join)
 NETWORKS: Kind[tuple[str, ...]] = Kind(_parse_networks, " ".join)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.blobs import results_of
 from cloudsched.errors import Misconfigured, StoreUnavailable
-from cloudsched.local.runner import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME
+from cloudsched.local.folder_lock import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -31,8 +31,7 @@ from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.local.backup import require_own_file, require_sound_folder
 from cloudsched.local.folder_lock import FolderLock, HandOverDispatcher, HandOverListener
-from cloudsched.local.runner import FolderRunner, complete_settings
-from cloudsched.local.service import make_application
+from cloudsched.local.runner import FolderRunner, complete_settings, make_application
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import THREADS
 

@@ -33,6 +33,12 @@ except ImportError:  # pragma: no cover - on Windows SQLite alone protects the f
     fcntl = None  # type: ignore[assignment]
 
 _NONE: Final[Mapping[str, str]] = {}
+STORE_FILE_NAME = "tasks.db"
+"""The store's file name in its folder."""
+MARK_FILE_NAME = "has-tasks"
+"""The empty file that says that a folder has had a store: one without its file is damaged then, and not new."""
+SECRET_FILE_NAME = "secret"  # noqa: S105 - a file's name
+"""The file with the secret of a folder whose settings name none."""
 LOCK_FILE_NAME = "lock"
 """The file, in the folder, that the process locks. It names the process, and the handlers that it has with the files
 that they are in, a line each."""

@@ -1,4 +1,4 @@
-"""Run the tasks of a data folder in this process: the queue in memory, what fills it, and the sweep.
+"""Run the tasks of a data folder in this process: the queue in memory, what fills it, the sweep, and beside it the API.
 
 At the start, from then on every `LOAD_INTERVAL`, and when the clock was set, the tasks that are due soon are read from
 the store and queued in memory, so memory does not grow with the number of tasks, and a restart edits none of them.
@@ -12,32 +12,38 @@ import os
 import secrets
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
+from werkzeug.wrappers import Request
+
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, InProcessDispatcher
+from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, DEFAULT_WORKERS, InProcessDispatcher
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
+from cloudsched.local.backup import require_own_file, require_sound_folder
+from cloudsched.local.folder_lock import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME, FolderLock
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.web.auth.authentication import authenticator_for
+from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+    from wsgiref.types import WSGIApplication
+
+    from werkzeug.wrappers import Response
 
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
-    from cloudsched.local.folder_lock import FolderLock
+
 
 log = logging.getLogger(__name__)
 
-STORE_FILE_NAME = "tasks.db"
-"""The store's file name in its folder."""
-MARK_FILE_NAME = "has-tasks"
-"""The empty file that says that a folder has had a store: one without its file is damaged then, and not new."""
-SECRET_FILE_NAME = "secret"  # noqa: S105 - a file's name
-"""The file with the secret of a folder whose settings name none."""
 SWEEP_INTERVAL = timedelta(minutes=1)
 LOAD_INTERVAL = timedelta(minutes=5)
 LOAD_AHEAD = timedelta(minutes=10)
@@ -233,3 +239,68 @@ class _Maintenance:
             self._app.container.many_tasks.sweep(self._app.sweep)
             self._sweep_interval.begin(now)
         return CLOCK_CHECK_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A running service."""
+
+    app: App
+    """The app whose handlers run."""
+    settings: Settings
+    """Its settings, with the store's file."""
+    url: str
+    """The base URL of the API."""
+
+
+@contextmanager
+def run_service(
+    app: App,
+    settings: Settings,
+    *,
+    data: Path,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    threads: int = DEFAULT_WORKERS,
+) -> Iterator[Service]:
+    """Serve the API and run due tasks for as long as the context lasts.
+
+    Args:
+        app: The app whose handlers run.
+        settings: The app's settings; the store and the queue that they name are not used.
+        data: The folder of the store's file. Only one process at a time may use it.
+        host: The address to listen on.
+        port: The port to listen on; 0 for a free one.
+        threads: The most handlers that run at the same time.
+
+    Raises:
+        Misconfigured: The folder or the address cannot be used, or the access settings are wrong.
+    """
+    authenticator_for(settings)  # reports mistakes in the access settings before anything starts
+    with ExitStack() as parts:
+        runner = FolderRunner(app, threads=threads)
+        lock = FolderLock(data)
+        lock.require()
+        parts.callback(runner.release, lock)
+        settings = complete_settings(settings, lock.folder)
+        require_own_file(lock.folder)
+        require_sound_folder(lock)
+        web = parts.enter_context(WebServer(make_application(app), host=host, port=port))
+        holder = secrets.token_hex(4) if lock.excludes_others else None
+        parts.enter_context(app.override(settings, dispatcher=runner.queue, clock=runner.clock, holder=holder))
+        parts.callback(app.container.store.close)
+        app.apply_declarations()
+        parts.enter_context(runner)
+        web.serve()
+        parts.callback(web.stop)
+        yield Service(app, settings, f"http://{web.address}")
+
+
+def make_application(app: App, *, is_mounted: bool = False) -> WSGIApplication:
+    """Return the API as a WSGI application. The executor and the sweep are called in this process alone."""
+
+    @Request.application
+    def answer(request: Request) -> Response:
+        return serve_api(app, request, is_mounted=is_mounted)
+
+    return answer

@@ -33,6 +33,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.dashboard_mount import DashboardMount, StackClock
+from cloudsched.local.folder_lock import STORE_FILE_NAME
 from cloudsched.local.outbox import Outbox, is_outbox_path, respond_outbox
 from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
 from cloudsched.local.wsgi_server import WebServer
@@ -116,9 +117,6 @@ def render_index(request: Request) -> Response:
 
 
 log = logging.getLogger(__name__)
-
-STORE_FILE_NAME = "tasks.db"
-"""The embedded store's file name in its folder."""
 
 
 @dataclass(frozen=True, slots=True)

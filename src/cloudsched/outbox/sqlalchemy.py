@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.config.imports import require_extra
 from cloudsched.errors import Misconfigured
-from cloudsched.outbox.outbox import KEEP, Outbox
-from cloudsched.outbox.relay import NOTIFY
+from cloudsched.outbox.outbox import KEEP, NOTIFY, Outbox
 from cloudsched.outbox.rows import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH, can_lock_rows
 
 with require_extra("cloudsched.outbox.sqlalchemy", "sqlalchemy"):

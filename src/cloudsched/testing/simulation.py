@@ -23,6 +23,7 @@ from __future__ import annotations
 import random
 import re
 import secrets
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,6 +36,7 @@ from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
+from cloudsched.domain.documents.delivery import COMPLETION, PING, SENDER_NAMES
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.emulator.model.errors import Code, RpcError
@@ -42,6 +44,7 @@ from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
+from cloudsched.engine.delivery.people import PeopleRecipients
 from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
@@ -49,27 +52,145 @@ from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.engine.usage.budgets import BUDGETS_EVERY
 from cloudsched.errors import (
     CloudschedError,
+    DeliveryDelayed,
     InvalidInput,
     QueueUnavailable,
     StoreUnavailable,
     Unauthenticated,
     Unavailable,
 )
-from cloudsched.testing.channels import SimulatedChannels, SimulatedRecipients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
     from cloudsched.app import App
-    from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.category import Category
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.execution import Message as InboxMessage
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.execution.attempts import DeliveryResult
+    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.sender import Message, Recipient, Suppress
+    from cloudsched.engine.ports.store import RecordStore, Store
     from cloudsched.engine.usage.budgets import Budgets
-    from cloudsched.testing.channels import SentMessage, SimulatedChannel
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """One message that a channel has taken."""
+
+    at: datetime
+    channel: str
+    owner: str
+    """Whose message it is."""
+    address: str
+    title: str
+    body: str
+    message: Message
+    """All that the sender was given."""
+    id: str
+    """What the channel calls it, and what its record says. The same message has another name when it is sent again."""
+
+
+class SimulatedChannel:
+    """One way to people: it takes every message, unless the test says otherwise."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.name = name
+        self.is_down = False
+        """Set it to True to let every message fail until it is False again."""
+        self.sent: list[SentMessage] = []
+        """What it has taken, in order."""
+        self.owners: dict[str, str] = {}
+        """Whose addresses are known."""
+        self._failures = 0
+        self._dropped_answers = 0
+        self._clock = clock
+
+    def fails(self, times: int) -> None:
+        """Let the next messages fail, so that they are tried again."""
+        self._failures += times
+
+    def drops_answers(self, times: int) -> None:
+        """Let the next messages be taken without anybody's learning of it, so that they are sent twice."""
+        self._dropped_answers += times
+
+    def send(self, message: Message, recipient: Recipient) -> str:
+        """Take a message, and give it a name of the channel's own, as mail servers and push services do.
+
+        Raises:
+            DeliveryDelayed: The test says so.
+        """
+        if self.is_down or self._failures:
+            self._failures = max(0, self._failures - 1) if not self.is_down else self._failures
+            raise DeliveryDelayed(f"The simulated channel {self.name}", "the test lets it fail")
+        owner = self.owners.get(recipient.address, "")
+        now = self._clock.now()
+        name = f"{self.name.lower()}/{len(self.sent) + 1}"
+        sent = SentMessage(now, self.name, owner, recipient.address, message.title, message.body, message, name)
+        self.sent.append(sent)
+        if self._dropped_answers:
+            self._dropped_answers -= 1
+            raise DeliveryDelayed(f"The simulated channel {self.name}", "the test drops its answer")
+        return name
+
+
+class SimulatedChannels(Mapping[str, SimulatedChannel]):
+    """All channels, by name: nothing has to be set up."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._channels = {name: SimulatedChannel(name, clock) for name in SENDER_NAMES}
+
+    def __getitem__(self, channel: str) -> SimulatedChannel:
+        """Return a channel."""
+        return self._channels[channel]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names."""
+        return iter(self._channels)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._channels)
+
+    def find_sent(self, channel: str, to: str | None) -> list[SentMessage]:
+        """Return what a channel has taken, all of it or that for an owner or an address."""
+        return [each for each in self[channel].sent if to is None or to in {each.owner, each.address}]
+
+
+class SimulatedRecipients(PeopleRecipients):
+    """The stored people, as in production; whose an address is, is noted for what a channel has sent."""
+
+    def __init__(
+        self,
+        records: RecordStore,
+        clock: Clock,
+        channels: SimulatedChannels,
+        make_unsubscribe: Callable[[str, Category], str | None],
+        ping_hosts: Collection[str] = (),
+    ) -> None:
+        super().__init__(records, clock, make_unsubscribe, ping_hosts)
+        self._channels = channels
+
+    def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
+        """Return whom to send to, or why nothing may be sent."""
+        found = super().find(owner, channel, category)
+        if isinstance(found, tuple):
+            self._channels[channel].owners.update({each.address: owner for each in found})
+        return found
+
+    def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
+        """Return the recipient of a completion callback."""
+        self._channels[COMPLETION].owners[url] = owner
+        return super().callback(owner, url, is_users=is_users)
+
+    def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
+        """Return the recipient of a ping."""
+        self._channels[PING].owners[url] = owner
+        return super().switch(owner, url, is_users=is_users)
 
 
 _PAGE: Final = 100
@@ -413,7 +534,7 @@ class Simulation:
         """Return all executions of a task, the earliest first."""
         return list(_iter_pages(lambda token: self.app.executions(task_id, limit=500, page_token=token)))[::-1]
 
-    def inbox(self, owner: str) -> list[Message]:
+    def inbox(self, owner: str) -> list[InboxMessage]:
         """Return all messages in an owner's inbox, the earliest first."""
         return list(_iter_pages(lambda token: self.app.inbox(owner, limit=500, page_token=token)))[::-1]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.features import AssistantSettings
+from cloudsched.config.settings import AssistantSettings
 from cloudsched.engine.ports.model import Usage, record_usage
 from cloudsched.testing import Simulation
 

@@ -9,7 +9,7 @@ from tests.authorities import with_authority
 from tests.drafts.injections import INJECTIONS
 from tests.engine.assistant.harness import ScriptedModel, Tools, answer, call, create, run, simulate
 
-from cloudsched.config.features import AssistantSettings
+from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.drafts import TaskDraft

@@ -9,7 +9,7 @@ import pytest
 from tests.authorities import A_USER
 from tests.engine.assistant.harness import ScriptedModel, Tools, answer, call, create, run, simulate
 
-from cloudsched.config.features import AssistantSettings
+from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import ModelUnavailable, UnusableAnswer

@@ -8,7 +8,7 @@ import pytest
 from tests.engine.assistant.harness import ON, ScriptedModel, Tools, answer, create, run, simulate
 
 from cloudsched import App, Settings
-from cloudsched.config.features import AssistantSettings, ModelSettings
+from cloudsched.config.settings import AssistantSettings, ModelSettings
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 from cloudsched.testing import Simulation
 

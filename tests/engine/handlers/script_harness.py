@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from cloudsched import App, Context, Execution, Schedule, Task
-from cloudsched.config.features import Sandbox
+from cloudsched.config.settings import Sandbox
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:

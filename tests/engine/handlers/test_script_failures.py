@@ -21,7 +21,7 @@ from tests.engine.handlers.script_harness import (
 from cloudsched import App, RetryPolicy, Schedule, Settings
 from cloudsched.adapters.quickjs.interpreter import QuickJs
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.config.features import Sandbox
+from cloudsched.config.settings import Sandbox
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.ports.interpreter import Round, ScriptRequest
 from cloudsched.errors import InterpreterUnavailable, InvalidInput, LimitExceeded, ScriptFailed

@@ -11,7 +11,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.access import Access
-from cloudsched.config.features import Prices
+from cloudsched.config.settings import Prices
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role

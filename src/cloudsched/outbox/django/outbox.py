@@ -18,8 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.config.imports import require_extra
-from cloudsched.outbox.outbox import KEEP, Outbox
-from cloudsched.outbox.relay import NOTIFY
+from cloudsched.outbox.outbox import KEEP, NOTIFY, Outbox
 from cloudsched.outbox.rows import INSERT, can_lock_rows
 
 with require_extra("cloudsched.outbox.django", "django"):

@@ -31,7 +31,7 @@ from cloudsched.web.auth.roles import Right, Role
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-    from cloudsched.config.features import Prices
+    from cloudsched.config.settings import Prices
     from cloudsched.domain.documents.owner_usage import Budget
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cloudsched import App
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
-
-if TYPE_CHECKING:
-    from cloudsched import App
 
 A_USER = Authority(
     Requesters.USERS,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
 
 CASE_LENGTH, ERROR_LENGTH = 300, 1_000
 """How much of a case and of its error a failure shows, in characters; the first error is shown whole as well."""

@@ -7,12 +7,12 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,9 +22,6 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Me
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 MakeTask = Callable[..., Task]

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING
 from unittest import mock
 
 import django
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def add_django_project() -> None:

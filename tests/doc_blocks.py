@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from pathlib import Path
 
 _BLOCK = re.compile(
     r"(?:^[ ]*<!-- (?P<mark>[^\n]*?) -->\n+)?"

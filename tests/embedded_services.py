@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.harness import ROOT, Process, free_port, process, request, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 PAGE = (ROOT / "docs/how-to/embedded.md").read_text("utf-8")
 _BLOCKS = re.findall(r"^```python\n# (?:handlers|service|project/\w+)\.py\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)

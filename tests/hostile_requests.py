@@ -10,24 +10,21 @@ from __future__ import annotations
 import copy
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
+
+from werkzeug.test import TestResponse
 
 from cloudsched.domain.documents.batch_change import MAX_IDS
 from cloudsched.domain.schedules.ics_days import MAX_EVENTS
+from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.parse import MAX_BODY
 from cloudsched.web.api.request_bodies import MAX_BATCH, MAX_PAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from werkzeug.test import TestResponse
-
-    from cloudsched.testing import Simulation
 
 Json = dict[str, Any]
 

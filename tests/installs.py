@@ -10,18 +10,16 @@ import importlib.machinery
 import sys
 import sysconfig
 import tomllib
+from collections.abc import Iterable, Sequence
 from functools import cache
+from importlib.machinery import ModuleSpec
 from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "cloudsched"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cloudsched import Execution, Schedule
+from cloudsched import Execution, Schedule
 
 
 def about(instants: datetime | Sequence[datetime]) -> Any:  # noqa: ANN401 - what pytest returns

@@ -6,15 +6,12 @@ import json
 import threading
 from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import Any, Self
 
 from cloudsched.adapters import language_models
 from cloudsched.adapters.language_models import JsonTransport, Prices, make_session
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from cloudsched.engine.ports.model import Model
+from cloudsched.engine.ports.model import Model
 
 KEY = "test-key"
 Reply = tuple[int, dict[str, str], bytes]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cloudsched import App, Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput
-
-if TYPE_CHECKING:
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 @pytest.fixture

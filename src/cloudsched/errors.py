@@ -52,12 +52,9 @@ like are responses to a caller, not bugs; the web layer turns each into an RFC 9
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime, timedelta
+from datetime import datetime, timedelta
 
 
 class CloudschedError(Exception):

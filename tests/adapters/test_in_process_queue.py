@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.harness import WAIT_SECONDS, wait_until
@@ -17,9 +18,6 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports import service_threads
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NOW = datetime(2026, 1, 1, 9, tzinfo=UTC)
 """In the past by the real clock, so due at once."""

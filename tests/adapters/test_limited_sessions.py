@@ -7,9 +7,9 @@ import socket
 import threading
 import time
 import zlib
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -22,9 +22,6 @@ from cloudsched.adapters.calendar_sources import CalendarSources
 from cloudsched.adapters.language_models import JsonTransport
 from cloudsched.adapters.safe_http import limit_session, make_session
 from cloudsched.errors import InvalidInput, ModelUnavailable, Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 LOCAL = ["127.0.0.0/8"]
 SHORT = 0.3

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import requests
@@ -18,9 +19,6 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.adapters.safe_http import is_public, make_session
 from cloudsched.errors import InvalidInput
 from cloudsched.local.wsgi_server import WebServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PRIVATE = [
     "0.0.0.0/8",

@@ -13,7 +13,7 @@ from tests.drafts_app import make_app
 from tests.instants import about
 from werkzeug.wrappers import Response
 
-from cloudsched import Context  # noqa: TC001 - its annotation is read at run time
+from cloudsched import Context
 from cloudsched.cli.agent_tools import AgentTools
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import AsyncClient, Client

@@ -5,16 +5,14 @@ from __future__ import annotations
 import select
 import socket
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from tests.harness import WAIT_SECONDS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cloudsched.engine.ports.store import Listener
+from cloudsched.engine.ports.store import Listener
 
 LATE = timedelta(hours=1)
 """How long the waits are that it need not wait for: longer than any test may take."""

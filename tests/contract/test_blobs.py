@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -14,13 +16,8 @@ import requests
 from tests.cases import try_each
 
 from cloudsched.adapters.blobs import BucketBlobs, FileBlobs
+from cloudsched.engine.ports.blobs import Blobs
 from cloudsched.errors import BlobsUnavailable, InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cloudsched.engine.ports.blobs import Blobs
 
 
 class Bucket(BaseHTTPRequestHandler):

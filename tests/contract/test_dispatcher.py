@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,9 +23,6 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 from cloudsched.errors import QueueUnavailable
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

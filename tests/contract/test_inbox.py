@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from tests.conftest import NOW, MakeTask
 
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.documents.execution import Message
+from cloudsched.engine.ports.store import Commit, Store
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.domain.documents.execution import Message
-    from cloudsched.engine.ports.store import Store
-
-    MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., Message]
 
 
 def fill(store: Store, make_task: MakeTask, make_message: MakeMessage, owner: str, count: int) -> list[str]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
 from tests.contract.script_cases import GENEROUS_SECONDS, NOW, TOOLS, Json, limited_interpreter, script_input
 
-from cloudsched.engine.ports.interpreter import Round, ScriptRequest, ScriptResponse
+from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptRequest, ScriptResponse
 from cloudsched.errors import InvalidInput, LimitExceeded, ScriptFailed
-
-if TYPE_CHECKING:
-    from cloudsched.engine.ports.interpreter import Interpreter
 
 Run = Callable[..., Any]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from tests.conftest import NOW
+from tests.conftest import NOW, MakeTask
 
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
@@ -21,16 +22,8 @@ from cloudsched.domain.documents.task import MAX_NAME, TaskStatus
 from cloudsched.domain.transitions.lifecycle import retry
 from cloudsched.domain.transitions.records import execution_record
 from cloudsched.engine.durable.archive import JournalArchive
-from cloudsched.engine.ports.store import Commit, VersionedTask
+from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.engine.state.commits import Committer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.engine.ports.store import Store
 
 ERROR = StepError(type="ValueError", message="x" * 1000)
 

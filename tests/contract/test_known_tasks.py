@@ -5,10 +5,12 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from tests.conftest import MakeTask
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.firestore.messages import Document as Proto
@@ -18,15 +20,8 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.known_tasks import KnownTasks, copy_values
-from cloudsched.engine.ports.store import Commit, VersionedTask
+from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.engine.ports.store import Store
 
 DEEP = {"list": [1, {"a": [2]}], "map": {"b": [3]}}
 

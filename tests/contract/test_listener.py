@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.conftest import MakeTask
 from tests.contract.listener_harness import LATE, Proxy, open_listener
 from tests.harness import new_project, wait_until
 
@@ -18,16 +20,10 @@ from cloudsched.adapters.firestore.listener import WATCHED_OFFERS, FirestoreList
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import channel
 from cloudsched.domain.documents.pull import Offer
+from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.task import Task
 
 WANTED = WorkerFilter("gpu")
 

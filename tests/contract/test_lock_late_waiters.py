@@ -7,23 +7,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
+from tests.conftest import MakeTask
 
 from cloudsched.domain.documents.execution import Lease, Run
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
-from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.domain.transitions.planning import Dispatch
+from cloudsched.engine.dispatch import DispatchSender
+from cloudsched.engine.ports.store import Store, VersionedLock
 from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import StoreUnavailable, VersionConflict
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.transitions.planning import Dispatch
-    from cloudsched.engine.dispatch import DispatchSender
-    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)

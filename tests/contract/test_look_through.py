@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
+from tests.conftest import MakeTask
+from tests.contract.conftest import OpenStore
 from tests.contract.test_store_search import find_all as find_all_executions
 from tests.contract.test_store_search import fits, make_run
 
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.engine.ports import search
+from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, ExecutionQuery, TaskQuery, find_matching_rows
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.engine.tasks import execution_search
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.conftest import MakeTask
-    from tests.contract.conftest import OpenStore
-
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 RUNNING, SUCCEEDED = ExecutionStatus.RUNNING, ExecutionStatus.SUCCEEDED

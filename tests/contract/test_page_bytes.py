@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+
+from tests.conftest import MakeTask
+from tests.contract.conftest import OpenStore
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.recurrence.allowance import get_bytes_left, limit_search
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, ListingTaskCounter
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
-    from tests.contract.conftest import OpenStore
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 LARGE = "a" * 120_000

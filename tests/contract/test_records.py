@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cloudsched.domain.documents.calendar import Feed
 from cloudsched.domain.documents.category import Category
+from cloudsched.engine.ports.store import Store
 from cloudsched.engine.tasks.shard_sweeps import SweepNote
 from cloudsched.errors import VersionConflict
-
-if TYPE_CHECKING:
-    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 

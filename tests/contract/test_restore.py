@@ -6,18 +6,15 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tests.harness import new_project, request
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cloudsched.engine.ports.queue import QueueMessage
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
+from tests.conftest import MakeTask
+from tests.contract.conftest import OpenStore
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
@@ -29,13 +32,6 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Store, TaskWrite
 from cloudsched.errors import StoreUnavailable, VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.conftest import MakeTask
-    from tests.contract.conftest import OpenStore
-
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 ODD = NOW.replace(microsecond=123456)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.conftest import MakeTask
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
-
-    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.conftest import NOW
+from tests.conftest import NOW, MakeTask
 
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.sqlite.database import Database
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.execution import Run
+from cloudsched.domain.documents.execution import Execution, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.engine.ports.store import Commit, VersionedTask
+from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.errors import VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.engine.ports.store import Store
 
 CALLERS = 8
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
+from tests.conftest import MakeTask
 
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.domain.documents.task import Parent, TaskStatus
+from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, DeliveryMark, ListingTaskCounter, Store
 from cloudsched.errors import InvalidInput, VersionConflict
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.task import Task
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

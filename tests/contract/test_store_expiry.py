@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from tests.conftest import NOW, MakeTask
 
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.ports.store import Commit
-
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Execution, Message
-    from cloudsched.engine.ports.store import Store
+from cloudsched.domain.documents.execution import Execution, Message
+from cloudsched.engine.ports.store import Commit, Store
 
 MakeExecution = Callable[..., "Execution"]
 

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
+from tests.conftest import MakeTask
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
-from cloudsched.domain.documents.execution import Run
+from cloudsched.domain.documents.execution import Execution, Message, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
+from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Holder, Lock
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import ArchivedJournal, Commit, VersionedLock
 from cloudsched.errors import StoreUnavailable, VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.execution import Execution, Message
-    from cloudsched.domain.documents.task import Task
 
 pytestmark = pytest.mark.usefixtures("skipped_pauses")
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
+from tests.conftest import MakeTask
 
 from cloudsched.domain.documents.authority import TRUSTED_CODE
-from cloudsched.domain.documents.execution import Run, Suspension
+from cloudsched.domain.documents.execution import Execution, Run, Suspension
 from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.documents.task import Event, Parent, TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import ArchivedJournal, Commit
+from cloudsched.engine.ports.store import ArchivedJournal, Commit, Store
 from cloudsched.errors import UnsupportedDocument, VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 NESTED = {"list": [[1, [2.0]], []], "text": "Grüße", "none": None}

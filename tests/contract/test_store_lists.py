@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
+from tests.conftest import MakeTask
+from tests.contract.conftest import OpenStore
 
+from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.engine.ports.pages import make_token
+from cloudsched.engine.ports.pages import Page, make_token
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tests.conftest import MakeTask
-    from tests.contract.conftest import OpenStore
-
-    from cloudsched.domain.documents.execution import Execution, Message
-    from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.conftest import MakeTask
+from tests.contract.conftest import OpenStore
 
+from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
-from cloudsched.engine.ports.store import Commit, VersionedLock
+from cloudsched.engine.ports.store import Commit, Store, VersionedLock
 from cloudsched.errors import StoreUnavailable, VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.conftest import MakeTask
-    from tests.contract.conftest import OpenStore
-
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 KEY = "account/42: Grüße"

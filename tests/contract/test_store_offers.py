@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import MakeTask
+from tests.contract.conftest import OpenStore
 
-from cloudsched.domain.documents.pull import Offer
+from cloudsched.domain.documents.pull import Offer, OfferEntry
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.errors import VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.conftest import MakeTask
-    from tests.contract.conftest import OpenStore
-
-    from cloudsched.domain.documents.pull import OfferEntry
-    from cloudsched.engine.ports.store import Store, VersionedTask
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 _LANES = ("gpu", "gpu/cuda", "press")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tests.conftest import MakeTask
 
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.transitions.locks import Holder, Lock
-from cloudsched.engine.ports.store import Commit, VersionedLock
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
-
-    from cloudsched.engine.ports.store import Store
+from cloudsched.engine.ports.store import Commit, Store, VersionedLock
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

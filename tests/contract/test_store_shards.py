@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE, NOW, ProductionChannel, ProductionRules
+from tests.conftest import MakeTask
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore import listener as firestore_listener
@@ -30,23 +32,13 @@ from cloudsched.adapters.google.channel import open_channel
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import Delivery
-from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.pull import Offer
-from cloudsched.domain.documents.task import Parent, TaskStatus
+from cloudsched.domain.documents.task import Parent, Task, TaskStatus
+from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
-from cloudsched.engine.ports.store import Commit, choose_shard
+from cloudsched.engine.ports.store import Commit, Store, choose_shard
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.store import Store
 
 LATER = NOW + timedelta(days=900)
 DEADLINE = timedelta(minutes=1)

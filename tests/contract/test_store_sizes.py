@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from tests.conftest import NOW, MakeTask
 from tests.domain.transitions.test_growth import largest_task
 
 from cloudsched.adapters.blobs import FileBlobs
+from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, STORE_BYTES, document_size
+from cloudsched.domain.documents.task import Task
 from cloudsched.engine.durable.archive import JournalArchive
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.execution import Execution, Message
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import Store
-
-from tests.conftest import NOW
 
 
 def fill(task: Task, size: int) -> Task:

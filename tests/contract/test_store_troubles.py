@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.conftest import MakeTask
 
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
-from cloudsched.domain.documents.task import BudgetPause, Parent, TaskStatus, Trouble, find_trouble
+from cloudsched.domain.documents.task import BudgetPause, Parent, Task, TaskStatus, Trouble, find_trouble
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 3, 20, 7, 30, tzinfo=UTC)
 FAILING = {"consecutive_failures": 1, "failing_since": NOW}

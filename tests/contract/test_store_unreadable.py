@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.conftest import MakeTask
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore.messages import Write
@@ -16,21 +19,13 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import SCHEMA_VERSION
+from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Offer
+from cloudsched.domain.documents.task import Task
+from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import UnreadableDocument, UnsupportedDocument
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.execution import Execution, Message
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 DAMAGE = ("truncated", "wrong type", "not decodable", "not an object")

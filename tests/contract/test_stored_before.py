@@ -10,11 +10,12 @@ import gzip
 import json
 import sqlite3
 import tarfile
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.contract.stored_before.write import HOUR, make_app
@@ -24,18 +25,14 @@ from tests.harness import new_project
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
+from cloudsched.engine.ports.store import Store
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched.domain.documents.document import Document
-    from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.store import Store
 
 FOLDER = Path(__file__).with_name("stored_before")
 END = START + timedelta(hours=39, minutes=2)

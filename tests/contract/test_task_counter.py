@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.conftest import NOW
+from tests.conftest import NOW, MakeTask
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.store import Commit, ListingTaskCounter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.engine.ports.store import Store, TaskCounter
+from cloudsched.engine.ports.store import Commit, ListingTaskCounter, Store, TaskCounter
 
 Opened = tuple["Store", "TaskCounter"]
 

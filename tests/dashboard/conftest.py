@@ -7,9 +7,10 @@ import logging
 import re
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import requests
@@ -18,14 +19,9 @@ from tests.dashboard.role_pages import ROLES, Pages
 from cloudsched import App, Context
 from cloudsched.config.access import Access
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.stack import run_stack
+from cloudsched.local.stack import Stack, run_stack
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched.local.stack import Stack
-    from cloudsched.testing import Simulation
 
 log = logging.getLogger("tests.talks")
 log.setLevel(logging.INFO)

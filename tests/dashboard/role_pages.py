@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import Any
 
 from werkzeug.test import Client as Browser
+from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
 from cloudsched.client import Client
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from werkzeug.test import TestResponse
-
-    from cloudsched.testing import Simulation
 
 ROLES: dict[str, tuple[Any, ...]] = {
     "ada": (Role.USER, "ada"),

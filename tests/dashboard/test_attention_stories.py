@@ -5,18 +5,16 @@ from __future__ import annotations
 import html
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
-
-if TYPE_CHECKING:
-    from tests.dashboard.role_pages import Pages
 
 IS_WELL: set[str] = set()
 """The tasks whose handler succeeds from now on."""

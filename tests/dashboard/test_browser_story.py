@@ -10,7 +10,9 @@ import asyncio
 import json
 import subprocess
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -18,11 +20,7 @@ import requests
 from tests.browsers import find_chromium, make_browser_environment
 from tests.harness import WAIT_SECONDS, wait_until
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cloudsched.local.stack import Stack
+from cloudsched.local.stack import Stack
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--disable-sync"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -13,9 +12,7 @@ from tests.dashboard.conftest import ATTACK, get, post, read_hidden
 
 from cloudsched.dashboard import bulk_view
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
-
-if TYPE_CHECKING:
-    from cloudsched.local.stack import Stack
+from cloudsched.local.stack import Stack
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,10 +15,7 @@ from hypothesis import strategies as st
 from cloudsched.dashboard import calendar_view
 from cloudsched.dashboard.calendar_chart import TIERS, Bin, Mark, Placed, count_bins, draw_day, measure, place_marks
 from cloudsched.dashboard.times import DAY, find_start, make_day
-from cloudsched.dashboard.visit import Visit
-
-if TYPE_CHECKING:
-    from cloudsched.dashboard.visit import Json
+from cloudsched.dashboard.visit import Json, Visit
 
 ZONES = st.sampled_from(
     [

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.dashboard.conftest import TASKS, get
-from tests.dashboard.role_pages import ROLES
+from tests.dashboard.role_pages import ROLES, Pages
 
 from cloudsched import App
-
-if TYPE_CHECKING:
-    from tests.dashboard.role_pages import Pages
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import html
 import json
 import re
 import uuid
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import pytest
 import requests
@@ -14,18 +15,13 @@ from pydantic import BaseModel, Field
 from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post, read_form
 from tests.harness import wait_until
 
-from cloudsched import App, Context  # noqa: TC001 - the app reads its handlers' annotations
+from cloudsched import App, Context
 from cloudsched.dashboard import task_options
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.stack import run_stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.local.stack import Stack
+from cloudsched.local.stack import Stack, run_stack
 
 
 class Backup(BaseModel):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from cloudsched.dashboard.attention import LATE, MAX_QUEUES, Need, build_attenti
 from cloudsched.dashboard.home_view import build_health
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.domain.documents.overview_responses import NeedCause
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 NOTHING: dict[str, Any] = {

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Settings
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from tests.dashboard.role_pages import Pages
 
 DAY = timedelta(days=1)
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import requests
 from tests.dashboard.conftest import NOW, get, make_app, post, read_form
 
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.stack import run_stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.local.stack import Stack
+from cloudsched.local.stack import Stack, run_stack
 
 
 @pytest.fixture(scope="module")

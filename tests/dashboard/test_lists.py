@@ -8,14 +8,12 @@ import io
 import json
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Settings
-
-if TYPE_CHECKING:
-    from tests.dashboard.role_pages import Pages
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from urllib.parse import urljoin
 
 import pytest
@@ -16,9 +16,6 @@ from werkzeug.wrappers import Response
 from cloudsched.client import Client
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.local.stack import run_stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BASE = "https://ops.example"
 PAGES = (

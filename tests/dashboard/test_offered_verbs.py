@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import html
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Settings
 from cloudsched.dashboard.offered_verbs import explain_retry, list_bulk_verbs
+from cloudsched.domain.documents.task import Task
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from tests.dashboard.role_pages import Pages
-
-    from cloudsched.domain.documents.task import Task
 
 DONE: list[str] = []
 

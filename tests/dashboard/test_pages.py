@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -17,10 +16,7 @@ import cloudsched.dashboard
 from cloudsched.client import Client
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.stack import run_stack
-
-if TYPE_CHECKING:
-    from cloudsched.local.stack import Stack
+from cloudsched.local.stack import Stack, run_stack
 
 ROOM = Path(cloudsched.dashboard.__file__).parent
 ADDRESSES = (

@@ -5,16 +5,13 @@ from __future__ import annotations
 import html
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
-
-if TYPE_CHECKING:
-    from tests.dashboard.role_pages import Pages
 
 
 @pytest.fixture

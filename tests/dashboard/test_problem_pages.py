@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from werkzeug.test import Client as Browser
+from werkzeug.test import TestResponse
 
 from cloudsched import errors
 from cloudsched.client import Client
 from cloudsched.dashboard.application import Dashboard
-
-if TYPE_CHECKING:
-    from werkzeug.test import TestResponse
 
 ADDRESSES = ("/", "/tasks", "/tasks/t1", "/tasks/t1/executions/e1", "/new", "/tasks/t1/edit", "/tasks/t1/run",
              "/bulk?action=pause&status=ACTIVE", "/calendar", "/queues", "/locks", "/usage",

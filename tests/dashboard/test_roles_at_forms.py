@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.authority import OWN_CODE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.dashboard.role_pages import Pages
-
-    from cloudsched.domain.documents.task import Task
 
 LOOKERS = ("reader", "viewer")
 VERBS = ("pause", "resume", "cancel", "trigger", "snooze", "retry", "send", "delete")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import html
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Schedule, Settings
-
-if TYPE_CHECKING:
-    from tests.dashboard.role_pages import Pages
 
 IS_MENDED: list[bool] = []
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import requests
 from tests.dashboard.conftest import get, post, read_form
 
 from cloudsched.dashboard.task_options import read_before, write_schedule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.local.stack import Stack
+from cloudsched.local.stack import Stack
 
 FRIDAYS = {"rrule": "FREQ=WEEKLY;BYDAY=FR;BYHOUR=9;BYMINUTE=0", "timezone": "Europe/Paris"}
 

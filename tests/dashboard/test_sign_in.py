@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import requests
@@ -13,14 +13,9 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.dashboard.guard import LOCAL_HOSTS
 from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, ProcessSessions, SignIn
-from cloudsched.local.stack import run_stack
+from cloudsched.local.stack import Stack, run_stack
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.local.stack import Stack
 
 ADMIN, VIEWER = create_key("boss", Role.ADMIN), create_key("guest", Role.VIEWER)
 USER = create_key("ada", Role.USER, "ada")

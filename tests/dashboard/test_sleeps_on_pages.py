@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.dashboard.role_pages import Pages
 from tests.dashboard.test_home import visit
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard.status import write_message
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from tests.dashboard.role_pages import Pages
 
 WAKES = START + timedelta(days=3)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import requests
 from tests.dashboard.conftest import make_app, schedule
 
-from cloudsched import Context  # noqa: TC001 - the registry reads it
+from cloudsched import Context
 from cloudsched.client import Client
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
@@ -24,9 +25,6 @@ from cloudsched.local.stack import run_stack
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 AMOUNTS: dict[str, Any] = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,9 +15,6 @@ from tests.dashboard.conftest import NOW, TASKS, get
 
 from cloudsched.dashboard.execution_view import FOLDED, find_payload, show_content
 from cloudsched.dashboard.waterfall import WAITS, draw_axis, draw_ground, draw_row, make_waterfall
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 START = datetime(2027, 3, 20, 8, tzinfo=UTC)
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -15,14 +14,11 @@ from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW, get
 
 from cloudsched.dashboard.calendar_chart import DaySpan, choose_bins, choose_part, choose_span, make_day_moves
-from cloudsched.dashboard.chart_axis import WHOLE, clip, find_parts, read_window
+from cloudsched.dashboard.chart_axis import WHOLE, Part, clip, find_parts, read_window
 from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
 from cloudsched.dashboard.task_view import build_life
 from cloudsched.dashboard.visit import Visit
 from cloudsched.dashboard.waterfall import make_scale, make_waterfall
-
-if TYPE_CHECKING:
-    from cloudsched.dashboard.chart_axis import Part
 
 PLACES = st.floats(0, 1, allow_nan=False)
 PARIS = ZoneInfo("Europe/Paris")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from icalendar import Calendar
+from tests.conftest import MakeTask
 
 from cloudsched import Schedule
 from cloudsched.domain.calendar_feeds import MAX_EVENTS, MAX_PAST, TaskHistory, build_feed
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
 
 NOW = datetime(2027, 1, 31, 12, tzinfo=UTC)
 NOT_RUN = {ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED, ExecutionStatus.EXPIRED}

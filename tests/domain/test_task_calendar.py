@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from icalendar import Calendar
 from tests.cases import try_each
+from tests.conftest import MakeTask
 
 from cloudsched import Schedule
 from cloudsched.domain.calendar_feeds import MAX_SHOWN, build_task_calendar, is_portable
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.schedules.calendar_days import CalendarRule
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
 
 
 @try_each(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from tests.cases import try_each
+from tests.conftest import MakeTask
 from tests.domain.recurrence.test_rfc5545_cases import CASES
 from tests.domain.schedules.test_icalendar_output import ZONES, one_database
 from tests.domain.test_task_calendar import NOW, read
@@ -15,9 +16,6 @@ from tests.domain.test_task_calendar import NOW, read
 from cloudsched import Schedule
 from cloudsched.domain.calendar_feeds import AFTER, MAX_SERIES, MAX_SHOWN, build_task_calendar
 from cloudsched.domain.recurrence.allowance import limit_search
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
 
 __all__ = ["one_database"]  # the other program's zones are ours
 

@@ -6,15 +6,12 @@ A new operation fails `test_completeness.py` until it is here. Bodies say schedu
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from tests.doors.world import ACTORS, OWNED
+from tests.doors.world import ACTORS, OWNED, Target
 
 from cloudsched.web.api.operations import OPERATIONS
-
-if TYPE_CHECKING:
-    from tests.doors.world import Target
 
 BY_NAME: Final = {each.name: each for each in OPERATIONS}
 WHEN: Final = {"schedule": "every day at 9:00", "timezone": "UTC"}

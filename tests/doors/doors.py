@@ -7,17 +7,18 @@ import io
 import json
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from mcp.server.mcpserver.exceptions import ToolError
 from tests.dashboard.conftest import read_form
 from tests.doors.acts import BY_NAME, NEW, Act
-from tests.doors.world import ACTORS, PEOPLE, SECOND, URL, World, headers_of, key_of
+from tests.doors.world import ACTORS, PEOPLE, SECOND, URL, Target, World, headers_of, key_of
 from werkzeug.test import Client as Browser
 
 from cloudsched.cli.agent_tools import AgentTools
@@ -29,11 +30,6 @@ from cloudsched.errors import CloudschedError
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.auth.roles import Role
 from cloudsched.worker.api_source import ApiSource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
-
-    from tests.doors.world import Target
 
 USERS: Final = tuple(each for each in ACTORS if PEOPLE[each][0] is Role.USER)
 DONE: Final = 0

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from tests.cases import try_each
 from tests.doors.acts import RECORDS, Act
 from tests.doors.doors import DOORS, FRONT, Door
-from tests.doors.world import ACTORS, OWNED, WORLDS
+from tests.doors.world import ACTORS, OWNED, WORLDS, World
 
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import CloudschedError
-
-if TYPE_CHECKING:
-    from tests.doors.world import World
 
 ALL_DOORS: Final = (FRONT, *DOORS)
 VICTIM: Final = "eve@example.com"

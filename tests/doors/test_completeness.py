@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import click
 import pytest
@@ -16,9 +17,6 @@ from cloudsched.dashboard.routes import MAP, VIEWS
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.web.api.operations import OPERATIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOT_ASKED_BY_COMMANDS = {
     "apply": "the operator's, at the store",

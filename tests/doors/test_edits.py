@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,12 +13,8 @@ from tests.doors.acts import Act
 from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, Pages
 from tests.doors.world import WORLDS, Target, World, headers_of
 
+from cloudsched import Task
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Task
 
 HOME, AWAY = "Europe/Paris", "Asia/Tokyo"
 

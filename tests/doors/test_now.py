@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
@@ -12,14 +13,9 @@ from tests.doors.acts import Act
 from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNew, Pages
 from tests.doors.world import WORLDS, headers_of
 
-from cloudsched import Schedule
+from cloudsched import Schedule, Task
+from cloudsched.adapters.clocks import ManualClock
 from cloudsched.engine.ports.search import TaskQuery
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched import Task
-    from cloudsched.adapters.clocks import ManualClock
 
 DOORS: tuple[Door, ...] = (FrontDoor(), ManyNew(), Agents(), CommandLine(), Pages())
 SAID = ("now", "right now", "immediately", "PT0S", "in 0 seconds", "in 0 minutes")

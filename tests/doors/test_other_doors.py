@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 import pytest
@@ -18,23 +19,17 @@ from click.testing import CliRunner
 from tests.doors.acts import PUBLIC
 from tests.doors.test_completeness import NOT_ASKED_BY_COMMANDS
 from tests.doors.world import ACTORS, URL, WORLDS, World, headers_of, key_of
+from werkzeug.wrappers import Response
 
 from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import Forbidden, Misconfigured, NotFound
-from cloudsched.web.api.operation import ApiCall
+from cloudsched.web.api.operation import ApiCall, Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.router import Api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from werkzeug.wrappers import Response
-
-    from cloudsched.domain.documents.document import WireModel
-    from cloudsched.web.api.operation import Operation
 
 BY_ADDRESS: Final = "whoever knows its address, which is a secret"
 NOBODY: Final = "nothing of anybody's, so whoever asks may see it"

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from tests.doors.world import SECOND, WORLDS, World, headers_of
 
 from cloudsched.domain.documents.calendar import CalendarLink, calendar_key, zone_key
 from cloudsched.engine.people.webhook_verification import WebhookVerification
+from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.engine.tasks.follow_changes import MAX_REPLANS
 from cloudsched.errors import DeliveryRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.engine.ports.sender import Message, Recipient
 
 MINUTE = timedelta(minutes=1)
 DAILY: dict[str, Any] = {"rrule": "FREQ=DAILY", "timezone": "UTC"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.cases import try_each
@@ -10,14 +11,9 @@ from tests.doors.acts import Act
 from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNew, Pages
 from tests.doors.world import WORLDS
 
-from cloudsched import Schedule
+from cloudsched import App, Schedule
 from cloudsched.domain.documents.person import Person
 from cloudsched.errors import CloudschedError, InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App
 
 DOORS: tuple[Door, ...] = (FrontDoor(), ManyNew(), Agents(), CommandLine(), Pages())
 MEANT = {

@@ -5,52 +5,44 @@ from __future__ import annotations
 import json
 import logging
 import re
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import pytest
 from tests.authorities import A_USER, with_authority
 from werkzeug.test import EnvironBuilder
-from werkzeug.wrappers import Request
+from werkzeug.wrappers import Request, Response
 
-from cloudsched import App, Context, Fail, Schedule, Settings
+from cloudsched import App, Context, Fail, Schedule, Settings, Task
 from cloudsched.client import AsyncClient, Client
 from cloudsched.client import client as client_module
-from cloudsched.client.responses import HttpResponse, parse_response
+from cloudsched.client.connection import Endpoint
+from cloudsched.client.flow import ApiRequest
+from cloudsched.client.responses import ApiResponse, HttpResponse, parse_response
 from cloudsched.config.access import Access
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.authority import EventSender, SenderRole
 from cloudsched.domain.documents.authority import Requesters as Author
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.person import ContactSecrets, PersonSpec, RecentCount
+from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.interpreter import Interpreter, RunningScript, ScriptInput
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from contextlib import AbstractContextManager
-
-    from werkzeug.wrappers import Response
-
-    from cloudsched import Task
-    from cloudsched.client.connection import Endpoint
-    from cloudsched.client.flow import ApiRequest
-    from cloudsched.client.responses import ApiResponse
-    from cloudsched.domain.documents.record import Record
-    from cloudsched.engine.ports.interpreter import Interpreter, RunningScript, ScriptInput
 
 SECOND: Final = timedelta(seconds=1)
 URL: Final = "http://localhost"

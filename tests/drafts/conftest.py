@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import pytest
 from tests.drafts_app import make_app
 
-if TYPE_CHECKING:
-    from cloudsched import App
-    from cloudsched.domain.documents.responses import DraftResult
-    from cloudsched.testing import Simulation
+from cloudsched import App
+from cloudsched.domain.documents.responses import DraftResult
+from cloudsched.testing import Simulation
 
 
 class MakeDraft(Protocol):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.drafts.injections import INJECTIONS
 from tests.engine.assistant.harness import ScriptedModel, Tools, answer, call, simulate
 
 from cloudsched.config.settings import AssistantSettings
+from cloudsched.domain.documents.responses import DraftResult
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.responses import DraftResult
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 SAID = [{"role": "user", "content": "The bikes sell well these days."}]
 TEXT = "Tell me how they sell every Monday at 9:00"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
+from tests.drafts.conftest import MakeDraft
 from tests.drafts_app import make_app
 from tests.instants import about
 
@@ -19,9 +20,6 @@ from cloudsched.domain.documents.task import SourceModel
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import DraftExpired, InvalidInput
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from tests.drafts.conftest import MakeDraft
 
 
 def test_a_sentence_becomes_a_task(sim: Simulation, draft: MakeDraft) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.cases import try_each
@@ -10,13 +11,9 @@ from tests.drafts.injections import INJECTIONS
 from tests.drafts_app import make_app
 from tests.model_server import ModelServer
 
+from cloudsched.domain.documents.responses import DraftResult
 from cloudsched.drafts.grounds import find_unfounded
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.domain.documents.responses import DraftResult
 
 DUTCH = "Herinner me eraan om mama te bellen, elke maandag om 9:30"
 GOOD = {"decision": "creation", "schedule": "every Monday at 9:30", "title": "Mama bellen", "handler": "remind"}

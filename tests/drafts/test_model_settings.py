@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.drafts.test_model import DUTCH, GOOD, SAID_MONDAY
@@ -15,13 +16,9 @@ from werkzeug.wrappers import Request
 
 from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD
 from cloudsched.config.settings import ModelSettings
+from cloudsched.domain.documents.responses import DraftResult
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched.domain.documents.responses import DraftResult
 
 WORDS = "remind me to stretch every weekday at 9:00"
 

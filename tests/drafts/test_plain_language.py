@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -18,15 +19,11 @@ from werkzeug.wrappers import Request
 
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.reader import read
+from cloudsched.language.result import Reading
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched.language.result import Reading
-
-    Ask = Callable[..., dict[str, Any]]
+Ask = Callable[..., dict[str, Any]]
 
 SAID = [case for case in CASES if case["phrase"]]  # a request without a text is no draft
 MOMENTS = sorted({parse_now(case).astimezone(UTC) for case in SAID})

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
+from tests.drafts.conftest import MakeDraft
 
-if TYPE_CHECKING:
-    from tests.drafts.conftest import MakeDraft
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 SALES = "write the sales report every Monday at 9:00, topic: sales"
 CALL = "remind me to call mum every Sunday at 18:00 by e-mail, city: Paris"

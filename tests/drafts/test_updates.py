@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.cases import try_each
+from tests.drafts.conftest import MakeDraft
 
 from cloudsched.errors import InvalidInput, PreconditionFailed
-
-if TYPE_CHECKING:
-    from tests.drafts.conftest import MakeDraft
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 SALES, TAX = "write the sales report every Monday at 9:00", "write the tax report every Monday at 10:00"
 

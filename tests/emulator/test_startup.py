@@ -7,22 +7,18 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 from tests.cases import try_each
+from tests.emulator.conftest import Connect
 from tests.harness import WAIT_SECONDS
 
 from cloudsched import emulator as package
 from cloudsched.emulator import BadQueue, CloudTasksEmulator
 from cloudsched.emulator.cli import emulator as command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.emulator.conftest import Connect
 
 pytest_plugins = ["pytester"]
 

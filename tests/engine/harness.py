@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
 from cloudsched import App, Context, Execution, Schedule, Task
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator  # noqa: TC003 - a fixture's type
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 

@@ -9,16 +9,13 @@ no part of `cloudsched.language` is asked.
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from random import Random
+from typing import NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language import read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from random import Random
 
 NOW = datetime(2026, 11, 18, 10, 17)  # noqa: DTZ001 -- a Wednesday, local to ZONE
 ZONE = "Europe/Paris"

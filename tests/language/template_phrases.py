@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from random import Random
+from random import Random
+from typing import NamedTuple
 
 NOW = datetime(2026, 11, 20, 10, 17)  # noqa: DTZ001 -- a Friday, local to ZONE
 ZONE = "Europe/Paris"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from calendar import monthrange
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    On = Callable[[date], bool]
+On = Callable[[date], bool]
 
 NOW = datetime(2026, 11, 20, 10, 17)  # noqa: DTZ001 -- a Friday, local to ZONE
 ZONE = "Europe/Paris"

@@ -10,16 +10,14 @@ import ast
 import inspect
 import textwrap
 from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import CodeType, FunctionType
+from types import CodeType, FunctionType
+from typing import Any, cast
 
 ROOT = Path(__file__).parents[2]
 FILES = (*sorted((ROOT / "src/cloudsched").rglob("*.py")), ROOT / "tests/model/effects.py")

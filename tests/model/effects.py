@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
 
 from tests.model.replay import CONFLICT
+from tests.model.values import Call, Key, Values, Writes
 
+from cloudsched import TaskQuery
 from cloudsched.domain.transitions.offers import offer_entry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-
-    from tests.model.values import Call, Key, Values, Writes
-
-    from cloudsched import TaskQuery
 
 
 class Effects:

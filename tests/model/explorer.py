@@ -47,8 +47,9 @@ The search is breadth-first, so what breaks a rule is met first in a shortest st
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tests.model import rules
 from tests.model.broken import Broken
@@ -57,14 +58,10 @@ from tests.model.quiet import Quiet
 from tests.model.replay import CONFLICT, MOST_TOKENS, NO_CLOCK, SECRET, UNAVAILABLE, Entry, Node, Processes, Step
 from tests.model.rules import Committing, Handling
 from tests.model.values import Call, Values, to_instant, to_seconds
+from tests.model.worlds import World
 
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.engine.tasks.sweeper import Sweeper
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.model.worlds import World
 
 Proc = tuple[int, int]
 """Where a process stands: the number of its node, and the time that it has seen since its last answer."""

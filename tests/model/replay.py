@@ -11,35 +11,29 @@ from __future__ import annotations
 
 import random
 import secrets
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Never
+from datetime import datetime
+from typing import Any, Final, Never
 
 from pydantic import BaseModel
 from tests.model.broken import Broken
 from tests.model.values import Call, Values, Writes, to_instant, to_seconds
 
-from cloudsched import App, Settings
+from cloudsched import App, Context, Execution, Settings, Task
 from cloudsched.config.access import Access
-from cloudsched.domain.transitions.locks import Lock
+from cloudsched.domain.documents.journal import JournalEntry
+from cloudsched.domain.documents.pull import OfferEntry
+from cloudsched.domain.documents.record import Record
+from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
-from cloudsched.engine.ports.store import Version, VersionedLock, VersionedRecord, VersionedTask
+from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.ports.store import Commit, Version, VersionedLock, VersionedRecord, VersionedTask
 from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
-
-    from cloudsched import Context, Execution, Task
-    from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.pull import OfferEntry
-    from cloudsched.domain.documents.record import Record
-    from cloudsched.domain.transitions.locks import Waiter
-    from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.search import TaskQuery
-    from cloudsched.engine.ports.sender import Message, Recipient
-    from cloudsched.engine.ports.store import Commit
 
 Answer = Any
 """What a port answers, as a small value: the number of a document, or the name of an error."""

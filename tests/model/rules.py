@@ -5,32 +5,24 @@ The numbers are those of ``docs/explanation/guarantees.md``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from tests.model.replay import MOST_TOKENS, SECRET
-from tests.model.values import to_instant
+from tests.model.replay import MOST_TOKENS, SECRET, Entry
+from tests.model.values import Values, Writes, to_instant
 from tests.simulation.schedules import covers
 
 from cloudsched.domain.documents.calendar import Calendar
-from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, WaitingFor, lease_fingerprint
+from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger, WaitingFor, lease_fingerprint
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
 from cloudsched.domain.transitions.planning import occurrence_after, start_time
 from cloudsched.domain.transitions.zone_plans import occurrence_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from tests.model.replay import Entry
-    from tests.model.values import Values, Writes
-
-    from cloudsched.domain.documents.execution import Run
-    from cloudsched.engine.ports.store import TaskWrite
+from cloudsched.engine.ports.store import TaskWrite
 
 HORIZON = timedelta(days=30)
 LATE = timedelta(minutes=3)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tests.model.broken import Broken
-from tests.model.replay import CONFLICT
-from tests.model.values import Writes, to_instant
+from tests.model.explorer import Action, Found, Model, Proc, State
+from tests.model.replay import CONFLICT, Entry
+from tests.model.values import Call, Writes, to_instant
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.model.explorer import Action, Found, Model, Proc, State
-    from tests.model.replay import Entry
-    from tests.model.values import Call
-
-    from cloudsched import Task
+from cloudsched import Task
 
 
 def tell(model: Model, found: Found) -> str:

@@ -6,16 +6,13 @@ Each control is the code without one guard: the explorer has to find what that g
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from tests.model.controls import CONTROLS, SPARES, Control, find_guards, without_guard
 from tests.model.explorer import Model
 from tests.model.stories import tell
 from tests.model.worlds import LOCK, RECURRING, WORLDS, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MOST = 30_000
 """More states than any control needs."""

@@ -6,19 +6,16 @@ histories and messages for people, and when earlier attempts began and ended.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel
 
 from cloudsched.domain.documents.execution import Execution, lease_fingerprint
 from cloudsched.domain.documents.task import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pydantic import BaseModel
-
-    from cloudsched.engine.ports.store import TaskWrite
+from cloudsched.engine.ports.store import TaskWrite
 
 START: Final = datetime(2027, 3, 1, 9, 0, tzinfo=UTC)
 """The instant 0 of every world."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.model.replay import ValueSender, handle, perform
+from tests.model.replay import Processes, ValueSender, handle, perform
+from tests.model.rules import Handling
 from tests.model.values import START
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Snooze, TaskDraft
@@ -15,12 +17,6 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter, WorkQueue
 from cloudsched.errors import EventTimedOut
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from tests.model.replay import Processes
-    from tests.model.rules import Handling
 
 Work = "Callable[[App], object]"
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 from tests.harness import ROOT
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Load = Callable[..., ModuleType]
+Load = Callable[..., ModuleType]
 
 _BLOCK = re.compile(r"```python\n# (\w+)\.py\n(.*?)```", re.DOTALL)
 

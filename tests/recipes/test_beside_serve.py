@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.harness import ROOT
@@ -14,13 +16,7 @@ from cloudsched import App, AppLike, Settings
 from cloudsched.client import Client
 from cloudsched.config.access import Access
 from cloudsched.errors import CloudschedError, InvalidInput, NotAllowed, NotFound
-from cloudsched.local.runner import run_service
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cloudsched.local.runner import Service
+from cloudsched.local.runner import Service, run_service
 
 PAGE = (ROOT / "docs/how-to/beside-serve.md").read_text("utf-8")
 (CODE,) = re.findall(r"```python\n# scheduling\.py\n(.*?)```", PAGE, re.DOTALL)

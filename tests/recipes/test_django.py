@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.recipes.conftest import read_code
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SETTINGS = """
 SECRET_KEY = "of a test"

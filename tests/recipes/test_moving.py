@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -16,10 +17,7 @@ from celery.schedules import crontab, schedule
 from cloudsched import Schedule
 from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Load = Callable[..., ModuleType]
+Load = Callable[..., ModuleType]
 
 MONDAY = datetime(2027, 3, 1, tzinfo=UTC)
 calls: list[tuple[object, ...]] = []

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 
+import pytest
 from sqlalchemy.orm import Session
 from tests.harness import wait_until
 from tests.outbox.shops import open_django_database
 
 from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from types import ModuleType
-
-    import pytest
-
-    Load = Callable[..., ModuleType]
+Load = Callable[..., ModuleType]
 
 
 def test_the_pages_own_test_passes(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import pytest
 from tests.harness import ROOT
@@ -14,11 +16,7 @@ from cloudsched import App, Settings, Task, TaskDraft
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
-
-    Load = Callable[..., ModuleType]
+Load = Callable[..., ModuleType]
 
 PAGE = "from-your-own.md"
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import jwt
@@ -18,9 +20,6 @@ from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
-
     import httpx
 
     Load = Callable[..., ModuleType]

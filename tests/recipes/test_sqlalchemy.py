@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pytest
 
@@ -11,11 +12,7 @@ from cloudsched import Schedule
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
-    Load = Callable[..., ModuleType]
+Load = Callable[..., ModuleType]
 
 
 class Killed(BaseException):

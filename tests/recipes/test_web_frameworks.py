@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import httpx
 import pytest
@@ -11,11 +12,7 @@ from tests.recipes.conftest import post
 
 from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
-    Load = Callable[..., ModuleType]
+Load = Callable[..., ModuleType]
 
 BODY = {"text": "Tea"}
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.run.shards import TESTS, seconds_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ROOT = TESTS.parent
 MOST = 90.0

@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CLOCK = str(Path(__file__).with_name("clock"))
 """A folder with a `time.sleep` that works under libfaketime."""

@@ -6,12 +6,9 @@ Ten thousand tests and what they import are a large heap, and to look for cycles
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING
+from collections.abc import Generator
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import secrets
 import uuid
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import TYPE_CHECKING
 from unittest import mock
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
 
 
 @contextmanager

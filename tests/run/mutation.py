@@ -24,16 +24,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import cache_from_source
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path("src") / "cloudsched"

@@ -7,13 +7,10 @@ every process of a run must come to the same order. Nothing else is seeded: dice
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
+import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

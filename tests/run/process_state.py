@@ -13,19 +13,16 @@ import sys
 import sysconfig
 import threading
 import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from _pytest.fixtures import FixtureDef
 
 from cloudsched.engine.ports import service_threads
 from cloudsched.engine.ports.service_threads import ServiceThread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from _pytest.fixtures import FixtureDef
 
 PATIENCE = 5.0
 """How many seconds a thread that was told to end has for it, before it counts as left behind."""

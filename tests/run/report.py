@@ -6,14 +6,11 @@ import resource
 import sys
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 from tests.run.order import describe_order
 from tests.run.shards import write_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SLOWEST = 10
 _BEGAN = pytest.StashKey[float]()

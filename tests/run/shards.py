@@ -8,14 +8,12 @@ did. Files are dealt by how many seconds they take (seconds.json, written by `py
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 TESTS = Path(__file__).parents[1]
 TABLE = Path(__file__).with_name("seconds.json")

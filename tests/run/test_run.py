@@ -10,10 +10,10 @@ import subprocess
 import sys
 import tempfile
 import uuid
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.run import changed, dates, emulator, leftovers, second_look, tiers
@@ -23,9 +23,6 @@ from tests.run.order import shuffle
 from tests.run.report import describe_run
 
 from cloudsched.adapters.firestore.emulator import FirestoreEmulator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TESTS = Path(__file__).parents[1]
 LISTEN = """import socket, time

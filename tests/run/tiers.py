@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 TESTS = Path(__file__).parents[1]
 CHECK = {"architecture": "what the structure and the pages must keep: `./emulator.sh check` runs it"}

@@ -10,12 +10,13 @@ import heapq
 import itertools
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from tests.scale.google_limits import QUEUE_API_CALLS_PER_SECOND, Ramp, RateWindows, Refusal, to_seconds
+from tests.scale.google_limits import QUEUE_API_CALLS_PER_SECOND, Ramp, RateWindows, Refusal, VirtualTime, to_seconds
 
 from cloudsched.adapters.google.cloud_tasks import TOKEN_HEADER
 from cloudsched.emulator.model.errors import Code, RpcError
@@ -23,11 +24,6 @@ from cloudsched.emulator.model.queue import Dispatch, Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, RetryConfig, Task
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.scale.google_limits import VirtualTime
 
 CREATE_SECONDS: Final = 0.020
 PUSH_SECONDS: Final = 0.015

@@ -8,24 +8,20 @@ preconditions and then the limits: a sequential index range, a document or the r
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from tests.scale.firestore_queries import is_descending, make_match
-from tests.scale.google_limits import Refusal
+from tests.scale.google_limits import Refusal, VirtualTime
+from tests.scale.index_ranges import Entry, Indexes, Range
+from tests.scale.store_limits import StoreLimits
 
 from cloudsched.adapters.firestore import messages
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
-
-    from tests.scale.google_limits import VirtualTime
-    from tests.scale.index_ranges import Entry, Indexes, Range
-    from tests.scale.store_limits import StoreLimits
 
 GET_SECONDS, COMMIT_SECONDS, QUERY_SECONDS = 0.008, 0.025, 0.020
 """The median latencies within a region: assumptions."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from google.cloud.firestore_v1.types import query as proto
 from tests.scale.index_ranges import to_plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _Operator = proto.StructuredQuery.FieldFilter.Operator
 _DESCENDING = proto.StructuredQuery.Direction.DESCENDING

@@ -8,19 +8,16 @@ changes.
 from __future__ import annotations
 
 import math
+import random
 from collections import defaultdict
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Hashable
-    from datetime import datetime
 
 RANGE_WRITES_PER_SECOND: Final = 500.0
 """Writes a second into one range of rising index values (Firestore, best practices)."""

@@ -10,9 +10,10 @@ field's name if it is the only one, and 32 bytes.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from tests.scale.firestore_model import FirestoreModel
@@ -23,9 +24,6 @@ from tests.scale.store_limits import StoreLimits
 from cloudsched import App, Schedule
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RUNS = 39
 """How often the task has run."""

@@ -14,15 +14,13 @@ from __future__ import annotations
 import json
 import runpy
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cloudsched.adapters.firestore.values import decode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 INDEX_FILE = Path(__file__).parents[2] / "infra" / "firestore.indexes.json"
 SCRIPT = INDEX_FILE.parent / "lib" / "firestore_indexes.py"

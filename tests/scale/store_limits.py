@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tests.scale.google_limits import (
     DOCUMENT_WINDOW,
@@ -13,11 +14,7 @@ from tests.scale.google_limits import (
     Ramp,
     RateWindows,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from tests.scale.index_ranges import Range
+from tests.scale.index_ranges import Range
 
 _MIN_UNITS: Final = 50
 """How many writes of one owner a window has room for, at least."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.cloud.tasks_v2.types import cloudtasks
@@ -11,9 +11,6 @@ from tests.scale.cloud_tasks_model import QueueSetup, QueuesModel
 from tests.scale.google_limits import Ramp, Refusal, VirtualTime
 
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def make_queues(setup: QueueSetup, deliver: Callable[[VirtualTime], int]) -> tuple[QueuesModel, VirtualTime]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import heapq
 import random
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Self
+from types import TracebackType
+from typing import Any, Final, Self
 from unittest.mock import patch
 
 from tests.harness import SECRET
@@ -36,17 +38,12 @@ from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.execution.attempts import DeliveryAction
 from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.store import choose_shard
 from cloudsched.engine.tasks.shard_sweeps import FAN_OUT_THREADS, SweepPart
 from cloudsched.engine.tasks.sweeper import SHARD_THREADS
 from cloudsched.errors import InvalidInput, Unauthenticated, Unavailable
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
-
-    from cloudsched.engine.ports.queue import QueueMessage
 
 HANDLER_SECONDS: Final = 0.1
 OPERATIONS_PER_OCCURRENCE: Final = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched import Schedule
+from cloudsched import App, Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.engine.ports.authority import OWN_CODE
@@ -13,7 +13,6 @@ from cloudsched.engine.ports.authority import OWN_CODE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-    from cloudsched import App
 
 CALENDARS = ("closed", "holidays")
 CALENDAR_SHARE = 0.35

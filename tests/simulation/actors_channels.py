@@ -7,16 +7,16 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cloudsched import App
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.person import Person
+from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, NotAllowed, NotFound
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-    from cloudsched import App
-    from cloudsched.engine.ports.sender import Message, Recipient
 
 OWNER = "ada"
 PERSON_SHARE = 0.3

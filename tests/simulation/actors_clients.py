@@ -14,7 +14,7 @@ from tests.simulation.actors_journeys import JOURNEY_SHARE, draft_follower, trav
 from tests.simulation.actors_workers import random_pull
 from tests.simulation.invariants_budgets import look_at_budgets
 
-from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
+from cloudsched import App, Overlap, RetryPolicy, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
 from cloudsched.domain.transitions.drafts import to_wire_fields
@@ -25,7 +25,6 @@ from cloudsched.engine.tasks.manual_runs import make_mark
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-    from cloudsched import Task
 
 IDS = ("a", "b", "c")
 MORE_IDS = ("d", "e")

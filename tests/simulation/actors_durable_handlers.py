@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.actors_handlers import HandlerError, take_time
 from tests.simulation.actors_workers import random_pull
 
-from cloudsched import Cancel, Context, Fail, Retry, RetryPolicy, Snooze
+from cloudsched import App, Cancel, Context, Fail, Retry, RetryPolicy, Snooze
+from cloudsched.engine.durable.calls import CallHandle
 from cloudsched.errors import CallFailed, EventTimedOut, StepFailed, WorkflowError
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-    from cloudsched import App
-    from cloudsched.engine.durable.calls import CallHandle
 
 EVENTS = ("go", "stop")
 _LENGTHS = ((2, 3, 5), (1, 2, 3), (1, 2))

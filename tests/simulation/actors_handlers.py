@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched import Cancel, Context, Done, Fail, Retry, Snooze
+from cloudsched import App, Cancel, Context, Done, Fail, Retry, Snooze
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
-
-    from cloudsched import App
 
 
 class HandlerError(Exception):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.zone_data import AMMAN, CAIRO, MEXICO
 
-from cloudsched import Overlap, RetryPolicy, Schedule, TaskDraft
+from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.person import Person, PersonSpec
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
 from cloudsched.engine.ports.authority import OWN_CODE
@@ -15,7 +15,6 @@ from cloudsched.engine.ports.authority import OWN_CODE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-    from cloudsched import App
 
 TRAVELLER = "ada"
 JOURNEY_SHARE = 0.75

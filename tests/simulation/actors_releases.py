@@ -9,22 +9,20 @@ R1  In the end each task that waits is planned by the newer data: its next occur
 from __future__ import annotations
 
 from collections import deque
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tests.simulation.invariants_runs import InvariantViolated
 from tests.zone_data import load_release
 
+from cloudsched import App
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import utc_seconds
+from cloudsched.domain.recurrence.time_zones import ZoneData
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from tests.simulation.world import World
 
-    from cloudsched import App
-    from cloudsched.domain.recurrence.time_zones import ZoneData
 
 _OLD, _NEW = "2022a", "2023c"
 

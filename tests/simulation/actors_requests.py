@@ -12,27 +12,24 @@ R4  a trigger with a key starts one run, and so does a snooze.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request
 
-from cloudsched import Context, Done
+from cloudsched import App, Context, Done, Task
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.documents.task import Action
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from tests.simulation.world import World
 
-    from cloudsched import App, Task
 
 _WORDS = ("in 2 minutes", "PT90S", "in 20 minutes", "at 0:30", "in 3 hours", "today at 22:30", "today at 21:00")
 _LATER = ("one hour later", "in 30 minutes", "PT45M")

@@ -12,21 +12,19 @@ from __future__ import annotations
 import json
 import random
 from collections import deque
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.simulation.invariants_runs import InvariantViolated
 
+from cloudsched import App
+from cloudsched.domain.documents.execution import Lease
 from cloudsched.engine.execution.executor import WorkInProgress
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from tests.simulation.world import World
 
-    from cloudsched import App
-    from cloudsched.domain.documents.execution import Lease
 
 _AHEAD = timedelta(minutes=10)
 

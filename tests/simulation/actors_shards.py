@@ -8,21 +8,19 @@ rely on them. Then all of it again, for five. A history may stop anywhere in tha
 from __future__ import annotations
 
 from collections import deque
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.simulation.faulty_ports import FaultyStore
 
+from cloudsched import App
 from cloudsched.engine.ports.store import choose_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from tests.simulation.world import World
 
-    from cloudsched import App
 
 _COUNTS = (3, 5)
 _PAUSE = timedelta(seconds=20)

@@ -7,28 +7,24 @@ HTTP API. They come late and too many at once, forget heartbeats, release runs, 
 from __future__ import annotations
 
 from bisect import insort
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
-from cloudsched import Cancel, Done, Fail, Retry, Snooze
+from cloudsched import App, Cancel, Done, Fail, Retry, Snooze, Task
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.engine.execution.attempts import StartedAttempt
+from cloudsched.engine.pull.claims import WorkerClaims
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-    from random import Random
-
     from tests.simulation.world import World
 
-    from cloudsched import App, Task
-    from cloudsched.engine.execution.attempts import StartedAttempt
-    from cloudsched.engine.pull.claims import WorkerClaims
-    from cloudsched.engine.pull.offers import WorkerClaim
 
 _SKILLS = {"gpu": ("cuda", "metal"), "press": ("ink",)}
 """The two queues and their skills."""

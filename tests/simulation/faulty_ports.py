@@ -2,48 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.simulation.invariants_explanations import check_explanation
 from tests.simulation.invariants_runs import InvariantViolated
 
+from cloudsched import Execution, Task, TaskQuery
+from cloudsched.domain.documents.execution import Message
+from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.pull import OfferEntry
+from cloudsched.domain.documents.record import Record
+from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
-from cloudsched.engine.ports.store import VersionedTask
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
+from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.ports.search import SearchStore
+from cloudsched.engine.ports.store import (
+    Commit,
+    InboxStore,
+    RecordStore,
+    TaskWrite,
+    Version,
+    VersionedLock,
+    VersionedRecord,
+    VersionedTask,
+)
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
     from tests.simulation.world import World
 
-    from cloudsched import Execution, Task, TaskQuery
-    from cloudsched.domain.documents.execution import Message
-    from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.pull import OfferEntry
-    from cloudsched.domain.documents.record import Record
-    from cloudsched.domain.transitions.locks import Waiter
-    from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.search import SearchStore
-    from cloudsched.engine.ports.store import (
-        Commit,
-        InboxStore,
-        RecordStore,
-        TaskWrite,
-        Version,
-        VersionedLock,
-        VersionedRecord,
-        VersionedTask,
-    )
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Record")

@@ -7,22 +7,21 @@ B3  No occurrence is covered by two records, and a record says how many it cover
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import InvariantViolated
 from tests.simulation.schedules import covers, is_same_plan, list_due
 
+from cloudsched import Execution, Task
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from tests.simulation.world import World
 
-    from cloudsched import Execution, Task
 
 _TICK = timedelta(microseconds=1)
 

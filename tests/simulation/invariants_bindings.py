@@ -6,13 +6,11 @@ execution begins with the commit that claims its first attempt, and a retry by h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, NoReturn
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
-    from cloudsched import Context, Execution, Task
+from cloudsched import Context, Execution, Task
 
 
 class _Beginning(NamedTuple):

@@ -8,21 +8,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import InvariantViolated
 
+from cloudsched import App, Execution, Task
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.usage import month_of
 from cloudsched.engine.ports.authority import OWN_CODE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from tests.simulation.world import Process, World
 
-    from cloudsched import App, Execution, Task
 
 OWNERS = ("ada", "bob")
 

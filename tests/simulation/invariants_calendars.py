@@ -8,12 +8,14 @@ C4  In the end no change is left to follow, and each task that may still run has
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import InvariantViolated
 from tests.simulation.schedules import covers, without_calendars
 
+from cloudsched import Execution, Schedule, Task
 from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, REPLAN_HANDLER
@@ -21,12 +23,8 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
     from tests.simulation.world import World
 
-    from cloudsched import Execution, Schedule, Task
 
 _TICK = timedelta(microseconds=1)
 

@@ -10,27 +10,24 @@ D4  In the end each delivery has ended with one record, and what is recorded as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tests.simulation.actors_channels import name_sent
 from tests.simulation.invariants_runs import InvariantViolated
 
+from cloudsched import Execution, Task
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import COMPLETION, DeliveryChannel, derive_delivery_id
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.person import is_wanted
+from cloudsched.domain.documents.person import Person, is_wanted
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
+from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.ports.store import TaskWrite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.simulation.world import Process, World
-
-    from cloudsched import Execution, Task
-    from cloudsched.domain.documents.person import Person
-    from cloudsched.engine.ports.sender import Message, Recipient
-    from cloudsched.engine.ports.store import TaskWrite
 
 
 class ChannelInvariants:

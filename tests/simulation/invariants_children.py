@@ -11,25 +11,21 @@ T5  The call that wins a race ended first, by its own record, of those whose end
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import LATE, InvariantViolated
 
-from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
-from cloudsched.domain.documents.journal import StepKind, StepStatus
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched import Execution, Task
+from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
+from cloudsched.domain.documents.journal import JournalEntry, StepKind, StepRecord, StepStatus
+from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.domain.transitions.suspend import next_poll
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.simulation.world import Process, World
 
-    from cloudsched import Execution, Task
-    from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.journal import JournalEntry, StepRecord
-    from cloudsched.domain.documents.task import Parent
 
 _AT_ONCE = timedelta(seconds=1)
 _LOST = "Another call won the race."

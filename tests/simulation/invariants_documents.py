@@ -7,18 +7,14 @@ here as Firestore would.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from pydantic_core import to_jsonable_python
 
 from cloudsched.adapters.firestore.messages import Document as Proto
 from cloudsched.adapters.firestore.values import decode, encode_model
-from cloudsched.domain.documents.document import find_changes, list_stored_fields
+from cloudsched.domain.documents.document import Document, find_changes, list_stored_fields
 from cloudsched.domain.documents.task import Task
-
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.document import Document
-    from cloudsched.engine.ports.store import Commit, TaskWrite
+from cloudsched.engine.ports.store import Commit, TaskWrite
 
 _KEYS = {each.name: each.key for each in list_stored_fields(Task)}
 

@@ -7,20 +7,16 @@ X3  What is said to begin later is to come, in the present and not in the past.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import Final
 
 from tests.simulation.invariants_runs import InvariantViolated
 
-from cloudsched.domain.documents.execution import WaitingFor
+from cloudsched import Task
+from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import Evidence, Reason
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cloudsched import Task
-    from cloudsched.domain.documents.execution import Run
 
 _LATER: Final = {Reason.SCHEDULED, Reason.RETRYING, Reason.PUT_OFF, Reason.SLEEPING, Reason.SUSPENDED}
 _SUSPENDED: Final = {

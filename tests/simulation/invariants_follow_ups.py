@@ -9,6 +9,7 @@ A handler's follow-ups depend only on its execution, so every attempt and every 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
@@ -16,16 +17,13 @@ from typing import TYPE_CHECKING
 from tests.simulation.actors_workers import random_pull
 from tests.simulation.invariants_runs import InvariantViolated
 
-from cloudsched import Schedule, TaskDraft
+from cloudsched import Context, Execution, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.engine.ports.store import TaskWrite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.simulation.world import Process, World
 
-    from cloudsched import Context, Execution, Task
-    from cloudsched.engine.ports.store import TaskWrite
 
 PREFIX = "then-"
 

@@ -12,27 +12,24 @@ J6  Neither a suspension nor a mismatch is ever recorded as a failure of a handl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import InvariantViolated
 
+from cloudsched import Context, Execution, Task
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
-from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.journal import StepError, StepKind, StepRecord, StepStatus
+from cloudsched.domain.documents.execution import ExecutionStatus, Run
+from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepRecord, StepStatus
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
+from cloudsched.engine.ports.store import ArchivedJournal
 from cloudsched.errors import CallFailed, JournalMismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.simulation.world import Process, World
 
-    from cloudsched import Context, Execution, Task
-    from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.engine.ports.store import ArchivedJournal
 
 _OWN_WORDS = {"no use", "enough", *(f"The task is {each}." for each in FINAL_STATUSES)}
 """What the error says of an execution that its handler, or the end of its task, has ended."""

@@ -12,22 +12,21 @@ Pausing, editing and ending a task leave out local times by right; W2 holds unti
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import InvariantViolated
 
+from cloudsched import Execution, Schedule, Task
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.simulation.world import World
 
-    from cloudsched import Execution, Schedule, Task
 
 _HALF_A_DAY = timedelta(hours=12)
 _SECOND = timedelta(seconds=1)

@@ -12,25 +12,23 @@ W8  Nothing that is offered waits for ever while workers poll, and nothing waits
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import LATE, InvariantViolated
 
-from cloudsched.domain.documents.execution import ExecutionStatus, WaitingFor, lease_fingerprint
+from cloudsched import Execution, Task
+from cloudsched.domain.documents.execution import ExecutionStatus, Run, WaitingFor, lease_fingerprint
+from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.simulation.world import World
 
-    from cloudsched import Execution, Task
-    from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.pull import Offer
-    from cloudsched.engine.ports.store import VersionedLock
-    from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
 
 _AT_ONCE = timedelta(seconds=1)
 

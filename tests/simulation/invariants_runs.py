@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,22 +13,19 @@ from typing import TYPE_CHECKING, NoReturn
 from tests.simulation.invariants_bindings import BindingInvariants
 from tests.simulation.schedules import covers, is_same_plan
 
-from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, WaitingFor
+from cloudsched import Context, Execution, Task
+from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
 from cloudsched.domain.transitions.lifecycle import ALLOWED
 from cloudsched.domain.transitions.planning import occurrence_after, start_time
 from cloudsched.domain.transitions.zone_plans import occurrence_id
+from cloudsched.engine.ports.queue import QueueMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from tests.simulation.world import Process, World
 
-    from cloudsched import Context, Execution, Task
-    from cloudsched.domain.documents.execution import Message, Run
-    from cloudsched.engine.ports.queue import QueueMessage
 
 _NO_FUTURE = timedelta(days=30)
 MAX_HOPS_AT_ONCE = 10

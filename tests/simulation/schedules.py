@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from cloudsched import Execution, Schedule, Task
 from cloudsched.domain.transitions.planning import occurrence_after, start_time
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cloudsched import Execution, Schedule, Task
 
 
 def list_due(task: Task, now: datetime) -> list[datetime]:

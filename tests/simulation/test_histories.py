@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import re
 import traceback
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from tests.simulation.faults import (
@@ -32,9 +32,6 @@ from tests.simulation.faults import (
 from tests.simulation.world import SECRET, World
 
 from cloudsched.engine.tasks import shard_sweeps
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ALL_PROFILES = (
     *(*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES),

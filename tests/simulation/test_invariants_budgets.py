@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from tests.simulation.faults import BUDGET_PROFILES
@@ -12,9 +12,6 @@ from tests.simulation.world import World
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.engine.usage.budgets import Budgets
 from cloudsched.engine.usage.report import UsageSummation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MOST = 10
 """In how many histories a broken check has to show."""

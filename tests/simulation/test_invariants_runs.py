@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
+from tests.conftest import MakeTask
 from tests.simulation.faults import FaultProfile
 from tests.simulation.invariants_runs import InvariantViolated, RunInvariants
+from tests.simulation.world import World
 
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
-    from tests.simulation.world import World
 
 SECOND = timedelta(seconds=1)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import random
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenlet import getcurrent, greenlet
 from tests.simulation.actors_channels import add_person, cancel_all, make_senders
@@ -40,24 +41,19 @@ from tests.simulation.invariants_journeys import JourneyInvariants
 from tests.simulation.invariants_pull import PullInvariants
 from tests.simulation.invariants_runs import InvariantViolated, RunInvariants
 
-from cloudsched import App, Settings
+from cloudsched import App, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.recurrence.time_zones import ZoneData
 from cloudsched.emulator.model.queue import Dispatch as Sent
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.model.token_bucket import TokenBucket
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cloudsched import Task
-    from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.recurrence.time_zones import ZoneData
-    from cloudsched.engine.pull.offers import WorkerFilter
 
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
 """The night in which European clocks go forward."""

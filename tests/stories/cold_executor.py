@@ -9,15 +9,12 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cloudsched import App, ExecutionStatus, Schedule
+from tests.local_services import Services
+
+from cloudsched import App, ExecutionStatus, Schedule, Task
 from cloudsched.adapters.firestore.store import FirestoreStore
-
-if TYPE_CHECKING:
-    from tests.local_services import Services
-
-    from cloudsched import Task
 
 FUNCTIONS = Path(__file__).parents[2] / "functions"
 PROCESS = Path(__file__).with_name("first_dispatch.py")

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from datetime import datetime, timedelta
 from http.client import HTTPException
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.embedded_services import (
@@ -24,9 +24,6 @@ from tests.embedded_services import (
     write_service,
 )
 from tests.harness import request, wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def add(url: str, name: str) -> bool:

@@ -5,11 +5,12 @@ What is imported here is what a cold start waits for; ``python -m benchmarks.col
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.harness import SECRET, START, new_project
@@ -19,9 +20,6 @@ from tests.stories.cold_executor import ColdExecutor
 
 from cloudsched import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LIBRARIES = {
     "circuitbreaker",

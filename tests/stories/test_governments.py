@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.zone_data import CAIRO, MEXICO, load_release
 
-from cloudsched import App, Schedule
+from cloudsched import App, Schedule, Task
 from cloudsched.domain.documents.task import Action
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.zone_plans import name_occurrence
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-
-    from cloudsched import Task
 
 SUMMER = datetime(2027, 5, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -8,8 +8,9 @@ None of them shows an address of pydantic's documentation, or is a bare Attribut
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -17,9 +18,6 @@ from pydantic import BaseModel
 from cloudsched import App, AsyncContext, Context, Done, Schedule, Settings, Snooze, TaskDraft
 from cloudsched.errors import CloudschedError
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
 
 NAIVE = datetime(2027, 1, 5, 9)  # noqa: DTZ001 - one of the mistakes
 AWARE = NAIVE.replace(tzinfo=UTC)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 from tests.installs import find_declared
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SERVER: Final = {
     *("cheroot", "click", "markupsafe", "pydantic", "rich", "typing-extensions", "tzdata", "werkzeug"),

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from benchmarks.steps import PAGE, Steps, count_all, find_excess, read_recorded
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_steps_are_counted_alike_each_time(tmp_path: Path) -> None:

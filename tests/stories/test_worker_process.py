@@ -9,10 +9,10 @@ import signal
 import socket
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from datetime import timedelta
-from pathlib import Path  # noqa: TC003 - as elsewhere
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.harness import WAIT_SECONDS, Process, free_port, new_project, process, wait_until
@@ -25,9 +25,6 @@ from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import wsgi
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(params=["store", "api"])

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path  # noqa: TC003 - as elsewhere
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from tests.harness import SECRET, Process, process, wait_until
 
-from cloudsched import App, Settings
+from cloudsched import App, Execution, Settings
 from cloudsched.local.stack import Stack, run_stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched import Execution
 
 HANDLERS = '''
 import os, time

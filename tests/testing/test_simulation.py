@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +14,6 @@ from cloudsched import App, Context, Schedule, Task
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable, Unauthenticated
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DAY = timedelta(days=1)
 

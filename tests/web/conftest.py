@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import pytest
 from tests import greeting_app
 from tests.harness import LocalClient
+from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
+from cloudsched import App
 from cloudsched.client import task_operations
+from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from werkzeug.test import TestResponse
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
 
 
 class Call(Protocol):

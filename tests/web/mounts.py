@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.django_project import add_django_project, keep_environment
 from tests.harness import ROOT
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cloudsched import App
+from cloudsched import App
 
 Service = Callable[..., Any]
 DOCS = ROOT / "docs" / "how-to"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+from collections.abc import Coroutine
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,6 @@ from cloudsched import App, AsyncApp, Context
 from cloudsched.errors import NotFound
 from cloudsched.testing import Simulation
 from cloudsched.web.async_app import awaited
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 METHODS = sorted(name for name, each in vars(AsyncApp).items() if isinstance(each, awaited))
 NOT_AWAITED = {

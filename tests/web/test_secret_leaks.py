@@ -7,9 +7,11 @@ import io
 import json
 import logging
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.greeting_app import app as greeting_app
@@ -28,10 +30,6 @@ from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SECRET = "the-present-secret-of-the-tests"  # noqa: S105 - it is looked for everywhere
 PREVIOUS = "the-former-secret-of-the-tests"

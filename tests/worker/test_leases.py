@@ -10,7 +10,7 @@ from tests.harness import wait_until
 from tests.instants import about
 from tests.worker.harness import BRIEF, NEVER, Gate, WorkerHarness
 
-from cloudsched import AsyncContext, Context  # noqa: TC001 - handlers' annotations are read at run time
+from cloudsched import AsyncContext, Context
 from cloudsched.errors import CloudschedError, Forbidden, StoreUnavailable, Unauthenticated
 from cloudsched.worker import slot, source
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.harness import wait_until
 
-from cloudsched import AsyncContext, Context  # noqa: TC001 - handlers' annotations are read at run time
+from cloudsched import AsyncContext, Context
 from cloudsched.worker import worker as background
 
 if TYPE_CHECKING:

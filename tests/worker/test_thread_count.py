@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator  # noqa: TC003 - factories' annotations are read at run time
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import pytest

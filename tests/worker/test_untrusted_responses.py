@@ -10,7 +10,7 @@ import pytest
 from tests.worker.harness import WorkerHarness
 from werkzeug.wrappers import Request, Response
 
-from cloudsched import Context  # noqa: TC001 - handlers are read at run time
+from cloudsched import Context
 from cloudsched.errors import Unavailable
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.functions import serve_api

@@ -6,14 +6,12 @@ import os
 import re
 import shutil
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.errors import BlobsUnavailable, InvalidInput, Misconfigured, NotFound
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _KEY = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
 _TIMEOUT_SECONDS = 30

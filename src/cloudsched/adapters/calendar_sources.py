@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from importlib.metadata import version
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Final, Protocol
@@ -12,8 +13,6 @@ from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.errors import InvalidInput, MissingExtra, Unavailable
 
 if TYPE_CHECKING:
-    from datetime import date, datetime
-
     from cloudsched.domain.documents.calendar import HolidaySource
 
 FETCH_SECONDS: Final = 10.0

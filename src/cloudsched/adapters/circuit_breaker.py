@@ -7,16 +7,14 @@ breaker itself is the `circuitbreaker` package's; ``GET /health`` shows its stat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from circuitbreaker import CircuitBreaker  # type: ignore[import-untyped]  # it ships no types
 
 from cloudsched.errors import Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 P = TypeVar("P")
 

@@ -15,16 +15,14 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from cloudsched.engine.ports.service_threads import ServiceThread, tell_recovered
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 

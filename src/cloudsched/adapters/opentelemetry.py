@@ -24,6 +24,7 @@ import atexit
 import logging
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,6 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 

@@ -7,12 +7,11 @@ them with the budget in ``docs/explanation/costs.md``; the demo and simulations 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Commit, InboxStore, Store, VersionedLock

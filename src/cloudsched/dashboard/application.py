@@ -8,11 +8,13 @@ import json
 import logging
 import mimetypes
 import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
@@ -29,9 +31,6 @@ from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from wsgiref.types import StartResponse, WSGIEnvironment
-
     from cloudsched.client.flow import FlowRunner
     from cloudsched.dashboard.home_view import LocalClock
     from cloudsched.dashboard.task_view import TaskPage

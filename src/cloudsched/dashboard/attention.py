@@ -6,26 +6,20 @@ cause was asked for and counted to its end, with how long ago that was.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, RetryQuestion, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_view import build_execution
-from cloudsched.dashboard.times import parse_instant, write_duration
-from cloudsched.dashboard.visit import task_path
+from cloudsched.dashboard.times import Moment, parse_instant, write_duration
+from cloudsched.dashboard.visit import Api, Json, Visit, task_path
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.domain.transitions.requirements import RETRYABLE_STATUSES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api, Json, Visit
-
 
 _SHOWN, _WAITS, _GROUPED = 5, 100, 100
 SOON: Final = timedelta(days=7)

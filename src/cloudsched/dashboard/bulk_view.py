@@ -6,21 +6,19 @@ Both show the count first, then ask the question, then start a task that does it
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.forms import Again, Done, describe_problem
 from cloudsched.dashboard.runs_view import RETRY_FILTERS
 from cloudsched.dashboard.tasks_view import BULK_ACTIONS, FILTERS, read_filters
-from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.errors import CloudschedError, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api, Json
 
 
 PATH: Final = "/v1/tasks/batchChange"

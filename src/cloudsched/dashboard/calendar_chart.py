@@ -5,19 +5,17 @@ The part of the day that is shown is in the address, as are those that show more
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 from cloudsched.dashboard.chart_axis import WHOLE, Move, Part, element, find_parts, group, make_moves, percent
-from cloudsched.dashboard.times import DAY
+from cloudsched.dashboard.times import DAY, WallDay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from markupsafe import Markup
 
-    from cloudsched.dashboard.times import WallDay
     from cloudsched.dashboard.visit import Visit
 
 

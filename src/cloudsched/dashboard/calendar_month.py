@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.calendar_chart import Bin
 from cloudsched.dashboard.chart_axis import element, percent
 from cloudsched.dashboard.status import BAD, Status, show_status
-from cloudsched.dashboard.times import DAY, find_zone, parse_instant, write_hours
-from cloudsched.dashboard.visit import UTC_ZONE, Visit
+from cloudsched.dashboard.times import DAY, WallDay, find_zone, parse_instant, write_hours
+from cloudsched.dashboard.visit import UTC_ZONE, Json, Visit
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 
 if TYPE_CHECKING:
-    import zoneinfo
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import date, datetime
-
     from markupsafe import Markup
-
-    from cloudsched.dashboard.times import WallDay
-    from cloudsched.dashboard.visit import Json
 
 
 _DUE, _LATE = Status("due", "Due", "due"), Status("late", "Late", "timeout")

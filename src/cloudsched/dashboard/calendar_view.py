@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -30,6 +31,8 @@ from cloudsched.dashboard.calendar_month import (
     BUSY,
     WEEKDAYS,
     DayTotals,
+    Entry,
+    MonthDay,
     add_totals,
     build_month,
     count_entries,
@@ -40,6 +43,7 @@ from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
 from cloudsched.dashboard.times import (
     BLANK,
     DAY,
+    Moment,
     WallDay,
     find_clock_changes,
     find_start,
@@ -47,19 +51,13 @@ from cloudsched.dashboard.times import (
     parse_instant,
     write_hours,
 )
-from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
 from cloudsched.domain.documents.category import Category
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import date, datetime
-
     from markupsafe import Markup
 
-    from cloudsched.dashboard.calendar_month import Entry, MonthDay
     from cloudsched.dashboard.chart_axis import Move, Part
-    from cloudsched.dashboard.times import Moment, WallDay
-    from cloudsched.dashboard.visit import Api, Json, Visit
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Addresses lead to more, less, earlier or later of the axis.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -13,8 +14,6 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from cloudsched.dashboard.visit import Visit
 
 

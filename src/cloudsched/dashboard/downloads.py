@@ -5,20 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 from urllib.parse import quote
 
 from werkzeug.wrappers import Response
 
 from cloudsched.dashboard.execution_view import find_payload
-from cloudsched.dashboard.visit import task_path
+from cloudsched.dashboard.visit import Api, Json, task_path
 from cloudsched.errors import NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from cloudsched.dashboard.visit import Api, Json
-
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "tasks": (

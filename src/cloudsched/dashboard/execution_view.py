@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from cloudsched.dashboard.chart_axis import WHOLE, find_parts, make_moves, read_window, write_window
+from cloudsched.dashboard.chart_axis import WHOLE, Move, find_parts, make_moves, read_window, write_window
 from cloudsched.dashboard.offered_verbs import RetryQuestion, explain_retry, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import OPEN, Status, shorten, show_status, write_message
 from cloudsched.dashboard.task_view import fetch_event_schemas
-from cloudsched.dashboard.times import parse_instant, write_duration
-from cloudsched.dashboard.visit import Json, Visit, ZoneChoice, task_path, zone_choices
-from cloudsched.dashboard.waterfall import draw_axis, draw_ground, draw_row, make_waterfall
+from cloudsched.dashboard.times import Moment, parse_instant, write_duration
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, task_path, zone_choices
+from cloudsched.dashboard.waterfall import Waterfall, WaterfallRow, draw_axis, draw_ground, draw_row, make_waterfall
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from markupsafe import Markup
-
-    from cloudsched.dashboard.chart_axis import Move
-    from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api, Json, Visit
-    from cloudsched.dashboard.waterfall import Waterfall, WaterfallRow
 
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"

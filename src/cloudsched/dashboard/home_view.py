@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Protocol
 
-from cloudsched.dashboard.attention import LATE, Need, build_attention, fetch_needs, write_count
+from cloudsched.dashboard.attention import LATE, Attention, Need, build_attention, fetch_needs, write_count
 from cloudsched.dashboard.life_chart import Bar, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.queues_view import QueueRow, build_queue
 from cloudsched.dashboard.status import BAD, OPEN, Status
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
-from cloudsched.dashboard.times import parse_instant, write_duration
-from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.times import Moment, parse_instant, write_duration
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
 from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.errors import CloudschedError, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from markupsafe import Markup
-
-    from cloudsched.dashboard.attention import Attention
-    from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api, Json
 
 
 @dataclass(frozen=True, slots=True)

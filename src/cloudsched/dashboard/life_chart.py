@@ -5,22 +5,19 @@ Both are linear in time, with now in sight.
 
 from __future__ import annotations
 
+import zoneinfo
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.chart_axis import element, group, percent
 from cloudsched.dashboard.status import BAD, OPEN
-from cloudsched.dashboard.times import find_clock_changes, write_duration
+from cloudsched.dashboard.times import ClockChange, find_clock_changes, write_duration
 
 if TYPE_CHECKING:
-    import zoneinfo
-    from collections.abc import Iterable, Iterator, Sequence
-
     from markupsafe import Markup
-
-    from cloudsched.dashboard.times import ClockChange
 
 
 _TOP, _LANE, _BAR = 20, 22, 10

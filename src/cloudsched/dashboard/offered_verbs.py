@@ -7,7 +7,9 @@ any case; a reason only says what it would answer.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import BAD, OPEN, shorten, show_status
@@ -16,9 +18,6 @@ from cloudsched.domain.transitions.allowed_verbs import STARTING_VERBS, Verb
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES, RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
     from cloudsched.dashboard.visit import Api, Json, Visit
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.forms import Done
 from cloudsched.dashboard.status import Status, show_status
-from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.delivery import DeliveryStatus
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api, Json
 
 _LOOKS: Final = complete_table(
     DeliveryStatus,

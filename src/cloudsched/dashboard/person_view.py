@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
@@ -9,15 +10,12 @@ from urllib.parse import quote, urlencode
 from cloudsched.dashboard.attention import CAUSES
 from cloudsched.dashboard.outbox_view import DeliveryRow, build_delivery
 from cloudsched.dashboard.status import Status, show_status
-from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api, Json
 
 _LISTED: Final = 10
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api, Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,8 +26,6 @@ from cloudsched.dashboard import (
 from cloudsched.domain.transitions.allowed_verbs import Verb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.dashboard.forms import Again, Done
     from cloudsched.dashboard.visit import Json, Visit
 

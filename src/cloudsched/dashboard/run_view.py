@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from cloudsched.dashboard.forms import Again, Done, Field, describe_problem, list_names, make_fields, place_faults
 from cloudsched.dashboard.payload_schema import ABSENT, Slot, read_schema, read_value, write_texts
-from cloudsched.dashboard.visit import Visit, ZoneChoice, task_path, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, task_path, zone_choices
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cloudsched.dashboard.visit import Api, Json
 
 
 @dataclass(frozen=True, slots=True)

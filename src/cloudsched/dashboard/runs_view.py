@@ -6,23 +6,18 @@ record of the execution that made it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
 from cloudsched.dashboard.tasks_view import read_columns
-from cloudsched.dashboard.times import parse_instant
-from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.times import Moment, parse_instant
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api, Json
 
 PAGE_SIZE: Final = 50
 FILTERS: Final = (

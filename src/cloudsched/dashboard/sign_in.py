@@ -12,24 +12,22 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard.application import find_entrance, serve_file
+from cloudsched.dashboard.application import Dashboard, find_entrance, serve_file
 from cloudsched.dashboard.guard import find_refusal, protect
 from cloudsched.dashboard.page_templates import TEMPLATES
 from cloudsched.dashboard.visit import Api
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from wsgiref.types import StartResponse, WSGIEnvironment
-
     from cloudsched.client.client import Client
-    from cloudsched.dashboard.application import Dashboard
 
 SESSIONS: Final = 100
 """How many people may be signed in; beyond that, who has been away the longest has to sign in again."""

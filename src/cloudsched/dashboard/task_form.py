@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cloudsched.dashboard.forms import Again, Done, Field, describe_problem, list_names, make_fields, place_faults
 from cloudsched.dashboard.payload_schema import ABSENT, Slot, read_schema, read_value, write_texts
@@ -26,16 +27,10 @@ from cloudsched.dashboard.task_options import (
 )
 from cloudsched.dashboard.task_view import DueRow, build_upcoming, number_entries
 from cloudsched.dashboard.times import parse_instant
-from cloudsched.dashboard.visit import Visit, ZoneChoice, task_path, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, task_path, zone_choices
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import OWNER_ZONE
 from cloudsched.errors import CloudschedError, InvalidInput, KeyReused, NotFound, PreconditionFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cloudsched.dashboard.visit import Api, Json
-
 
 COUNT: Final = 10
 

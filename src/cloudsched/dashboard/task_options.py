@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.forms import Field, choose, field_id
@@ -14,8 +15,6 @@ from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from cloudsched.dashboard.visit import Json
 
 OVERLAPS: Final = complete_table(

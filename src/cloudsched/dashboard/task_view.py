@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.chart_axis import clip, find_parts, make_moves, read_window, write_window
+from cloudsched.dashboard.chart_axis import Move, clip, find_parts, make_moves, read_window, write_window
 from cloudsched.dashboard.life_chart import Lived, Noted, draw_life, find_span
 from cloudsched.dashboard.offered_verbs import (
     Impossible,
@@ -23,8 +24,8 @@ from cloudsched.dashboard.offered_verbs import (
 )
 from cloudsched.dashboard.status import BAD, OPEN, Status, shorten, show_status, write_message
 from cloudsched.dashboard.task_options import read_before
-from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant, write_duration
-from cloudsched.dashboard.visit import UTC_ZONE, Json, Visit, ZoneChoice, task_path, zone_choices
+from cloudsched.dashboard.times import Moment, find_clock_changes, find_zone, parse_instant, write_duration
+from cloudsched.dashboard.visit import UTC_ZONE, Api, Json, Visit, ZoneChoice, task_path, zone_choices
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.documents.task import TaskStatus
@@ -32,13 +33,7 @@ from cloudsched.domain.explanation.findings import Reason
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from markupsafe import Markup
-
-    from cloudsched.dashboard.chart_axis import Move
-    from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,7 +15,7 @@ from cloudsched.dashboard.attention import CAUSES, list_path
 from cloudsched.dashboard.chart_axis import element
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.status import BAD, Status, show_status
-from cloudsched.dashboard.visit import ZoneChoice, task_path, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, task_path, zone_choices
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.category import Category
@@ -23,12 +24,9 @@ from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from markupsafe import Markup
 
     from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api, Json, Visit
 
 
 MARKS: Final = 12

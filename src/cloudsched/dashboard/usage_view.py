@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
@@ -11,15 +12,12 @@ from urllib.parse import urlencode
 
 from cloudsched.dashboard.chart_axis import element, percent
 from cloudsched.dashboard.status import Status
-from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from markupsafe import Markup
 
     from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.visit import Api, Json
 
 
 WARNING: Final = 0.8

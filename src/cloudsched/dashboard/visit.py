@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import zoneinfo
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from cloudsched.client.flow import ApiRequest
+from cloudsched.client.flow import ApiRequest, FlowRunner
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant
 from cloudsched.errors import CloudschedError, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
-    from datetime import datetime
-
-    from cloudsched.client.flow import FlowRunner
     from cloudsched.client.responses import ApiResponse
 
 

@@ -6,7 +6,9 @@ A `Scale` places them from left to right, and compresses the gaps between them.
 from __future__ import annotations
 
 import math
+import zoneinfo
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
@@ -17,9 +19,6 @@ from cloudsched.dashboard.life_chart import find_ticks
 from cloudsched.dashboard.times import parse_instant, write_duration
 
 if TYPE_CHECKING:
-    import zoneinfo
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from markupsafe import Markup
 
     from cloudsched.dashboard.visit import Json

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from pydantic import BaseModel
 
 

@@ -5,12 +5,13 @@ A feed has the expanded occurrences of several tasks, the calendar of one task h
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from math import lcm
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, Execution
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, limit_search
 from cloudsched.domain.recurrence.icalendar import escape_text, join_lines
 from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
@@ -21,10 +22,6 @@ from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
 
 PRODUCT = "PRODID:-//cloudsched//Calendar//EN"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from enum import StrEnum
-
     Member = TypeVar("Member", bound=StrEnum)
 Row = TypeVar("Row")
 

@@ -13,12 +13,10 @@ of the peer is not enough:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 _VENDORS: Final = (

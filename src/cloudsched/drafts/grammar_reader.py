@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.phrases import (
+    Delivery,
     Filled,
     asks_reminder,
     complete_payload,
@@ -20,15 +21,12 @@ from cloudsched.drafts.phrases import (
     take_fields,
 )
 from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
-from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
+from cloudsched.drafts.situation import Choice, Situation, ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import ask_if_new, read_update, refuse_change, settle_order
-from cloudsched.language.result import UNREAD
+from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.drafts.phrases import Delivery
-    from cloudsched.drafts.situation import Choice, Situation
-    from cloudsched.language.result import Reading
 
 
 def read_text(situation: Situation) -> Proposal:

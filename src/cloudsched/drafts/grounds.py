@@ -7,19 +7,27 @@ it ends. A fact of the answer needs a ground, and what the user said of when mus
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.grammar_numbers import parse_number
 from cloudsched.language.languages import EXCLUSIONS, LANGUAGES, SIGNS, TOMORROW, UNITS, find_days, guess_language
-from cloudsched.language.lexicon import CLOCK, DATE, ORDINAL, PAIR, PATH, WORD, Cursor, classify, tokenise
+from cloudsched.language.lexicon import (
+    CLOCK,
+    DATE,
+    ORDINAL,
+    PAIR,
+    PATH,
+    WORD,
+    Cursor,
+    Language,
+    Token,
+    classify,
+    tokenise,
+)
 from cloudsched.language.nodes import Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cloudsched.language.lexicon import Language, Token
 
 Fact = tuple[str, str | int]
 

@@ -8,6 +8,7 @@ shown before anything is stored. Where it is of no use, the grammar's own answer
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -30,21 +31,17 @@ from cloudsched.drafts.phrases import (
     refers_to_past,
 )
 from cloudsched.drafts.request import ASK_WHEN, Proposal, clean, to_missing_fields
-from cloudsched.drafts.situation import ask_which, choose_handler, find_meant
+from cloudsched.drafts.situation import Situation, ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.engine.assistant.brief import describe_tools
 from cloudsched.engine.handlers.payload_fields import list_fields
-from cloudsched.engine.ports.model import metered
+from cloudsched.engine.ports.model import Model, metered
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
 from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cloudsched.domain.documents.task import Task
-    from cloudsched.drafts.situation import Situation
     from cloudsched.engine.handlers.handler import Handler
-    from cloudsched.engine.ports.model import Model
 
 
 MAX_TASKS: Final = 20

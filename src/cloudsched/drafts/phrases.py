@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
@@ -20,8 +21,6 @@ from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from cloudsched.engine.handlers.handler import Handler
 
 

@@ -5,8 +5,9 @@ It stores nothing: the check is that of ``validateOnly``, which runs up to the c
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,9 +68,6 @@ def check_times(schedule: Schedule, now: datetime, limits: DraftLimits) -> tuple
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from datetime import datetime, time
-
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.drafts.request import DraftRequest, Proposal

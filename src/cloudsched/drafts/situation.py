@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.brief_repr import to_words
@@ -12,7 +13,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.drafts.phrases import content_words, count_shared, find_category
@@ -23,10 +24,6 @@ from cloudsched.language.reader import read
 from cloudsched.language.result import Problem, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime, time
-
-    from cloudsched.domain.documents.task import Task
     from cloudsched.drafts.request import DraftRequest
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.registry import Registry

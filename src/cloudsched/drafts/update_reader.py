@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -20,20 +21,16 @@ from cloudsched.drafts.phrases import (
     take_fields,
 )
 from cloudsched.drafts.request import Proposal, to_missing_fields
-from cloudsched.drafts.situation import ask_which, find_meant, is_named, list_named
+from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_named, list_named
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.grammar_numbers import parse_number
 from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
-from cloudsched.language.result import UNREAD
+from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from cloudsched.domain.documents.task import Task
-    from cloudsched.drafts.situation import Situation
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.language.changes import Order
-    from cloudsched.language.result import Reading
 
 
 _TEXTS: Final = {

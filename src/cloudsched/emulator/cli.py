@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import signal
 import threading
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,8 +15,6 @@ from cloudsched.emulator.http.control_json import InvalidControlRequest, read_fa
 from cloudsched.emulator.model.instants import parse_instant
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloudsched.emulator.model.faults import Faults
 
 TOKEN_MODES: Final = ("valid", "wrongAudience", "expired", "missing")

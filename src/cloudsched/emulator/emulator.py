@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
+from pathlib import Path
 from random import Random, SystemRandom
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from cloudsched.emulator.api.tasks_service import CloudTasksService, list_methods
 from cloudsched.emulator.http.control import ClockControl, Control
@@ -18,18 +21,11 @@ from cloudsched.emulator.model.queue import CompositeObserver
 from cloudsched.emulator.model.queues import Queues
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, Dispatcher
-from cloudsched.emulator.runtime.history import Attempt, History
+from cloudsched.emulator.runtime.history import Attempt, Explanation, History
 from cloudsched.emulator.runtime.http_sender import HttpSender
 from cloudsched.emulator.runtime.operations import CompletionWaiters, ControlOperations, EmulatorParts
 from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
 from cloudsched.emulator.storage.write_ahead_log import WriteAheadLog
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
-    from datetime import datetime, timedelta
-    from pathlib import Path
-
-    from cloudsched.emulator.runtime.history import Explanation
 
 T = TypeVar("T")
 

@@ -14,13 +14,12 @@ It is active as soon as cloudsched is installed. Override `cloud_tasks_settings`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cloudsched.emulator.emulator import CloudTasksEmulator
 
 

@@ -6,6 +6,7 @@ assistant's is there only where the settings turn it on.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ from cloudsched.domain.documents.system_tasks import (
     FOLLOW_HANDLER,
     REFRESH_HANDLER,
     REPLAN_HANDLER,
+    CalendarJobs,
     ChangeToFollow,
     Reached,
 )
@@ -29,9 +31,6 @@ from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cloudsched.domain.documents.system_tasks import CalendarJobs
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.delivery.handler import DeliveryHandler
     from cloudsched.engine.handlers.context import Context

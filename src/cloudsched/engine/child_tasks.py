@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudsched.domain.documents.delivery import PING
-from cloudsched.domain.documents.journal import StepStatus
+from cloudsched.domain.documents.delivery import PING, Delivery
+from cloudsched.domain.documents.journal import StepRecord, StepStatus
 from cloudsched.domain.documents.json_limits import truncate
-from cloudsched.domain.documents.task import Parent, TaskStatus
+from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.domain.transitions.deliveries import say_undelivered
 from cloudsched.domain.transitions.lifecycle import Transition, cancel, may_have_children, was_recreated, with_changes
 from cloudsched.domain.transitions.locks import holds_lock
@@ -27,21 +29,14 @@ from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, Committed
+from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-
-    from cloudsched.domain.documents.delivery import Delivery
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.journal import StepRecord
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.state.quotas import QuotaCheck
 
 log = logging.getLogger(__name__)

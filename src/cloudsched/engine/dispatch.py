@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import hmac
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.planning import WakeUp, dispatch_for
+from cloudsched.domain.transitions.planning import Dispatch, WakeUp, dispatch_for
 from cloudsched.engine.ports.clock import MAX_SKEW
-from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 from cloudsched.engine.ports.tracing import trace_for
 from cloudsched.errors import Misconfigured, Unauthenticated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
     from cloudsched.domain.documents.policy import Priority
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.planning import Dispatch
-    from cloudsched.engine.ports.queue import Dispatcher
 
 log = logging.getLogger(__name__)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import timedelta
-    from random import Random
-
     from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.handlers.registry import Registry

@@ -7,30 +7,38 @@ Everything else that a phrase may change is in `updates`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.language.context import TimeOfDay
+from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.exceptions import apply_exceptions
 from cloudsched.language.grammar_clauses import parse_stretch
 from cloudsched.language.grammar_numbers import parse_number
 from cloudsched.language.grammar_points import parse_point
 from cloudsched.language.groups import Plan, build_plan
-from cloudsched.language.lexicon import is_plain
-from cloudsched.language.nodes import Date, End, Except, Months, Relative, Year
+from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
+from cloudsched.language.nodes import (
+    Clause,
+    Clock,
+    Date,
+    End,
+    Except,
+    Months,
+    Point,
+    Relative,
+    Span,
+    Stretch,
+    Within,
+    Year,
+)
 from cloudsched.language.result import Refused
-from cloudsched.language.updates import add_exdates, find_edit, make_change, take_apart
+from cloudsched.language.updates import Edit, add_exdates, find_edit, make_change, take_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.language.context import Context
     from cloudsched.language.grammar import Parser
-    from cloudsched.language.lexicon import Cursor, Matches, Token
-    from cloudsched.language.nodes import Clause, Clock, Point, Span, Stretch, Within
-    from cloudsched.language.updates import Edit
 
     Change = Callable[[Schedule, Context], Schedule]
 

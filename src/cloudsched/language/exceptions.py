@@ -5,25 +5,37 @@ A phrase names a calendar by its id, or as "holidays" and "business days".
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
 from cloudsched.domain.schedules.calendar_days import MAX_CALENDARS, WEEKENDS, CalendarRule
 from cloudsched.language.calendar import find_first_day, find_nth_day, find_within, make_local_time
-from cloudsched.language.nodes import ANY, DAY, WORKDAY, Date, Days, Months, Point, Relative, Stretch, Unit, Within
+from cloudsched.language.nodes import (
+    ANY,
+    DAY,
+    WORKDAY,
+    Added,
+    Date,
+    Days,
+    Except,
+    Months,
+    Point,
+    Relative,
+    Span,
+    Stretch,
+    Unit,
+    Within,
+)
 from cloudsched.language.result import Refused
 from cloudsched.language.rules import ALL_MONTHS, Draft
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date
-
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
     from cloudsched.language.groups import Plan
-    from cloudsched.language.nodes import Added, Except, Span
 
 
 _MOST_IN_A_MONTH: Final = 20

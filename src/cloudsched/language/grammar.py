@@ -10,9 +10,8 @@ linearly with the length of the phrase.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cloudsched.language import grammar_clauses as clauses
 from cloudsched.language import grammar_clocks as clocks
@@ -54,10 +53,6 @@ from cloudsched.language.nodes import (
 )
 from cloudsched.language.places import find_place
 from cloudsched.language.result import HINTS, Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _FEWEST_WORDS = 2
 """A title behind a schedule has so many words at least, if nothing shows that it is one."""

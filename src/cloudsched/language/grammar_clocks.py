@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number
-from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, WORD
-from cloudsched.language.nodes import Clock, Grid, Part, Repeat, Times, Unit, Window
+from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, WORD, Cursor
+from cloudsched.language.nodes import Clause, Clock, Grid, Part, Repeat, Times, Unit, Window
 from cloudsched.language.result import Refused
-
-if TYPE_CHECKING:
-    from cloudsched.language.lexicon import Cursor
-    from cloudsched.language.nodes import Clause
 
 _SPOKEN = frozenset({5, 10, 20, 25})
 """The minutes that people say before or after an hour: "ten to nine"."""

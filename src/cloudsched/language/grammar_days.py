@@ -7,7 +7,6 @@ months, quarters and years.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_numbers import (
     MOST_ITEMS,
@@ -17,12 +16,9 @@ from cloudsched.language.grammar_numbers import (
     parse_ordinals,
     take_next,
 )
-from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, WORD
+from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, WORD, Cursor
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit, WeekStart
 from cloudsched.language.result import Refused
-
-if TYPE_CHECKING:
-    from cloudsched.language.lexicon import Cursor
 
 
 def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cloudsched.language.lexicon import CLOCK, PAIR
+from cloudsched.language.lexicon import CLOCK, PAIR, Cursor
 from cloudsched.language.nodes import Length, Unit
-
-if TYPE_CHECKING:
-    from cloudsched.language.lexicon import Cursor
 
 MOST_ITEMS = 62
 NOT_A_DAY = ("halfday", "oclock", "unit", "times", "clock-minute", "to-last", "zone-time", "fraction")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from cloudsched.language.nodes import (
     Added,
@@ -32,9 +32,6 @@ from cloudsched.language.nodes import (
     Year,
 )
 from cloudsched.language.result import Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass

@@ -10,21 +10,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.french import FRENCH
 from cloudsched.language.german import GERMAN
-from cloudsched.language.lexicon import HARMLESS, WORD
+from cloudsched.language.lexicon import HARMLESS, WORD, Language, Token
 from cloudsched.language.spanish import SPANISH
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cloudsched.language.lexicon import Language, Token
-
 
 LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
 _MONTH_FIRST: Final = frozenset({"US", "PH", "CA", "BZ"})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
@@ -18,7 +18,7 @@ from cloudsched.language.calendar import (
     resolve_date,
     resolve_relative_day,
 )
-from cloudsched.language.context import TimeOfDay
+from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.exceptions import list_added
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.nodes import (
@@ -26,6 +26,7 @@ from cloudsched.language.nodes import (
     FOLLOWING,
     REGULARLY,
     REPEATS,
+    Clause,
     Clock,
     Days,
     Length,
@@ -33,15 +34,11 @@ from cloudsched.language.nodes import (
     Relative,
     Repeat,
     Unit,
+    Window,
+    Within,
 )
 from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.result import Option, Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cloudsched.language.context import Context
-    from cloudsched.language.nodes import Clause, Window, Within
 
 
 def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:

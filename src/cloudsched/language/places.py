@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import zone_names
 from cloudsched.domain.recurrence.zone_names import SHARED
-from cloudsched.language.lexicon import MARK, PATH, WORD, fold_accents
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cloudsched.language.lexicon import Token
+from cloudsched.language.lexicon import MARK, PATH, WORD, Token, fold_accents
 
 _NAMED = {
     **{name.lower(): zones for name, zones in SHARED.items()},

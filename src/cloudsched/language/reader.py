@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
@@ -12,18 +14,13 @@ from cloudsched.language.changes import find_change, find_open_time, find_order
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES, find_language, find_languages, guess_language, name_language
-from cloudsched.language.lexicon import WORD, Cursor, Token, classify, tokenise
+from cloudsched.language.lexicon import WORD, Cursor, Language, Matches, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
-from cloudsched.language.nodes import Place
+from cloudsched.language.nodes import Phrase, Place, Span
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from datetime import datetime
-
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.language.lexicon import Language, Matches
-    from cloudsched.language.nodes import Phrase, Span
 
 
 _SHORTEST = 4

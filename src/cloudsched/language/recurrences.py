@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.calendar import add_length, find_first_day, find_last_day, find_within, make_local_time
-from cloudsched.language.context import TimeOfDay
+from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
-from cloudsched.language.groups import Group
-from cloudsched.language.nodes import DAY, Clock, Date, Days, End, Length, Months, Pick, Relative, Repeat, Unit, Window
+from cloudsched.language.groups import Group, Plan
+from cloudsched.language.nodes import (
+    DAY,
+    Clock,
+    Date,
+    Days,
+    End,
+    Grid,
+    Length,
+    Months,
+    Pick,
+    Relative,
+    Repeat,
+    Unit,
+    Window,
+)
 from cloudsched.language.result import Option, Refused
 from cloudsched.language.rules import MAX_RULES, Draft, build_day_rules, build_subdaily_rules
-
-if TYPE_CHECKING:
-    from cloudsched.language.context import Context
-    from cloudsched.language.groups import Plan
-    from cloudsched.language.nodes import Grid
 
 
 def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:

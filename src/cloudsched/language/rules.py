@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
 from cloudsched.language.calendar import resolve_date_order
-from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, Period, Pick, Repeat, Unit
+from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, OnlyIf, Period, Pick, Repeat, Unit
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cloudsched.language.context import Context, TimeOfDay
     from cloudsched.language.groups import Group
-    from cloudsched.language.nodes import OnlyIf
 
 CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 WORKING = (0, 1, 2, 3, 4)

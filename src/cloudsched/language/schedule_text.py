@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import time
-from typing import TYPE_CHECKING, Final
+from datetime import datetime, time
+from typing import Final
 
 from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
-from cloudsched.language.result import UNREAD
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from cloudsched.language.result import Alternative, Reading
-
+from cloudsched.language.result import UNREAD, Alternative, Reading
 
 DEFAULT_TIME = time(9)
 """The time of day of words that name a day and no time, unless a setting says otherwise."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.recurrence.parse import is_notation
@@ -14,9 +15,6 @@ from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime, time
-
     from cloudsched.language.schedule_text import ScheduleText
 
 _FIELDS = tuple(field.alias or name for name, field in Schedule.model_fields.items())

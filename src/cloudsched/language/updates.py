@@ -5,34 +5,30 @@ A change affects only what it names: days, times, the time zone, the start, the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
+from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.calendar import find_first_day, make_local_time, resolve_relative_day, to_relativedelta
-from cloudsched.language.context import TimeOfDay
+from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.exceptions import add_calendars, apply_exceptions
 from cloudsched.language.grammar_numbers import parse_length
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.meaning import build_at, build_once, build_schedule, is_24_hour, list_clocks, resolve_zone
-from cloudsched.language.nodes import FOLLOWING, Days, End, Except, Relative, Repeat, Unit
+from cloudsched.language.nodes import FOLLOWING, Clause, Days, End, Except, Length, Relative, Repeat, Unit
 from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules
 from cloudsched.language.result import Option, Refused
 from cloudsched.language.rules import Draft, build_subdaily_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cloudsched.domain.recurrence.rrule import Rule
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.language.context import Context
     from cloudsched.language.grammar import Parser
     from cloudsched.language.lexicon import Cursor
-    from cloudsched.language.nodes import Clause, Length
 
 
 @dataclass

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast, overload
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from cloudsched.app import App
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Self
-
     from cloudsched.engine.ports.authority import Authority
 
 P = ParamSpec("P")

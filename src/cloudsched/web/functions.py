@@ -23,8 +23,10 @@ import functools
 import gc
 import json
 import logging
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
+from wsgiref.types import WSGIApplication
 
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wrappers import Request, Response
@@ -36,10 +38,6 @@ from cloudsched.web.api.parse import read_body
 from cloudsched.web.api.problems import render_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-    from contextlib import AbstractContextManager
-    from wsgiref.types import WSGIApplication
-
     from cloudsched.app import App
     from cloudsched.web.auth.roles import Caller
 

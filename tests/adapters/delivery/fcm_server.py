@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.local.wsgi_server import WebServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PATH = re.compile(r"/v1/projects/([a-z0-9-]+)/messages:send")
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import ssl
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
+from email.message import EmailMessage
 from email.policy import default
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
@@ -19,11 +21,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from email.message import EmailMessage
-    from pathlib import Path
 
 USER, PASSWORD = "mailer@example.com", "p@ss/word:1"
 

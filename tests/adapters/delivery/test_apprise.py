@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.adapters.delivery.messages import make_message
@@ -17,9 +18,6 @@ from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import DeliveryDelayed, Misconfigured, MissingExtra
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.runtime.senders import Senders
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOBODY = Recipient(address="")
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")

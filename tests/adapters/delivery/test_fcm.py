@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.adapters.delivery.fcm_server import FcmServer, serve_fcm
@@ -18,9 +19,6 @@ from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
 from cloudsched.runtime.senders import Senders
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PHONE, LAPTOP = Recipient(address="phone:1"), Recipient(address="laptop:1")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from email import message_from_bytes
 from email.header import decode_header, make_header
+from email.message import EmailMessage
 from email.policy import default
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,6 @@ from tests.cases import try_each
 from cloudsched.adapters.delivery.smtp import clean_line, make_address, write_html, write_mail
 from cloudsched.engine.ports.sender import MAX_ATTACHMENTS_BYTES, Attachment, Message, Recipient
 from cloudsched.errors import DeliveryRefused
-
-if TYPE_CHECKING:
-    from email.message import EmailMessage
 
 FROM = make_address("plants@example.org")
 HEADERS = {"From", "To", "Subject", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted"}

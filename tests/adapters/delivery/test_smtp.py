@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.adapters.delivery.mail_server import PASSWORD, USER, MailServer, make_tls, serve_mail
@@ -13,10 +14,6 @@ from cloudsched.adapters.delivery import smtp
 from cloudsched.adapters.delivery.smtp import SmtpSender, SmtpServer
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, Misconfigured
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 FROM = "Plants <plants@example.org>"
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")  # it means STARTTLS only

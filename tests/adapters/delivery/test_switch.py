@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.adapters.delivery.messages import make_message
@@ -15,9 +15,6 @@ from cloudsched.adapters.safe_http import make_session
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused
 from cloudsched.local.wsgi_server import WebServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LOCAL_SESSION = partial(make_session, ["127.0.0.0/8"], max_bytes=1_000)
 

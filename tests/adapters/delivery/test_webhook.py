@@ -6,11 +6,11 @@ import base64
 import json
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
@@ -23,9 +23,6 @@ from cloudsched.adapters.safe_http import make_session
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 from cloudsched.local.wsgi_server import WebServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OLD, NEW = (f"whsec_{base64.b64encode(bytes([each]) * 24).decode()}" for each in (1, 2))
 LOCAL_SESSION = partial(make_session, ["127.0.0.0/8"])

@@ -10,10 +10,12 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections import deque
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
@@ -21,13 +23,8 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import decode
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.json_limits import document_size
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.store import Store
+from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.ports.store import Store
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

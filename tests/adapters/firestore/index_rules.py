@@ -18,14 +18,12 @@ from __future__ import annotations
 import json
 import math
 import runpy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from google.cloud.firestore_v1.types import query as proto
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 SCRIPT = Path(__file__).parents[3] / "infra" / "lib" / "firestore_indexes.py"
 MAX_DISJUNCTIONS = 30

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.cloud.firestore_v1.types import firestore
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.write_rules import why_commit_refused
 from tests.scale.google_limits import Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 INDEX_FILE = Path(__file__).parents[3] / "infra" / "firestore.indexes.json"
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)

@@ -9,16 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.harness import wait_until
 
 from cloudsched.adapters.firestore.emulator import INSTALL_HINT, EmulatorNotFound, FirestoreEmulator, find_emulator
 from cloudsched.errors import StoreUnavailable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _STAND_IN = """
 import http.server, subprocess, sys

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import fields
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests import greeting_app
@@ -22,6 +23,7 @@ from tests.adapters.firestore.production import (
     ProductionChannel,
     ProductionRules,
 )
+from tests.conftest import MakeTask
 from tests.harness import LocalClient
 from tests.record_kinds import list_record_kinds
 from werkzeug.wrappers import Request
@@ -65,11 +67,6 @@ from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 from cloudsched.worker.store_source import StoreSource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.conftest import MakeTask
 
 RECORDS = (
     Feed,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
@@ -18,9 +19,6 @@ from tests.harness import wait_until
 
 from cloudsched.adapters.firestore import listener as firestore_listener
 from cloudsched.adapters.firestore.listener import DEADLINE, INITIAL_BACKOFF, FirestoreListener, reconnect_delay
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 C = grpc.StatusCode
 _Kind = messages.TargetChange.TargetChangeType

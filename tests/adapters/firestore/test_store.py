@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
@@ -15,6 +16,7 @@ from google.cloud import firestore
 from google.cloud.firestore_v1.types import firestore as messages
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE
+from tests.conftest import MakeTask
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore import store as firestore_adapter
@@ -24,16 +26,10 @@ from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.document import SCHEMA_VERSION
+from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.execution import Execution, Message
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 READ = TaskVersion(7, SCHEMA_VERSION, 0, 500)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic_core import to_jsonable_python
 from tests.adapters.firestore.document_sizes import measure_firestore, measure_sqlite
+from tests.conftest import MakeTask
 from tests.harness import new_project
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Settings
@@ -18,16 +21,8 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import decode, encode_fields
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.engine.ports.store import VersionedTask
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 DELIVERY = Delivery(

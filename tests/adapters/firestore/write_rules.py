@@ -15,12 +15,10 @@ Sources: firebase.google.com/docs/firestore/quotas and …/storage-size.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from tests.adapters.firestore.index_rules import Index, Indexes
+from tests.adapters.firestore.index_rules import Index, Indexes
 
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
 MAX_ENTRIES = 40_000

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
@@ -22,9 +23,6 @@ from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 AT = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 ENVELOPE = QueueMessage("abc-task", AT, b'{"a":1}', "the token")

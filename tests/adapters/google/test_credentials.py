@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from tests.adapters.google.secure_service import GENERATED, OURS, call, make_key, run, run_metadata_server
+from tests.adapters.google.secure_service import (
+    GENERATED,
+    OURS,
+    RecordingService,
+    call,
+    make_key,
+    run,
+    run_metadata_server,
+)
 
 from cloudsched.adapters.google.channel import Service, open_channel
 from cloudsched.errors import Misconfigured
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.adapters.google.secure_service import RecordingService
 
 CALL_TWICE = """
 method = channel.unary_unary("/google.firestore.v1.Firestore/Commit", bytes, bytes)

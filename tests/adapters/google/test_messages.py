@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import pytest
 from google.cloud import tasks_v2
@@ -13,9 +14,6 @@ from google.type import latlng_pb2  # type: ignore[import-untyped]
 from cloudsched.adapters.firestore import messages as firestore
 from cloudsched.adapters.google import cloud_tasks as tasks
 from cloudsched.adapters.google.messages import build_messages
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 ELSEWHERE = {"LatLng": latlng_pb2.LatLng.DESCRIPTOR, "Status": status_pb2.Status.DESCRIPTOR}
 """The messages of other packages, which the table repeats in its own."""

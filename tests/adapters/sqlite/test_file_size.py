@@ -5,16 +5,13 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cloudsched.adapters.sqlite import database as module
 from cloudsched.adapters.sqlite.database import Database
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LAYOUT = ("CREATE TABLE notes (id INTEGER PRIMARY KEY, body BLOB)",)
 ROWS = 4_000

@@ -8,17 +8,15 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.adapters.sqlite import database
 from cloudsched.adapters.sqlite.database import GroupCommit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 """How many seconds a test waits for an expected event."""
 

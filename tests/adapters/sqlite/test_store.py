@@ -10,29 +10,25 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cases import try_each
+from tests.conftest import MakeTask
 
 from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite import store as sqlite_store
 from cloudsched.adapters.sqlite.search import Listing, build_offer_statement, build_task_listing
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.adapters.sqlite.tables import LAYOUT, LAYOUT_VERSION
+from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.execution import Execution
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from tests.conftest import MakeTask
 from tests.contract.test_store_troubles import NOW as TROUBLED_AT
 from tests.contract.test_store_troubles import make_all
 
@@ -16,18 +18,10 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.adapters.sqlite.tables import LAYOUT_VERSION, UPGRADES
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
-from cloudsched.domain.documents.task import Parent, Trouble
+from cloudsched.domain.documents.task import Parent, Task, Trouble
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import CloudschedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.task import Task
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

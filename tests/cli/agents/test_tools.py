@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched import Context  # noqa: TC001 - its annotation is read at run time
+from cloudsched import Context
 
 if TYPE_CHECKING:
     from tests.cli.agents.conftest import Agent

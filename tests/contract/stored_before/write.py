@@ -18,17 +18,15 @@ import urllib.request
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Settings
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
+from cloudsched.engine.ports.store import Store
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from cloudsched.engine.ports.store import Store
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 PROJECT = "stored-before"

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import requests
+from tests.dashboard.browser.conftest import Site
 from tests.dashboard.conftest import FIRST_STEPS
 from tests.harness import wait_until
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.dashboard.browser.conftest import Site
-
-    from cloudsched.web.auth.roles import Role
+from cloudsched.web.auth.roles import Role
 
 
 @dataclass(frozen=True)

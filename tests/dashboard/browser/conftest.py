@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -19,17 +20,14 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.stack import run_stack
+from cloudsched.local.stack import Stack, run_stack
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, JSHandle, Page, ViewportSize
 
-    from cloudsched.local.stack import Stack
 
 ROLES = (Role.ADMIN, Role.VIEWER, Role.USER, Role.READER)
 ZONE = "Europe/Paris"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.dashboard.browser.actions import ACTIONS, Action, Subject
+from tests.dashboard.browser.conftest import Site, Visitor
 from tests.harness import wait_until
 
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from tests.dashboard.browser.conftest import Site, Visitor
 
 PLAIN = tuple(each for each in ACTIONS if each.name in {"create", "edit", "bulk-pause", "read"})
 """Actions that a user's browser does without script: by each kind of form."""

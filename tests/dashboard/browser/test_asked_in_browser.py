@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.dashboard.browser.conftest import Site, Visitor
 from tests.harness import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
-    from tests.dashboard.browser.conftest import Site, Visitor
 
 
 class Clicks:

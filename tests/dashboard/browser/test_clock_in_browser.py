@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.dashboard.browser.conftest import Site, Visitor
 from tests.dashboard.conftest import GATE
 
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from tests.dashboard.browser.conftest import Site, Visitor
 
 CHANGE = datetime(2027, 3, 28, 1, tzinfo=UTC)
 """Clocks go forward in Paris."""

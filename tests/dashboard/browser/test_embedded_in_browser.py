@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from tests.dashboard.browser.conftest import Visitor
 from tests.embedded_services import SERVERS, serve
 from tests.harness import request
 
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.dashboard.browser.conftest import Visitor
 
 KEY, KEPT = create_key("boss", Role.ADMIN)
 PATHS = {"tasks": "Tasks", "calendar": "Calendar", "queues": "Queues", "locks": "Locks", "usage": "Usage"}

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
+from tests.dashboard.browser.conftest import Site, Visitor
 from tests.dashboard.conftest import NOW
 from tests.harness import wait_until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator
-    from tests.dashboard.browser.conftest import Site, Visitor
 
 
 class Clicks:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tests.dashboard.browser.conftest import Site, Visitor
+from tests.dashboard.browser.conftest import Site, Visitor
 
 MOST_TABS = 60
 

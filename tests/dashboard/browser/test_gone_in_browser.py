@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
+from tests.dashboard.browser.conftest import Site, Visitor
 
 from cloudsched.client import Client
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.local.wsgi_server import WebServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Page
-    from tests.dashboard.browser.conftest import Site, Visitor
 
 COUNT_GREEN = """() => {
   const isGreen = (colour) => {

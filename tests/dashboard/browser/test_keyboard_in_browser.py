@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
+from tests.dashboard.browser.conftest import Site, Visitor
 from tests.harness import wait_until
 
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-    from tests.dashboard.browser.conftest import Site, Visitor
 
 
 def test_the_first_tab_skips_to_the_view(tour: Visitor) -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import requests
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
+from tests.dashboard.browser.conftest import Site, Visitor
 from tests.dashboard.conftest import ATTACK
 from tests.harness import wait_until
 
 from cloudsched.dashboard.times import write_relative
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-    from tests.dashboard.browser.conftest import Site, Visitor
 
 POLL = 2000
 """How often a local page asks, in milliseconds."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.dashboard.browser.conftest import Site, Visitor
 from tests.dashboard.browser.fitness import COLLIDING, CUT, check, check_keyboard, find_violations
 
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from tests.dashboard.browser.conftest import Site, Visitor
 
 VIEWS = {
     "": "Home",

@@ -6,12 +6,9 @@ import json
 import subprocess
 import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from cloudsched import Schedule
-
-if TYPE_CHECKING:
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 USE = """
 import json, sys, threading, time

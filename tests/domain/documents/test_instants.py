@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from cloudsched import App
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT, add_duration
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 LAST_DAY = datetime(9998, 12, 31, 12, tzinfo=UTC)
 

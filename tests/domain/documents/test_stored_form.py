@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
+from tests.conftest import MakeTask
 from tests.record_kinds import list_record_kinds
 
 from cloudsched.adapters.firestore.list_fields import CHANGED, LISTED, OPEN, PRIVATE_FIELDS
@@ -32,11 +34,6 @@ from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.errors import DamagedDocument
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.conftest import MakeTask
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 ROOT = Path(__file__).parents[3]

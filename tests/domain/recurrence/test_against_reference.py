@@ -12,18 +12,15 @@ from __future__ import annotations
 import os
 import random
 from calendar import isleap, monthrange
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CASES = int(os.environ.get("CLOUDSCHED_TEST_RECURRENCE_CASES", "1500"))
 BATCHES = 20

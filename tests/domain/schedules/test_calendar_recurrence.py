@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -13,9 +14,6 @@ from hypothesis import strategies as st
 from cloudsched.domain.schedules.calendar_days import WEEKDAYS, CalendarRule, format_days, parse_days, to_day
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CalendarParts = tuple[str, set[str], list[tuple[date, date, str]]]
 START, END = datetime(2027, 3, 1, tzinfo=UTC), datetime(2027, 5, 1, tzinfo=UTC)

@@ -9,8 +9,9 @@ import itertools
 import os
 import random
 import zoneinfo
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
@@ -35,9 +36,6 @@ from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
 from cloudsched.domain.recurrence.time_zones import load_zone, parse_footer, zone_names
 from cloudsched.domain.schedules.icalendar_output import vtimezone_lines, yearly_rule
 from cloudsched.errors import InvalidSchedule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those libraries' own
 PARIS = "Europe/Paris"

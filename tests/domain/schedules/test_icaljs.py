@@ -7,10 +7,13 @@ It follows clock changes until 2035, so later occurrences are left out. ``CLOUDS
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.conftest import MakeTask
 from tests.domain.recurrence.test_rfc5545_cases import CASES
 from tests.domain.schedules.test_icalendar_output import ZONES, ZONES_EACH
 from tests.web.api.node_tools import install_node_tools, run_node_script
@@ -19,12 +22,6 @@ from cloudsched import Schedule
 from cloudsched.domain.calendar_feeds import TaskHistory, build_feed, build_task_calendar, is_portable
 from cloudsched.domain.schedules.preview import ClockChange, preview
 from cloudsched.errors import InvalidSchedule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.conftest import MakeTask
 
 pytestmark = pytest.mark.timeout(600)
 COUNT = 40

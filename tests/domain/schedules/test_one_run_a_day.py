@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from tests.cases import try_each
-from tests.domain.schedules.test_calendar_recurrence import is_taken, read_wall, walk_day
+from tests.domain.schedules.test_calendar_recurrence import CalendarParts, is_taken, read_wall, walk_day
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, load_zone, zone_names
 from cloudsched.domain.schedules.calendar_days import CalendarRule, format_days
 from cloudsched.domain.schedules.schedule import Schedule
-
-if TYPE_CHECKING:
-    from tests.domain.schedules.test_calendar_recurrence import CalendarParts
 
 ON = ("skip", "before", "after")
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.simulation.schedules import list_due
 
-from cloudsched import ExecutionStatus, TaskDraft, TaskStatus
+from cloudsched import Execution, ExecutionStatus, TaskDraft, TaskStatus
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.backlog import MAX_BACKLOG_RANGES, MAX_COUNTED, due_ranges
@@ -20,17 +21,12 @@ from cloudsched.domain.transitions.claim import Claim, on_dispatch
 from cloudsched.domain.transitions.drafts import to_editable_fields
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
+from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.planning import dispatch_for, executor_wakeups
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Execution
-    from cloudsched.domain.transitions.lifecycle import Transition
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,15 +16,11 @@ from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
+from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.outcome import Retry
 from cloudsched.domain.transitions.planning import Dispatch, dispatch_for, executor_wakeups, lease_expiries
 from cloudsched.domain.transitions.suspend import on_journal_append
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cloudsched.domain.transitions.lifecycle import Transition
 
 HOUR = timedelta(hours=1)
 LEASE = timedelta(minutes=5)

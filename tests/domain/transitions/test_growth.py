@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from tests.conftest import NOW
+from tests.conftest import NOW, MakeTask
 
 from cloudsched.domain.documents.authority import EventSender, SenderRole
 from cloudsched.domain.documents.execution import (
@@ -21,18 +21,13 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, document_size, stored_size
 from cloudsched.domain.documents.log_lines import MAX_LOG_BYTES
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Event, RecentRequest
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Event, RecentRequest, Task
 from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_SPEC_BYTES, fit_runs
 from cloudsched.domain.transitions.request_marks import MAX_REQUESTS
 from cloudsched.domain.transitions.suspend import on_event
 from cloudsched.engine.execution.invoke import truncate_error
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_progress
 from cloudsched.errors import NotAllowed
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.task import Task
 
 TEXTS = pytest.mark.parametrize("character", ["x", "ü", "中", "🕰", "\ud800"], ids=ascii)
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conftest import MakeTask
 
 from cloudsched.domain.documents.authority import TRUSTED_CODE
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.transitions import lifecycle, manual_runs
 from cloudsched.domain.transitions.allowed_verbs import Verb, find_execution_verbs, find_task_verbs
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.errors import InvalidInput, NotAllowed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.lifecycle import Transition
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 _SIZES = st.sampled_from([None, 0, 10, 120_000, 250_000]) | st.integers(0, MAX_SPEC_BYTES)

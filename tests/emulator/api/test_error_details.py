@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from google.api_core import exceptions
 from google.protobuf import json_format  # type: ignore[import-untyped]
 from tests.emulator.api.task_fields import make_task
-from tests.emulator.conftest import LOCATION, QUEUE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.emulator.conftest import Client
+from tests.emulator.conftest import LOCATION, QUEUE, Client
 
 
 def test_a_malformed_parent_is_reported_as_permission_denied(client: Client) -> None:

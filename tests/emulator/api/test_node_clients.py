@@ -11,14 +11,11 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.emulator.conftest import Target
 
-if TYPE_CHECKING:
-    from tests.emulator.conftest import Target
-
-    from cloudsched.emulator import CloudTasksEmulator
+from cloudsched.emulator import CloudTasksEmulator
 
 SCRIPT = Path(__file__).with_name("node_clients.mjs")
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from google.api_core import exceptions
 from google.cloud import tasks_v2
 from tests.cases import try_each
 from tests.emulator.api.task_fields import START, URL, make_task
-from tests.emulator.conftest import LOCATION, QUEUE
+from tests.emulator.conftest import LOCATION, QUEUE, Client, Connect
 
 from cloudsched.emulator import CloudTasksEmulator
-
-if TYPE_CHECKING:
-    from tests.emulator.conftest import Client, Connect
 
 
 def test_a_new_queue_has_the_defaults_of_the_real_service(client: Client) -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from google.api_core import exceptions
 from google.cloud import tasks_v2
 from tests.cases import try_each
 from tests.emulator.api.task_fields import LATER, START, URL, make_task
-from tests.emulator.conftest import LOCATION, QUEUE
+from tests.emulator.conftest import LOCATION, QUEUE, Client
 
-if TYPE_CHECKING:
-    from tests.emulator.conftest import Client
-
-    from cloudsched.emulator import CloudTasksEmulator
+from cloudsched.emulator import CloudTasksEmulator
 
 TASK_FORM = "can contain only letters"
 

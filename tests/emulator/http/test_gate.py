@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from http.client import HTTPConnection
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.cases import try_each
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 from cloudsched.emulator.http.listener import Gate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 QUEUE = "projects/demo/locations/us-central1/queues/default"
 TASKS = f"/v2/{QUEUE}/tasks"

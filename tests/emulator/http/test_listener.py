@@ -7,8 +7,9 @@ import gzip
 import os
 import random
 import socket
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
@@ -20,18 +21,12 @@ from h2.events import DataReceived, PingAckReceived, ResponseReceived, StreamEnd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
+from tests.emulator.conftest import Client, Http
 from tests.harness import WAIT_SECONDS
 
+from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.api import messages
 from cloudsched.emulator.http.grpc import PREFACE, GrpcConnection
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from tests.emulator.conftest import Client, Http
-
-    from cloudsched.emulator import CloudTasksEmulator
-
 
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"

@@ -7,19 +7,16 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cases import try_each
+from tests.emulator.conftest import Client, Http, Target
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.emulator.conftest import Client, Http, Target
-
-    from cloudsched.emulator import CloudTasksEmulator
+from cloudsched.emulator import CloudTasksEmulator
 
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"

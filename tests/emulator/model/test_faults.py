@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.emulator.conftest import Client, Connect, Http, Target
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
 from cloudsched.emulator.model.faults import NONE
-
-if TYPE_CHECKING:
-    from tests.emulator.conftest import Client, Connect, Http, Target
 
 QUEUE = "projects/demo/locations/us-central1/queues/default"
 START = datetime(2027, 1, 1, tzinfo=UTC)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.cases import try_each
+from tests.emulator.conftest import Client, Connect, Hit, Http, Target
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.emulator import ClockBusy, CloudTasksEmulator, MovableClock, NotIdle
-
-if TYPE_CHECKING:
-    from tests.emulator.conftest import Client, Connect, Hit, Http, Target
 
 QUEUE = "projects/demo/locations/us-central1/queues/default"
 START = datetime(2027, 1, 1, tzinfo=UTC)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
+from tests.emulator.conftest import Client, Connect, Target
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.emulator import CloudTasksEmulator
@@ -18,11 +20,6 @@ from cloudsched.emulator.api.messages import message_class
 from cloudsched.emulator.api.queue_codec import apply_override
 from cloudsched.emulator.model.task import HttpTarget, OidcToken
 from cloudsched.emulator.runtime.http_sender import parse_retry_after
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.emulator.conftest import Client, Connect, Target
 
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"

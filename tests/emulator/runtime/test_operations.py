@@ -7,18 +7,16 @@ import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+from tests.emulator.conftest import Client, Hit, Http, Target
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, StillWaiting, UnknownTask
 from cloudsched.emulator.runtime.history import History
 from cloudsched.emulator.runtime.operations import CompletionWaiters
-
-if TYPE_CHECKING:
-    from tests.emulator.conftest import Client, Hit, Http, Target
 
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from google.auth import exceptions, jwt
 from google.auth.transport import requests
 from google.oauth2 import id_token
+from tests.emulator.conftest import Client, Http, Target
 from tests.harness import WAIT_SECONDS
 
+from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.tokens import CLOUD_SCOPE, WRONG_AUDIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.emulator.conftest import Client, Http, Target
-
-    from cloudsched.emulator import CloudTasksEmulator
 
 QUEUE = "projects/demo/locations/us-central1/queues/default"
 EMAIL = "caller@demo.iam.gserviceaccount.com"

@@ -6,21 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from google.api_core import exceptions
+from tests.emulator.conftest import Client, Connect, Target
 from tests.harness import WAIT_SECONDS
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock, UnreadableData
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.emulator.conftest import Client, Connect, Target
 
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from pydantic import BaseModel
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context, Execution, Settings, Task
 from cloudsched.config.settings import AssistantSettings
-from cloudsched.engine.ports.model import Usage, record_usage
+from cloudsched.engine.ports.model import Model, Usage, record_usage
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Execution, Task
-    from cloudsched.engine.ports.model import Model
 
 ON = AssistantSettings(is_on=True)
 SAID = [{"role": "user", "content": "Tell me each Monday how the bikes sell"}]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from tests.engine.assistant.harness import Tools, answer, call, run, simulate
 from tests.model_server import ModelServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(params=["gemini", "openai"])

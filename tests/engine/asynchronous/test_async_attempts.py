@@ -6,22 +6,18 @@ import asyncio
 import contextvars
 import functools
 import threading
+from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 from tests.engine.harness import DAY, MINUTE, create, run
 
-from cloudsched import AsyncContext, Context, StepFailed
+from cloudsched import App, AsyncContext, Context, Execution, StepFailed, Task
 from cloudsched.engine.state.log_context import current_log_fields
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from cloudsched import App, Execution, Task
 
 SETTING: contextvars.ContextVar[str] = contextvars.ContextVar("setting", default="none")
 FAST = timedelta(milliseconds=20)

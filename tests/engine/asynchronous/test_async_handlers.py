@@ -8,20 +8,16 @@ import functools
 import logging
 import sys
 import threading
+from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 from tests.engine.harness import DAY, create, run
 
-from cloudsched import AsyncContext, CallFailed, Context, Done, Retry, Snooze, StepFailed
+from cloudsched import App, AsyncContext, CallFailed, Context, Done, Retry, Snooze, StepFailed
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from cloudsched import App
 
 SETTING: contextvars.ContextVar[str] = contextvars.ContextVar("setting", default="none")
 FAST = timedelta(milliseconds=20)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.harness import run
 
-from cloudsched import AsyncContext  # noqa: TC001 - annotations of handlers are read at run time
+from cloudsched import (
+    App,
+    AsyncContext,
+)
 from cloudsched.engine.execution import async_handler
-
-if TYPE_CHECKING:
-    from cloudsched import App
 
 
 @pytest.mark.parametrize(("seconds", "is_named"), [(8.0, True), (0.5, False)])

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, create, run
 
-from cloudsched import AsyncContext, Context  # noqa: TC001 - annotations of handlers are read at run time
+from cloudsched import App, AsyncContext, Context
 from cloudsched.errors import WorkflowError
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from cloudsched import App
 
 
 async def nothing() -> None:

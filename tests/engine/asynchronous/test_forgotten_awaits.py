@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.durable.test_call_handle import MISUSES
 from tests.engine.harness import run
 
-from cloudsched import AsyncContext  # noqa: TC001 - annotations of handlers are read at run time
+from cloudsched import (
+    App,
+    AsyncContext,
+)
 from cloudsched.domain.documents.execution import ExecutionStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App
 
 OPERATIONS: dict[str, Callable[[AsyncContext], Any]] = {
     "ctx.step('charge')": lambda ctx: ctx.step("charge", int),

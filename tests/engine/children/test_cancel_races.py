@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
-from cloudsched import App, Context, Schedule
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.ports.store import Commit
-
-if TYPE_CHECKING:
-    import pytest
-
-    from cloudsched import Task
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 def test_a_cancel_is_not_complete_if_a_handler_could_call_while_its_calls_were_listed(

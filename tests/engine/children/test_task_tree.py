@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
-from cloudsched import App, Context, Schedule
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.documents.json_limits import json_size
+from cloudsched.engine.child_tasks import Tree
 from cloudsched.testing import START, Simulation
 from cloudsched.web.api.responses import task_to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Task
-    from cloudsched.engine.child_tasks import Tree
 
 LIMITS = "cloudsched.engine.child_tasks"
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from tests.engine.harness import MINUTE, create, register_work_handler
 
-from cloudsched import App, Context  # noqa: TC001 - handlers' annotations are read at run time
+from cloudsched import App, Context, Task
 from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Task
 
 
 @pytest.fixture

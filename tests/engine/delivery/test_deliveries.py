@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from tests.engine.pull.harness import claim_keys
@@ -16,10 +17,6 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import DeliveryDelayed
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
 
 app = App()
 HOUR = timedelta(hours=1)

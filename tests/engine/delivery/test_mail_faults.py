@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.adapters.delivery.mail_server import MailServer, serve_mail
 
-from cloudsched import App, Settings
+from cloudsched import App, Settings, Task
 from cloudsched.adapters.delivery import smtp
+from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.responses import DeliveryReport
+from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.delivery.people import PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.store import DeliveryMark
 from cloudsched.engine.state.deliveries import DeliveryPlanner
 from cloudsched.runtime.senders import Senders
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched import Task
-    from cloudsched.domain.documents.delivery import Delivery
-    from cloudsched.domain.documents.responses import DeliveryReport
-    from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.ports.store import DeliveryMark
 
 app = App(Settings())
 MINUTE = timedelta(minutes=1)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.authorities import as_user
 
-from cloudsched import App, Cancel, Retry, Settings
+from cloudsched import App, Cancel, Retry, Settings, Task
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.delivery.people import PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched import Task
 
 app = App(Settings())
 URL = "https://example.com/done"

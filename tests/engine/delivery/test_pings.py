@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.authorities import as_user
 
-from cloudsched import App, Cancel, Context, Settings
+from cloudsched import App, Cancel, Context, Settings, Task
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.delivery import Ping, PingEvent
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched import Task
 
 app = App(Settings())
 URL = "https://hc.example/id"

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from cloudsched import App, Settings
+from cloudsched import App, Settings, Task
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.responses import DeliveryReport
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched import Task
-    from cloudsched.domain.documents.responses import DeliveryReport
 
 app = App(Settings())
 HOUR = timedelta(hours=1)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from tests.engine.harness import DAY, Row, create, register_work_handler
 
+from cloudsched import App, Context, Execution
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App, Context, Execution
 
 
 class RetryHarness:

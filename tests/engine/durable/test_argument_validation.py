@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from enum import IntEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler, run
@@ -14,9 +15,6 @@ from cloudsched import App, Context, Schedule, Task
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.errors import InvalidInput, UnsupportedDocument
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _FAR = datetime.max.replace(tzinfo=UTC)
 _WEST = timezone(timedelta(hours=-5))

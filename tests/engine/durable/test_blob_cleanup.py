@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.engine.harness import DAY, MINUTE
@@ -12,10 +13,6 @@ from tests.engine.harness import DAY, MINUTE
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.domain.documents.journal import MAX_INLINE_RESULT_BYTES
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 LARGE = "x" * (MAX_INLINE_RESULT_BYTES + 1)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from cloudsched import App, Context  # noqa: TC001 - annotations of handlers are read at run time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
+from cloudsched import App, Context
+from cloudsched.testing import Simulation
 
 MISUSES: dict[str, Callable[[Any], object]] = {
     "added to": lambda call: call + 1,

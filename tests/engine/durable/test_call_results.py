@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler
 
-from cloudsched import App, Context, Task  # noqa: TC001 - annotations of handlers are read at run time
+from cloudsched import App, Context, Task
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import CallFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 def call_id(app: App, parent: Task) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_camel
@@ -13,13 +14,9 @@ from cloudsched import App, Context, RetryPolicy, Schedule, Task
 from cloudsched.domain.documents import journal as limits
 from cloudsched.domain.documents.policy import to_retry_policy
 from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.ports.store import Committed
 from cloudsched.errors import CallFailed, InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.engine.ports.store import Committed
 
 
 def test_calls_run_in_parallel_and_gather_keeps_their_order(app: App) -> None:

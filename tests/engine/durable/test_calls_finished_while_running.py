@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import register_work_handler
 
 from cloudsched import App, Context, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cloudsched.domain.documents.journal import JournalEntry
 
 MANY = 200
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler
@@ -13,9 +13,6 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MONTHLY = Schedule.every(30 * DAY, start=START)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import BaseModel, field_validator
@@ -16,14 +16,10 @@ from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import MAX_COMMIT_ENTRIES
 from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.domain.documents.task import Task
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import InvalidInput, StepFailed
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 HOUR = timedelta(hours=1)
 LARGE = "x" * 16_000

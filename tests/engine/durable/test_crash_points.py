@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler
@@ -12,13 +13,9 @@ from cloudsched import App, Context, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 
 
 def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], then: Callable[[], object]) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from cloudsched import App, Context, EventSender, EventTimedOut, Settings
+from cloudsched import App, Context, EventSender, EventTimedOut, Settings, Task
 from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
 from cloudsched.errors import NotAllowed, NotAwaited
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Task
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 WORKER = EventSender(role=SenderRole.WORKER, subject="key:gpu")
 OWNER = EventSender(role=SenderRole.OWNER, subject="user:ada")

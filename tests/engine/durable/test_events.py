@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -16,9 +17,6 @@ from cloudsched.domain.transitions.suspend import MAX_EVENTS
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import InvalidPayload, Misconfigured, NotAllowed, NotAwaited, StoreUnavailable
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MONTHLY = Schedule.every(30 * DAY, start=START)
 """One execution after the other."""

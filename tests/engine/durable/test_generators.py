@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, register_work_handler, run
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched import App, Context
+from cloudsched import App, Context
 
 
 def generate_values(read: Callable[[int], object]) -> Iterator[object]:

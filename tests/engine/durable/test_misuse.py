@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, register_work_handler, run
 
+from cloudsched import App, Context, Task
+from cloudsched.engine.durable.calls import CallHandle
 from cloudsched.errors import StepFailed, WorkflowError
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App, Context, Task
-    from cloudsched.engine.durable.calls import CallHandle
-
 
 INSIDE: dict[str, tuple[Callable[[Context, CallHandle[Any]], object], str]] = {
     "step": (lambda ctx, _: ctx.step("inner", lambda: 1), "step 'inner'"),

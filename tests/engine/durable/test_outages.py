@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, create, register_work_handler
@@ -16,9 +17,6 @@ from cloudsched.engine.execution import invoke as handlers
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation
 from cloudsched.testing.simulation import SimulatedQueue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LARGE = "x" * 40_000
 PORTS: dict[type, tuple[str, ...]] = {

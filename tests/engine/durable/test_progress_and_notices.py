@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler, run
 
 from cloudsched import App, Context, RetryPolicy, Task
 from cloudsched.adapters.blobs import FileBlobs
+from cloudsched.domain.documents.execution import Execution
 from cloudsched.errors import StepFailed, StoreUnavailable
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.domain.documents.execution import Execution
 
 
 def message_texts(execution: Execution) -> list[str]:

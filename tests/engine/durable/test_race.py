@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import MINUTE, Row, register_work_handler, run
@@ -13,18 +14,12 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Le
 from cloudsched.domain.documents.journal import FailureCause, StepKind, StepRecord, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.child_tasks import ChildTasks
-from cloudsched.engine.durable.results import load_call_outcome
+from cloudsched.engine.durable.results import CallOutcome, load_call_outcome
 from cloudsched.engine.execution import durable_services
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.engine.durable.results import CallOutcome
-    from cloudsched.engine.ports.store import Store
 
 
 @pytest.fixture(autouse=True)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer
 from pydantic.alias_generators import to_camel
 from tests.engine.harness import DAY, register_work_handler, run
 
+from cloudsched import App, Context, Task
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import StepFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App, Context, Task
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 class Read(BaseModel):

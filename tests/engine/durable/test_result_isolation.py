@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler
 
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ORDER: dict[str, Any] = {"total": 100, "lines": [{"price": 60}, {"price": 40}], "open": ["a", "b"]}
 

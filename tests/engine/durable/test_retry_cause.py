@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.engine.durable.retry_harness import RetryHarness
@@ -11,9 +12,6 @@ from tests.engine.harness import DAY, MINUTE, Row, register_work_handler
 from cloudsched import App, Cancel, Context, Fail, Retry, Schedule, Task
 from cloudsched.errors import CallFailed, JournalMismatch, StepFailed
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture

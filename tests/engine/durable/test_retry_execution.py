@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 from pydantic import BaseModel, field_validator
@@ -13,9 +14,6 @@ from tests.engine.harness import DAY, MINUTE, Row, register_work_handler
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.errors import CallFailed, EventTimedOut, NotAllowed, StepFailed
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Picky(BaseModel):

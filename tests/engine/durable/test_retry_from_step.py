@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, Row, create, register_work_handler
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context, Execution, Settings
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from cloudsched import Execution
 
 STEPS = 5
 

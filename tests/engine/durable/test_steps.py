@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, Row, run
@@ -20,9 +21,6 @@ from cloudsched.errors import (
     WorkflowError,
 )
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def test_a_step_is_called_once_and_its_result_is_what_its_annotation_says(app: App) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, register_work_handler, run
 
 from cloudsched import App, Context, Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ASKS: dict[str, Callable[[Context], object]] = {
     "step 's'": lambda ctx: ctx.step("s", lambda: 1),

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, Row, register_work_handler, run
 
-from cloudsched import App, Context, Settings, Task
+from cloudsched import App, Context, Execution, Settings, Task
 from cloudsched.errors import StoreUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Execution
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 @pytest.fixture

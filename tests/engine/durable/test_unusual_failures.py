@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import UserDict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, model_validator
 from tests.engine.harness import DAY, register_work_handler, run
 
+from cloudsched import App, Context
 from cloudsched.errors import InvalidInput, StepFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App, Context
 
 
 class Speechless(Exception):

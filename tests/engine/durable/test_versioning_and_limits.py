@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler, run
@@ -12,9 +13,6 @@ from tests.engine.harness import DAY, MINUTE, register_work_handler, run
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.errors import CallFailed
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.mark.parametrize(

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.authorities import as_user
 
-from cloudsched import App, Context, EventSender, Schedule, Settings
+from cloudsched import App, Context, EventSender, Schedule, Settings, Task
 from cloudsched.domain.documents.authority import SenderRole
+from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, document_size, stored_size
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import Forbidden, InvalidInput
-from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Task
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.testing import Simulation
+from cloudsched.testing import START, Simulation
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

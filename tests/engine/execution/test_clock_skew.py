@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -16,13 +15,10 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
-from cloudsched.engine.ports.store import VersionedTask
+from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import ClockSkewed
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute
-
-if TYPE_CHECKING:
-    from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 SECOND = timedelta(seconds=1)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,12 +14,8 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.engine.execution.attempts import DeliveryAction
 from cloudsched.engine.ports.clock import MAX_SKEW
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.engine.ports.queue import QueueMessage
 
 SECRET = "the secret of this test"  # noqa: S105
 SECOND = timedelta(seconds=1)

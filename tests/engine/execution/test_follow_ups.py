@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
-from cloudsched import App, Context, Done, ExecutionStatus, Fail, Schedule, TaskDraft
+from cloudsched import App, Context, Done, Execution, ExecutionStatus, Fail, Schedule, Task, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
 from cloudsched.engine.execution import follow_ups
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from cloudsched import Execution, Task
-    from cloudsched.engine.ports.queue import QueueMessage
 
 
 class Note(BaseModel):

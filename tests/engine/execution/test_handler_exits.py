@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, field_serializer, field_validator
 from tests.engine.harness import create, run
 
-from cloudsched import App, Context, RetryPolicy
+from cloudsched import App, Context, Execution, RetryPolicy, Task
 from cloudsched.errors import InvalidPayload, StepFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Execution, Task
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 SECOND = timedelta(seconds=1)
 TWICE = RetryPolicy(max_retries=1, first_delay=SECOND)

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, field_validator, model_serializer
@@ -17,9 +18,6 @@ from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MINUTE = timedelta(minutes=1)
 ROUND: list[Any] = []

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import pytest
 
 from cloudsched import App, Context, Depends, Schedule
+from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.durable.journal_cursor import JournalCursor
 from cloudsched.engine.durable.no_journal import NoJournal
+from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.engine.durable.durable_run import DurableRun
-    from cloudsched.engine.execution.claimed_run import ClaimedRun
 
 AT = datetime(2027, 6, 1, 9, tzinfo=UTC)
 

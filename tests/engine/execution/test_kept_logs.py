@@ -6,22 +6,18 @@ import asyncio
 import io
 import logging
 import sys
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cloudsched import App, AsyncContext, Context, RetryPolicy, Schedule, Settings
+from cloudsched import App, AsyncContext, Context, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, RunLog
 from cloudsched.engine.state.attempt_log import LogSeal
 from cloudsched.engine.tasks.execution_search import load_sealed_log
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from cloudsched import Task
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 log = logging.getLogger("tests.shop")

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 
 from cloudsched import App, Context, RetryPolicy, Schedule
 from cloudsched.domain.transitions.locks import Holder
-from cloudsched.engine.ports.store import VersionedLock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from cloudsched.engine.ports.store import Commit, VersionedTask
-    from cloudsched.testing import Simulation
+from cloudsched.engine.ports.store import Commit, VersionedLock, VersionedTask
+from cloudsched.testing import Simulation
 
 
 def test_a_heartbeat_after_the_lease_ended_is_refused_once_the_lock_is_taken(app: App, sim: Simulation) -> None:

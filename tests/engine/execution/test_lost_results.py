@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+import pytest
 from tests.engine.pull.harness import load_waiters
 
 from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.transitions.locks import Waiter
+from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.engine.ports.store import Commit, VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
-
-if TYPE_CHECKING:
-    import pytest
-
-    from cloudsched.domain.transitions.locks import Lock
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")
 MINUTE = timedelta(minutes=1)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.engine.ports.sender import Message, Recipient
 
 HOUR = timedelta(hours=1)
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.harness import MINUTE, create, register_work_handler
 
+from cloudsched import App, Context
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.engine.handlers.context import truncate_progress
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App, Context
-    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 
 class Narrow(SqliteStore):

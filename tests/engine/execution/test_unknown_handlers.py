@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from werkzeug.test import Client
@@ -15,9 +15,6 @@ from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECOND = timedelta(seconds=1)
 

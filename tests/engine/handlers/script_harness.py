@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
 from cloudsched import App, Context, Execution, Schedule, Task
 from cloudsched.config.settings import Sandbox
+from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptInput
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptInput
 
 SOON = Schedule.once(START + timedelta(minutes=1))
 DAY = 86_400

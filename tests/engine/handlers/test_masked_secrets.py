@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field, Secret, SecretBytes, SecretStr, field_serializer
@@ -11,9 +11,7 @@ from tests.engine.harness import create, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 class Login(BaseModel):

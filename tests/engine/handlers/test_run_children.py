@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, RootModel, model_validator
@@ -15,9 +16,6 @@ from cloudsched.domain.documents.json_limits import MAX_CONTENT
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RESULTS: dict[str, Any] = {
     "whole": 1,

@@ -19,7 +19,7 @@ from tests.engine.handlers.script_harness import (
     task_with_interpreter,
 )
 
-from cloudsched import App, Context  # noqa: TC001 - a handler's annotation, read at run time
+from cloudsched import App, Context
 from cloudsched.domain.documents.journal import StepKind
 from cloudsched.engine.ports.interpreter import Round, ScriptRequest
 from cloudsched.errors import InvalidInput

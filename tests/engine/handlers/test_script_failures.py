@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -18,20 +19,14 @@ from tests.engine.handlers.script_harness import (
     task_with_interpreter,
 )
 
-from cloudsched import App, RetryPolicy, Schedule, Settings
+from cloudsched import App, Execution, RetryPolicy, Schedule, Settings, Task
 from cloudsched.adapters.quickjs.interpreter import QuickJs
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Sandbox
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.engine.ports.interpreter import Round, ScriptRequest
+from cloudsched.engine.ports.interpreter import Round, ScriptInput, ScriptRequest
 from cloudsched.errors import InterpreterUnavailable, InvalidInput, LimitExceeded, ScriptFailed
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched import Execution, Task
-    from cloudsched.engine.ports.interpreter import ScriptInput
 
 
 @pytest.fixture

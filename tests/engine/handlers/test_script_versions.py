@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.handlers.script_harness import ToolApp
 from tests.engine.handlers.test_stored_scripts import ScriptStore
 
+from cloudsched import App
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from cloudsched import App
 
 NAMES = ("a", "b", "c")
 """Each calls those behind it."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.authorities import with_authority
 from tests.engine.handlers.script_harness import DAY, ToolApp, error_parts
 
-from cloudsched import App, Schedule
+from cloudsched import App, Execution, Schedule, Task
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -18,11 +19,6 @@ from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched import Execution, Task
 
 USERS, SERVERS = Requesters.USERS, Requesters.SERVERS
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from cloudsched import App
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.errors import InvalidInput, Misconfigured
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
-
+from cloudsched.testing import Simulation
 
 pytestmark = pytest.mark.usefixtures("sim")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from cloudsched import Done, Schedule, TaskDraft
+from cloudsched import Done, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.calendar import CalendarLink, zone_key
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import PersonSpec
@@ -19,10 +19,7 @@ from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks import follow_changes
 from cloudsched.errors import InvalidInput, InvalidSchedule, StoreUnavailable
-
-if TYPE_CHECKING:
-    from cloudsched import Task
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 AT_NINE = Schedule(rrule="FREQ=DAILY;BYHOUR=9", timezone="owner")
 BERLIN, NEW_YORK, TOKYO = "Europe/Berlin", "America/New_York", "Asia/Tokyo"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.authorities import A_USER, as_user
@@ -33,9 +34,6 @@ from cloudsched.engine.tasks.shard_sweeps import SweepNote
 from cloudsched.engine.tasks.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 DAILY = timedelta(days=1)
 

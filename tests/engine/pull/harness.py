@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.domain.transitions.outcome import Done, Retry
+from cloudsched.engine.ports.store import Store
 from cloudsched.engine.pull.offers import THIS_PROCESS, ClaimCaller, WorkerClaim, WorkerFilter
-from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from cloudsched import Task
-    from cloudsched.domain.transitions.locks import Waiter
-    from cloudsched.engine.ports.store import Store
-    from cloudsched.testing import Simulation
+from cloudsched.testing import START, Simulation
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)

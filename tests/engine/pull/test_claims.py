@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.engine.pull.harness import (
@@ -26,15 +27,10 @@ from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Snooze
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 
 class CommitReplyLostStore(SqliteStore):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses
 
-from cloudsched import App, Context  # noqa: TC001 - a handler's annotations are read at run time
+from cloudsched import App, Context
+from cloudsched.engine.execution.attempts import StartedAttempt
+from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cloudsched.engine.execution.attempts import StartedAttempt
-    from cloudsched.engine.ports.store import VersionedLock, VersionedTask
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.pull.harness import (
@@ -26,11 +26,7 @@ from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.pull.harness import (
@@ -21,17 +22,11 @@ from tests.engine.pull.harness import (
 )
 from tests.instants import spread
 
-from cloudsched import App, Context, Overlap, Schedule, Settings, TaskStatus
+from cloudsched import App, Context, Overlap, Schedule, Settings, Task, TaskStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
 from cloudsched.errors import CallFailed, InvalidInput, InvalidSchedule
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Task
-    from cloudsched.engine.pull.offers import WorkerClaim
 
 DAY = timedelta(days=1)
 TOMORROW = Schedule.once(START + DAY)

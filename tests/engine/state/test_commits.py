@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.conftest import MakeTask
 
 from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.store import Commit, Committed
+from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.errors import Contended, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.engine.ports.store import VersionedTask
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from cloudsched.engine.state.commits import MAX_CONFLICTS, compare_and_set
 from cloudsched.errors import Contended, PreconditionFailed, StoreUnavailable, VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Cell:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from unittest.mock import Mock
 
 import pytest
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.locks import Holder, Lock
+from cloudsched.engine.dispatch import DispatchSender
 from cloudsched.engine.ports.store import VersionedLock
 from cloudsched.engine.state.commits import MAX_CONFLICTS
 from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import StoreUnavailable, VersionConflict
-
-if TYPE_CHECKING:
-    from cloudsched.engine.dispatch import DispatchSender
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.pull.harness import lock_wait_list
@@ -11,14 +11,9 @@ from tests.engine.state.test_locks import waiter
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.state.locks import LockWaits
-from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.testing import Simulation
+from cloudsched.testing import START, Simulation
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.transitions.claim import Claim, on_dispatch
 from cloudsched.domain.transitions.planning import Dispatch
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import VersionConflict
-
-if TYPE_CHECKING:
-    from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 MINUTE = timedelta(minutes=1)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -26,15 +26,11 @@ from tests.engine.pull.harness import (
 )
 from tests.engine.state.test_locks import waiter
 
+from cloudsched import App
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, WaitFilter, acquire, cancel_waits, release
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import NotFound
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App
 
 SWEPT = GRANT_TIMEOUT + timedelta(seconds=80)
 """By when the sweep has found an expired grant: the timeout, its grace period and its interval."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -44,9 +45,6 @@ from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS, THIS_PROCESS, Worke
 from cloudsched.engine.usage import budgets
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -18,11 +17,9 @@ from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, Waiter, acquire, is_held_by, release
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import Unavailable
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from cloudsched.engine.ports.queue import QueueMessage
 
 SECOND = timedelta(seconds=1)
 

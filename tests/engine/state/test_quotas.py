@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,15 +23,10 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.recurrence.allowance import limit_search
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.state.quotas import MAX_EXCESS, QuotaLimits
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from cloudsched.engine.ports.queue import QueueMessage
 
 THREADS = 32
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from tests.authorities import as_user
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze
+from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze, Task
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.person import PersonSpec
@@ -21,12 +22,6 @@ from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import NotAwaited
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from cloudsched import Task
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 HOURLY = Schedule.every(HOUR, start=START + 5 * MINUTE)

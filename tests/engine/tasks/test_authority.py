@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.authorities import A_USER
@@ -16,10 +17,7 @@ from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.errors import Forbidden, Unauthenticated
 from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    Act = Callable[[App, Authority], Any]
+Act = Callable[[App, Authority], Any]
 
 
 def _create(app: App, by: Authority) -> Any:  # noqa: ANN401 - whatever it is

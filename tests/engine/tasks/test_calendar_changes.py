@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import date, timedelta
+from typing import Any
 
 import pytest
 from tests.instants import spread
 
+from cloudsched import Task
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -17,17 +19,11 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.tasks.calendars import FollowedCalendar
 from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
 from cloudsched.errors import StoreUnavailable, VersionConflict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import date
-
-    from cloudsched import Task
-    from cloudsched.engine.ports.store import Commit, VersionedTask
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 DAILY = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.instants import spread
 
-from cloudsched import Context  # noqa: TC001 - a handler's parameter
+from cloudsched import Context
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
@@ -20,14 +21,10 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.tasks import follow_changes
 from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.engine.ports.store import Commit, VersionedTask
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 def day(text: str, name: str = "") -> tuple[date, date, str]:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
 from cloudsched import App, Schedule, TaskStatus
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.handlers.registry import Declaration
 from cloudsched.engine.tasks.declared_tasks import Action, Change
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from cloudsched.engine.handlers.registry import Declaration
 
 
 class Report(BaseModel):

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.tasks.explained_scenes import DAY, HOUR, MINUTE, Scene, make_scene
 
 from cloudsched import RetryPolicy, Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.explanation.findings import Reason
+from cloudsched.domain.explanation.findings import Explanation, Reason
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from cloudsched.domain.explanation.findings import Explanation
 
 DAILY = Schedule(rrule="FREQ=DAILY;BYHOUR=9", timezone="Europe/Paris")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from datetime import timedelta
 
 import pytest
 from tests.engine.tasks.explained_scenes import DAY, HOUR, Scene, make_scene, sleep_long
@@ -14,9 +14,6 @@ from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.planning import HORIZON
 from cloudsched.engine.execution.attempts import DeliveryAction
 from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from datetime import timedelta
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests import greeting_app
@@ -11,14 +11,9 @@ from tests import greeting_app
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.tasks.calendars import MAX_FOR_OWNER, MAX_FROM_HOST
+from cloudsched.engine.tasks.calendars import MAX_FOR_OWNER, MAX_FROM_HOST, Calendars
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.engine.tasks.calendars import Calendars
 
 ICS = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20270714\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,6 @@ from cloudsched import App, Context, Schedule
 from cloudsched.domain.transitions.edits import JUST_NOW
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 import pytest
 from tests.authorities import as_user
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
+from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions import manual_runs
+from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.request_marks import once
 from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.errors import Forbidden
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.lifecycle import Transition
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2026-12-31T00:30:00")
 

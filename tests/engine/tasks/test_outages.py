@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.instants import spread
@@ -11,13 +12,9 @@ from tests.instants import spread
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.errors import BlobsUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.engine.ports.store import VersionedTask
 
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
 

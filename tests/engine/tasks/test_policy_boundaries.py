@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.conftest import MakeTask
 
 from cloudsched import App, Cancel, Context, Fail, Schedule, Settings
 from cloudsched.domain.documents.task import Backfill
 from cloudsched.domain.transitions.lifecycle import start_next_backfill, with_changes
-from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.conftest import MakeTask
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import START, Simulation
 
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from cloudsched import App, Schedule, Settings, TaskStatus
+from cloudsched import App, Schedule, Settings, Task, TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from cloudsched import Task
-    from cloudsched.engine.ports.store import VersionedTask
 
 SOON = START + timedelta(minutes=1)
 HOUR = timedelta(hours=1)

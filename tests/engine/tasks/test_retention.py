@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.errors import NotFound
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
 

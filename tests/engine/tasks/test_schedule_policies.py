@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.instants import spread
 
 from cloudsched import App, Context, Execution, Fail, RetryPolicy, Schedule, Settings, Snooze, Task, TaskDraft
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,15 +15,11 @@ from cloudsched import App, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.tasks import shard_sweeps
 from cloudsched.engine.tasks.shard_sweeps import FAN_OUT_THREADS, SweepPart
 from cloudsched.engine.tasks.sweeper import Sweep
 from cloudsched.errors import QueueUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from cloudsched.engine.ports.queue import QueueMessage
 
 NOW = datetime(2027, 1, 1, 9, 0, 20, tzinfo=UTC)
 SHARDS = 3 * FAN_OUT_THREADS

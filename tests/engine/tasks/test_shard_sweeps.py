@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX
+from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.store import choose_shard
 from cloudsched.engine.tasks import shard_sweeps, sweeper
 from cloudsched.engine.tasks.shard_sweeps import SweepPart
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.queue import QueueMessage
 
 NOW = datetime(2027, 1, 1, 9, 0, 20, tzinfo=UTC)
 SHARDS = 4

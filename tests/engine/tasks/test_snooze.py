@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.pull.harness import DONE, claim, claim_keys, require_claim
@@ -16,9 +17,6 @@ from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 

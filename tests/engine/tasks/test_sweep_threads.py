@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.tasks.sweeper import SHARD_THREADS
 from cloudsched.errors import QueueUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.engine.ports.queue import QueueMessage
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 TASKS = 3 * SHARD_THREADS

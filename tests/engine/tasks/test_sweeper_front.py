@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule, Settings, Task
+from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.tasks.sweeper import COMMIT_MARGIN, FULL_SWEEP_INTERVAL, GRACE
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched import Task
-    from cloudsched.engine.ports.pages import Page
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 

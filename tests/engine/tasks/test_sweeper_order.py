@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.store import Commit
-
-if TYPE_CHECKING:
-    from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)

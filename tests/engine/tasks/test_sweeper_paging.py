@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.pull.harness import HOUR, MINUTE, claim_lock_holder
 
 from cloudsched import App, Context, Schedule, Settings
-
-if TYPE_CHECKING:
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 LIMIT = 20
 """How many tasks one sweep examines in these tests."""

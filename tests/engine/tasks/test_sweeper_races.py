@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.pull.harness import SECOND, lock_wait_list
@@ -15,9 +16,6 @@ from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -16,9 +16,7 @@ from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.request_marks import MAX_REQUESTS, RequestMark
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import Forbidden, InvalidInput, KeyReused
-
-if TYPE_CHECKING:
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cloudsched import Schedule, TaskDraft
-
-if TYPE_CHECKING:
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 def create_hourly(sim: Simulation, handler: str = "spend", **more: object) -> str:

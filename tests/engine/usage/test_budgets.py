@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.authorities import as_user
@@ -16,14 +16,10 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.engine.usage import budgets as budgets_module
+from cloudsched.engine.usage.budgets import Budgets
 from cloudsched.errors import NotAllowed, NotFound, StoreUnavailable
 from cloudsched.testing import Simulation
 from cloudsched.testing.simulation import BudgetLooks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.engine.usage.budgets import Budgets
 
 HOUR = timedelta(hours=1)
 

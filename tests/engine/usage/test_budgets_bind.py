@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.authorities import as_user
@@ -17,10 +18,6 @@ from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 from cloudsched.testing.simulation import BudgetLooks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 BUDGET, MOST = 40, 10

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Schedule, Settings
+from cloudsched.domain.documents.task import Task
 from cloudsched.domain.documents.usage import MAX_HANDLERS, OTHER_HANDLERS, UsageCounts, add_usage
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.domain.documents.task import Task
 
 HOUR = timedelta(hours=1)
 

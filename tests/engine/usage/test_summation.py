@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.usage.harness import create_hourly
@@ -13,6 +14,7 @@ from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents import owner_usage
 from cloudsched.domain.documents.owner_usage import UsageFront
+from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.engine.usage import ledger as ledger_module
 from cloudsched.engine.usage import report as summation_module
@@ -20,11 +22,6 @@ from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.engine.usage.report import UsageSummation, front_id
 from cloudsched.errors import NotFound
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.domain.documents.record import Record
 
 HOUR = timedelta(hours=1)
 MONTH = "2027-01"

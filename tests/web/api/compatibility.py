@@ -8,13 +8,11 @@ writes the document as it is now over the released one: a part of each release.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cloudsched.web.api.openapi import build_document
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Json = dict[str, Any]
 RELEASED = Path(__file__).with_name("released_openapi.json")

@@ -6,9 +6,10 @@ For each caller, kind of task and state, a verb is in it if and only if the API 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from werkzeug.test import Client, TestResponse
@@ -30,9 +31,6 @@ from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROLES: dict[str, tuple[Role, str | None]] = {
     "ada": (Role.USER, "ada"),

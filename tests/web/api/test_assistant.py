@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.assistant.harness import ON, ScriptedModel, Tools, answer
 from tests.engine.assistant.harness import call as call_tool
 from tests.web.auth.test_roles import RoleHarness
+from tests.web.conftest import Call
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.web.conftest import Call
 
 TASK = {"handler": "assistant", "title": "Bikes", "purpose": "Say how the bikes sell"}
 SAID = [{"role": "user", "content": "The bikes sell well these days."}]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.web.auth.test_roles import RoleHarness
@@ -14,13 +15,9 @@ from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.engine.ports import search
 from cloudsched.engine.tasks import batch_changes
 from cloudsched.engine.tasks.scheduler import Scheduler
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
 
 PATH = "/v1/tasks/batchChange"
 YEARLY: dict[str, Any] = {"title": "T", "handler": "work", "payload": {}, "schedule": "every year"}

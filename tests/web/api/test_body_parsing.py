@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.call_counts import count_calls
+from tests.web.conftest import Call
 
 from cloudsched.web.api.parse import MAX_VALUES
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
 
 NAMES = 80_000
 

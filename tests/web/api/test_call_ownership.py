@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.web.api.test_claim_identity import KEYS, ApiWorld
@@ -17,9 +18,6 @@ from cloudsched.testing import START, Simulation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Right
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SECOND = timedelta(seconds=1)
 PULL_CHILD = {"handler": "work", "pull": "gpu"}

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from http.client import HTTPConnection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from tests.harness import WAIT_SECONDS, request
+from tests.harness import WAIT_SECONDS, Reply, request
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.api.parse import MAX_BODY
 from cloudsched.web.functions import wsgi
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness import Reply
 
 CHUNKED = {"Transfer-Encoding": "chunked"}
 TASK: dict[str, Any] = {"owner": "ada", "title": "x", "handler": "work"}

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.web.api import compatibility
+from tests.web.conftest import Call
 
 from cloudsched.web.api.operations import OPERATIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.web.conftest import Call
 
 Json = dict[str, Any]
 RELEASED: Json = json.loads(compatibility.RELEASED.read_text("utf-8"))

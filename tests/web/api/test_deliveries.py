@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.web.auth.test_roles import RoleHarness
 
-from cloudsched import App, Settings
+from cloudsched import App, Settings, Task
 from cloudsched.config.access import Access
 from cloudsched.domain.transitions.deliveries import delivery_ids
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Task
-    from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.drafts_app import make_app
 from tests.web.auth.test_roles import RoleHarness
+from werkzeug.test import TestResponse
 
+from cloudsched import App
 from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from werkzeug.test import TestResponse
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
 
 TEXT = {"text": "Remind me to stretch every weekday at 9:00", "timezone": "Europe/Paris"}
 

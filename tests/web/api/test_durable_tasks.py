@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from pydantic import BaseModel
 from tests.instants import about
+from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Settings
@@ -28,11 +30,6 @@ from cloudsched.errors import (
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.web.conftest import Call
 
 WHOLE: dict[str, Any] = {
     "id": "w",

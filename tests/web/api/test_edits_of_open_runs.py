@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.web.api.test_claim_identity import KEYS, SECOND, ApiWorld
@@ -12,12 +13,8 @@ from tests.web.api.test_worker_operations import run_path
 
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
 
 log = logging.getLogger("tests.bank")
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
+from tests.web.conftest import Call
 
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 def test_an_execution_keeps_what_was_estimated(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:

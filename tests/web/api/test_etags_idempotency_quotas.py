@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.greeting_app import app
 from tests.harness import LocalClient
 from tests.web.auth.test_roles import TASK, RoleHarness
+from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
+from cloudsched.web.api.operation import Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.request_bodies import MAX_BATCH
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.web.conftest import Call
-
-    from cloudsched.web.api.operation import Operation
-
 
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
 CONDITIONAL = [each for each in OPERATIONS if each.is_conditional]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.web.conftest import Call
 
-from cloudsched import Context  # noqa: TC001 - a handler's annotations are read
+from cloudsched import Context
+from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
 
 DOCUMENT = build_document(("anything", "greet"))
 Case = tuple[str, str, str, str, str, dict[str, Any]]

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.web.conftest import Call
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.tasks.execution_counts import MAX_DAYS, count_days
 from cloudsched.errors import InvalidInput
-from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.web.conftest import Call
-
-    from cloudsched import Task
-    from cloudsched.testing import Simulation
+from cloudsched.testing import START, Simulation
 
 PARIS = ZoneInfo("Europe/Paris")
 

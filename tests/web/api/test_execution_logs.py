@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.web.api.test_claim_identity import KEYS, ApiWorld
@@ -14,9 +14,6 @@ from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.api_keys import create_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 log = logging.getLogger("tests.bank")
 MINUTE = timedelta(minutes=1)

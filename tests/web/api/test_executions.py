@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.harness import LocalClient
+from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, RetryPolicy, Settings
 from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
 
 PAST = "2026-12-31T00:00:00Z"
 LATER = {"rrule": "FREQ=YEARLY", "dtstart": "2027-06-01T09:00:00"}

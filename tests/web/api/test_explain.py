@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.harness import LocalClient
+from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
-from cloudsched import App, Context, Done, Schedule, Settings
+from cloudsched import App, Context, Done, Schedule, Settings, Task
 from cloudsched.config.access import Access
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.engine.tasks.explanations import explain_task
-from cloudsched.testing import START
+from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.web.conftest import Call
-
-    from cloudsched import Task
-    from cloudsched.testing import Simulation
 
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(minutes=5), timezone="Europe/Paris")
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from icalendar import Calendar
 from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.conftest import Call
 
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks import feeds
-from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import START, Simulation
 
 __all__ = ["roles"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those libraries' own

@@ -6,17 +6,15 @@ import json
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.clients.typescript_types import GENERATED
 from tests.web.api.node_tools import install_node_tools, run_node_tool
 
 from cloudsched.web.api.openapi import build_document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(600)
 _STRICT = ("--noEmit", "--strict", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.web.api.test_claim_identity import KEYS, ApiWorld
@@ -15,9 +16,6 @@ from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.domain.transitions.growth import MAX_HISTORY_BYTES
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.api_keys import create_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
 PRIVATE = "hunter2-and-more"

@@ -7,26 +7,20 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from collections.abc import Iterator
 from math import inf
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.call_counts import count_calls
 from tests.hostile_requests import ALL_BY_IDS, HostileRequest, fill, iter_hostile_requests, prepare
+from tests.web.conftest import Call
 
 from cloudsched.domain.recurrence import allowance
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.roles import Right
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
-
 
 MAX_ANSWER, MAX_MEMORY = 5_000_000, 64_000_000
 """How large an answer is, and how much memory is taken to make it, in bytes: a function has 512 MB, and serves many."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.conftest import NOW
 from tests.web.auth.test_roles import RoleHarness, roles
 
 from cloudsched.domain.documents.execution import Message
 from cloudsched.engine.ports.store import Commit
-
-if TYPE_CHECKING:
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 __all__ = ["roles"]
 

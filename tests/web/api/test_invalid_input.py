@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
+from tests.web.conftest import Call
+from werkzeug.test import TestResponse
 
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-    from werkzeug.test import TestResponse
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
 DEEP: Any = 0

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.conftest import Call
 
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 __all__ = ["roles"]
 AT_NINE = {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "owner"}

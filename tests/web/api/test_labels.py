@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
+from tests.web.conftest import Call
 
 
 def test_a_label_finds_its_tasks(call: Call, greeting: dict[str, Any]) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
+from tests.web.conftest import Call
 
 DAYS = {
     "title": "Closed",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import MakeTask
+from tests.web.conftest import Call
 
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -16,10 +18,6 @@ from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.tasks import occurrences
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery, list_occurrences
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
-    from tests.web.conftest import Call
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 _TASKS = st.lists(

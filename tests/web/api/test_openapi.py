@@ -8,25 +8,22 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis.configuration import storage_directory
 from jsonschema_rs import Draft202012Validator
 from pydantic.alias_generators import to_camel
+from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched.domain.documents.task import PublicTask, Task
 from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.request_bodies import MAX_BATCH, BatchCreateRequest
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
 
 CONFIG = Path(__file__).parent / "schemathesis.toml"
 EXAMPLES = 10

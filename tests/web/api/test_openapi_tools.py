@@ -7,11 +7,11 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from jsonschema_rs import Draft202012Validator
@@ -20,16 +20,12 @@ from tests.web.api.node_tools import SOURCES, install_node_tools, run_node_tool
 from werkzeug.wrappers import Request
 
 from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operation import TAGS
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.parse import validate
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.testing import Simulation
 
 MODES: list[tuple[str, ...] | None] = [None, ("anything", "greet")]
 """Where callers must authenticate, and the open API, whose document names the handlers."""

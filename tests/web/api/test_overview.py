@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -17,14 +18,10 @@ from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.engine.tasks.overview import Overview
 from cloudsched.engine.tasks.shard_sweeps import SweepNotes
 from cloudsched.engine.tasks.sweeper import Sweep
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
 
 
 class About(BaseModel):

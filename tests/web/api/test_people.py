@@ -6,18 +6,15 @@ import base64
 import json
 import logging
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
 from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.conftest import Call
 
 from cloudsched.domain.documents.person import ContactSecrets, Person
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 __all__ = ["roles"]
 ADA: dict[str, Any] = {

@@ -6,13 +6,16 @@ import itertools
 import re
 import sys
 import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import greeting_app
 from tests.cases import try_each
 from tests.harness import LocalClient, free_port
+from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -24,12 +27,6 @@ from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from tests.web.conftest import Call
 
 
 def pointers(problem: dict[str, Any]) -> set[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.instants import about
@@ -13,13 +14,9 @@ from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
 
 MINUTE, DAYS = timedelta(minutes=1), timedelta(days=40)
 LIMIT = 5

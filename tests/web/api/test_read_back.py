@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.language.random_schedules import make_schedule
+from tests.web.conftest import Call
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 TASK = {"owner": "ada", "title": "Tea", "handler": "greet", "payload": {"name": "Ada"}}
 WEEKDAYS = {"schedule": "every weekday at 9:00", "timezone": "Europe/Paris"}

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.transitions.records import MAX_RECENT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
 BAD: set[int] = set()

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.authorities import A_USER
 from tests.doors.world import WORLDS, World, headers_of
 from tests.instants import about
+from tests.web.conftest import Call
+from werkzeug.test import TestResponse
 
-from cloudsched import Context  # noqa: TC001 - the app reads the handler's annotation
+from cloudsched import (
+    App,
+    Context,
+)
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.request_marks import MAX_REQUESTS, RequestMark
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import StoreUnavailable, Unauthenticated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.web.conftest import Call
-    from werkzeug.test import TestResponse
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
 WORDS: list[Any] = [

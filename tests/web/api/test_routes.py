@@ -5,19 +5,15 @@ from __future__ import annotations
 import base64
 import json
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.web.api.test_invalid_input import DAILY, read_problem
+from tests.web.conftest import Call
 
 from cloudsched import TaskQuery
 from cloudsched.engine.ports.pages import make_token
-from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import START, Simulation
 
 
 def test_a_task_runs_from_creation_to_its_record(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from werkzeug.test import TestResponse
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from werkzeug.test import TestResponse
-
-    Call = Callable[..., TestResponse]
+Call = Callable[..., TestResponse]
 
 TASK = {"owner": "ada", "title": "Tea", "handler": "greet", "payload": {"name": "Ada"}}
 WEEKDAYS = {"schedule": "every weekday at 9:00", "timezone": "Europe/Paris"}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,10 +18,6 @@ from cloudsched.cli.main import cloudsched
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SOON = {"at": (START + timedelta(minutes=1)).isoformat()}
 DOUBLE: dict[str, Any] = {

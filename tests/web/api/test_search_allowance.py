@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.call_counts import count_calls
+from tests.web.conftest import Call
 
 from cloudsched.domain.recurrence import allowance
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, TASK_STEPS, Allowance
@@ -14,13 +14,9 @@ from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.errors import InvalidInput, QuotaExceeded
+from cloudsched.testing import Simulation
 from cloudsched.web.api.task_operations import create_or_edit
 from cloudsched.web.auth.roles import Caller, Role
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
 
 START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
 LATER_SPARSE = "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=9;BYMINUTE=0;BYSECOND=0"

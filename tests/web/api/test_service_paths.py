@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from tests.harness import ROOT
 from werkzeug.test import Client as LocalClient
 from werkzeug.wrappers import Request
 
+from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.web.conftest import Call
 
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 SAID = [{"role": "user", "content": "Greet me each day"}, {"role": "assistant", "content": "With pleasure."}]
 

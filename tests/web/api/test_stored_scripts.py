@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.web.auth.test_roles import RoleHarness, roles
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
+from tests.web.conftest import Call
 
 __all__ = ["roles"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.web.api.test_claim_identity import KEYS, ApiWorld
@@ -13,9 +14,6 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.api_keys import create_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MINUTE = timedelta(minutes=1)
 YEARLY = Schedule(rrule="FREQ=YEARLY", dtstart="2030-01-01T00:30:00")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.web.conftest import Call
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import DamagedDocument
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 SECRET = "what is in the document is nobody's business"  # noqa: S105 - a text to look for
 

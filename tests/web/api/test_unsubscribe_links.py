@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,15 +14,11 @@ from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.category import Category
+from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_links
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
 
 __all__ = ["roles"]
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.authorities import as_user
 from tests.web.api.test_claim_identity import KEYS, SECOND, ApiWorld
 from tests.web.api.test_worker_operations import run_path
 
-from cloudsched import App, Context, Execution, Schedule, Settings
+from cloudsched import App, Context, Execution, Schedule, Settings, Task
 from cloudsched.config.access import Access
 from cloudsched.engine.pull.overview import WorkerPresence, count_listeners
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Task
-    from cloudsched.testing import Simulation
 
 FINAL = {"error": {"type": "E", "message": "forged"}, "isFinal": True}
 VERBS = ("heartbeat", "complete", "fail", "release")

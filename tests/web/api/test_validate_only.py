@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.harness import LocalClient
+from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
 
 DAILY = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-03-26T09:00:00", "timezone": "Europe/Paris"}
 

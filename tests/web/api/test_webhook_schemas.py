@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from jsonschema_rs import Draft202012Validator
@@ -12,13 +12,11 @@ from tests.web.api.test_webhook_verification import Network, network, verify
 from tests.web.auth.test_roles import RoleHarness, roles
 from werkzeug.wrappers import Response
 
+from cloudsched import App
 from cloudsched.adapters.delivery.webhook import write_body
+from cloudsched.engine.ports.sender import Message
+from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
-
-if TYPE_CHECKING:
-    from cloudsched import App
-    from cloudsched.engine.ports.sender import Message
-    from cloudsched.testing import Simulation
 
 __all__ = ["network", "roles"]
 DOCUMENT = build_document(None)

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from standardwebhooks.webhooks import Webhook
 from tests.web.auth.test_roles import RoleHarness, roles
+from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.delivery.webhook import WebhookSender
 from cloudsched.adapters.safe_http import make_session
 from cloudsched.engine.people.webhook_verification import WebhookVerification
+from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.local.wsgi_server import WebServer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from werkzeug.test import TestResponse
-
-    from cloudsched.engine.ports.sender import Message, Recipient
 
 __all__ = ["roles"]
 URL = "https://ada.example.com/hook"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.harness import LocalClient
+from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -17,16 +19,10 @@ from cloudsched.config.access import Access
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.pull.overview import MAX_NAMES_OF_USER, PresenceNotes, WorkerPresence
 from cloudsched.errors import StoreUnavailable
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,23 +13,18 @@ from tests.harness import LocalClient
 from tests.web.api.test_invalid_input import read_problem
 from tests.web.api.test_worker_operations import run_path
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
+from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.cli.main import cloudsched
 from cloudsched.config.access import Access
 from cloudsched.errors import Forbidden, Misconfigured
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.authentication import Authenticator
 from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from werkzeug.test import TestResponse
-
-    from cloudsched.testing import Simulation
 
 ERROR = {"error": {"type": "E", "message": "m"}}
 VERBS = ("heartbeat", "complete", "fail", "release")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from werkzeug.wrappers import Request
@@ -22,9 +22,6 @@ from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Right, Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "worker-protocol.md").read_text()
 (SCRIPT,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

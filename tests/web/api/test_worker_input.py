@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,15 +13,12 @@ from tests.cases import try_each
 from tests.web.api.test_fuzz import ANYTHING, SCALARS
 from tests.web.api.test_invalid_input import BAD_BODIES, DEEP, read_problem
 from tests.web.api.test_worker_operations import claim_from_queue, run_path
+from tests.web.conftest import Call
 
 from cloudsched.domain.documents.task import MAX_COUNT
 from cloudsched.engine.execution.invoke import MAX_MESSAGE, MAX_TRACEBACK
 from cloudsched.engine.handlers.context import MAX_NOTICES, MAX_PROGRESS_NOTES, MAX_TEXT
-
-if TYPE_CHECKING:
-    from tests.web.conftest import Call
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 ERROR = {"type": "E", "message": "m"}
 NOTICE = {"title": "t", "body": "b"}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,6 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.api_keys import create_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MINUTE = timedelta(minutes=1)
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.web.api.test_invalid_input import read_problem
+from tests.web.conftest import Call
+from werkzeug.test import TestResponse
 
-from cloudsched.testing import START
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.web.conftest import Call
-    from werkzeug.test import TestResponse
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import START, Simulation
 
 SOON = timedelta(minutes=5)
 """When a task without a schedule is due; and how long a lease lasts, if its task says nothing."""

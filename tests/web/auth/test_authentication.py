@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jwt
 import pytest
@@ -37,9 +38,6 @@ from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api, serve_sweep
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.usefixtures("own_process")  # what is deployed configures its logging
 ROBOT = "robot@demo.iam.gserviceaccount.com"

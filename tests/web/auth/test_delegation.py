@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from tests.cases import try_each
 from tests.web.auth.test_roles import RIGHTS, RoleHarness, body_for, path_for
+from werkzeug.test import TestResponse
 
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.errors import Forbidden
 from cloudsched.testing import Simulation
+from cloudsched.web.api.operation import Operation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import ON_BEHALF_OF, Caller, Role
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from werkzeug.test import TestResponse
-
-    from cloudsched.web.api.operation import Operation
 
 MINUTE = timedelta(minutes=1)
 KEYS = {

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from tests.cases import try_each
 from tests.greeting_app import app
 from tests.harness import LocalClient
 from werkzeug.test import Client
-from werkzeug.wrappers import Request
+from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Settings
 from cloudsched.config.access import Access
@@ -18,11 +19,6 @@ from cloudsched.errors import Misconfigured
 from cloudsched.local.stack import run_stack
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api, serve_sweep
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from werkzeug.wrappers import Response
 
 pytestmark = pytest.mark.usefixtures("own_process")  # what is deployed configures its logging
 HERE = "127.0.0.1"

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 from jsonschema_rs import Draft202012Validator
 from tests import greeting_app
 from tests.cases import try_each
 from tests.harness import LocalClient
+from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
+from cloudsched import App
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.testing import Simulation
+from cloudsched.web.api.operation import Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.api_keys import ApiKey, ApiKeys, create_key
 from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from werkzeug.test import TestResponse
-
-    from cloudsched import App
-    from cloudsched.web.api.operation import Operation
 
 WHO = {"ada": (Role.USER, "ada"), "bob": (Role.USER, "bob"), "reader": (Role.READER, "ada")}
 SERVERS = {"viewer": Role.VIEWER, "admin": Role.ADMIN, "worker": Role.WORKER}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,13 +14,9 @@ from tests.web.auth.test_roles import RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.policy import LockScope, scoped_lock_key
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
 
 PRESS = {"lockKey": "press"}
 

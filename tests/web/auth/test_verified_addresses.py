@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
@@ -11,17 +12,13 @@ from tests.greeting_app import app
 from tests.harness import LocalClient
 from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
 from tests.web.authenticators import clear_authenticators
+from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import ON_BEHALF_OF
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from werkzeug.test import TestResponse
 
 ADA, EVE = "ada@example.com", "eve@example.com"
 ROBOT, HUMAN = "robot@demo.iam.gserviceaccount.com", "human@example.com"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,8 +22,6 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.local.wsgi_server import WebServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import requests
     from requests import PreparedRequest
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import re
 import smtplib
+import socket
 import ssl
 import threading
 import unicodedata
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.headerregistry import Address
@@ -31,9 +33,6 @@ from cloudsched.engine.ports.sender import MAX_ATTACHMENTS_BYTES
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, Misconfigured
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
-
     from cloudsched.engine.ports.sender import Attachment, Message, Recipient, Template
 
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from cloudsched.adapters.delivery.webhook import UserPosts
+from cloudsched.adapters.delivery.webhook import MakeSession, UserPosts
 from cloudsched.errors import CloudschedError, DeliveryRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import requests
 
-    from cloudsched.adapters.delivery.webhook import MakeSession
     from cloudsched.engine.ports.sender import Message, Recipient
 
 

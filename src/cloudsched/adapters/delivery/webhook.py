@@ -19,6 +19,7 @@ import hashlib
 import hmac
 import json
 import time
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, Protocol
@@ -27,8 +28,6 @@ from urllib.parse import urlsplit
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
     import requests
 
     from cloudsched.engine.ports.sender import Message, Recipient

@@ -16,16 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from types import TracebackType
+from typing import IO, Self
 
 from cloudsched.errors import StoreUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
 
 INSTALL_HINT = (
     "Install Java 11 or newer, and either the gcloud SDK with `gcloud components install cloud-firestore-emulator` "

@@ -10,6 +10,7 @@ sweep finds it, like every task, by ``wakeAt``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -18,18 +19,14 @@ from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.messages import COMMIT_ID, PRIVATE, build_precondition_write, get_private
 from cloudsched.adapters.firestore.queries import OFFER_SHARD, TASK_SHARD, TROUBLE, UNLISTED
 from cloudsched.adapters.firestore.values import encode_fields
-from cloudsched.domain.documents.document import SCHEMA_VERSION, list_stored_fields
+from cloudsched.domain.documents.document import SCHEMA_VERSION, Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position, find_trouble
-from cloudsched.engine.ports.store import Version
+from cloudsched.engine.ports.store import DeliveryMark, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from cloudsched.adapters.google.channel import Message
-    from cloudsched.domain.documents.document import Document
-    from cloudsched.engine.ports.store import DeliveryMark
 
 
 HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")

@@ -15,8 +15,10 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -29,9 +31,6 @@ from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
-
     from cloudsched.adapters.google.channel import Message
 
 log = logging.getLogger(__name__)

@@ -9,6 +9,7 @@ that lists may rely on them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from cloudsched.adapters.firestore.queries import (
     build_offer_listing,
     build_task_listing,
 )
-from cloudsched.adapters.firestore.shards import Placement, query_in_order
+from cloudsched.adapters.firestore.shards import Placement, Shards, query_in_order
 from cloudsched.adapters.firestore.values import encode
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
@@ -33,10 +34,7 @@ from cloudsched.engine.ports.store import choose_shard
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
-    from cloudsched.adapters.firestore.shards import Shards
     from cloudsched.adapters.google.channel import Message
 
 _Write: Message = messages.Write

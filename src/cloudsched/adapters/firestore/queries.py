@@ -10,7 +10,9 @@ index of all its fields. ``tests/adapters/firestore/test_indexes.py`` holds ever
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import messages
@@ -19,9 +21,6 @@ from cloudsched.adapters.firestore.values import Value, encode
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
     from cloudsched.adapters.google.channel import Message
     from cloudsched.engine.ports.search import TaskQuery
 

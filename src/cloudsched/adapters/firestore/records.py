@@ -5,6 +5,8 @@ What Firestore refuses of a commit is checked before it is sent, since its own e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,9 +27,6 @@ from cloudsched.engine.ports.store import R, Version, VersionedRecord, require_l
 from cloudsched.errors import DamagedDocument, InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message as Proto
     from cloudsched.domain.documents.document import Document

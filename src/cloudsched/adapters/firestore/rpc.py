@@ -8,22 +8,16 @@ it is retried with growing random pauses. When the deadline is over, `StoreUnava
 
 from __future__ import annotations
 
-from datetime import UTC
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.google.backoff import Backoff
-from cloudsched.adapters.google.channel import OVERLOAD_CODES, Service, open_channel, retry
+from cloudsched.adapters.google.channel import OVERLOAD_CODES, Message, Service, open_channel, retry
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-    from datetime import datetime, timedelta
-
-    from cloudsched.adapters.google.channel import Message
 
 _SERVICE = Service(
     "firestore.googleapis.com",

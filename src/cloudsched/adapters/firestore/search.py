@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,7 +21,7 @@ from cloudsched.adapters.firestore.queries import (
     build_waiter_query,
     name_fields,
 )
-from cloudsched.adapters.firestore.shards import query_in_order
+from cloudsched.adapters.firestore.shards import Shards, query_in_order
 from cloudsched.adapters.firestore.values import decode, decode_instant
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
@@ -29,6 +30,8 @@ from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.search import (
     LEFT_OUT,
+    ExecutionQuery,
+    TaskQuery,
     find_matching_rows,
     identify_finished_list,
     identify_open_list,
@@ -37,12 +40,8 @@ from cloudsched.engine.ports.search import (
 from cloudsched.errors import DamagedDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
-    from cloudsched.adapters.firestore.shards import Shards
     from cloudsched.adapters.google.channel import Message
-    from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 
 
 D = TypeVar("D", bound=Document)

@@ -18,8 +18,9 @@ it was (google.firestore.v1.WriteResult), so every write stores a fresh ``privat
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -64,30 +65,23 @@ from cloudsched.adapters.firestore.records import (
 )
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.search import FirestoreSearch, fetch_page, list_waiters, to_document, to_sort_key
-from cloudsched.adapters.firestore.shards import Shards, query_in_order
+from cloudsched.adapters.firestore.shards import Placement, Shards, query_in_order
 from cloudsched.adapters.firestore.values import decode_instant, encode_model
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, entry_id
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions.locks import Lock, lock_id
+from cloudsched.domain.transitions.locks import Lock, Waiter, lock_id
 from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, skip_unreadable, start_before
-from cloudsched.engine.ports.store import Version, VersionedLock, VersionedTask
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, skip_unreadable, start_before
+from cloudsched.engine.ports.store import Commit, TaskWrite, Version, VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
-
     from cloudsched.adapters.firestore.placement import Walk
-    from cloudsched.adapters.firestore.shards import Placement
     from cloudsched.adapters.google import channel as google_calls
-    from cloudsched.domain.transitions.locks import Waiter
-    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.search import TaskQuery
-    from cloudsched.engine.ports.store import Commit, TaskWrite
 
 D = TypeVar("D", bound=Document)
 

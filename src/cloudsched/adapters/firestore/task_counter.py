@@ -5,16 +5,11 @@ Source: cloud.google.com/firestore/docs/query-data/aggregation-queries.
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from cloudsched.adapters.firestore.queries import Listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.engine.ports.store import UNFINISHED_STATUSES
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
 
 _DEADLINE = timedelta(seconds=5)
 

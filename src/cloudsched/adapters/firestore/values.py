@@ -8,6 +8,7 @@ such a list is stored as bytes that contain its JSON. No document has bytes othe
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import NoneType
@@ -19,8 +20,6 @@ from cloudsched.adapters.firestore import messages
 from cloudsched.domain.documents.document import list_stored_fields, to_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
     from cloudsched.adapters.google.channel import Message
 
 Value: Message = messages.Value

@@ -7,11 +7,10 @@ cloud.google.com/storage/docs/retry-strategy): trying again at once would add to
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tenacity import RetryCallState
 
 T = TypeVar("T")

@@ -6,13 +6,12 @@ minute and more, and take half a second to import. See `messages` for what is se
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from cloudsched.adapters.google.backoff import Backoff
 
 T = TypeVar("T")

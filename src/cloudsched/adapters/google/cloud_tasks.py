@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import time
 import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -21,15 +22,12 @@ from urllib.parse import quote
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 from cloudsched.adapters.google.backoff import Backoff
-from cloudsched.adapters.google.channel import OVERLOAD_CODES, Service, open_channel, retry
+from cloudsched.adapters.google.channel import OVERLOAD_CODES, Message, Service, open_channel, retry
 from cloudsched.adapters.google.messages import build_messages
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.adapters.google.channel import Message
     from cloudsched.engine.ports.queue import QueueMessage
 
 

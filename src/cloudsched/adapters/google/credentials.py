@@ -8,7 +8,7 @@ well as elsewhere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import google.auth
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -17,9 +17,6 @@ from google.auth.transport.grpc import AuthMetadataPlugin
 from google.auth.transport.requests import Request
 
 from cloudsched.errors import Misconfigured
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def make_channel_credentials(host: str, scopes: Sequence[str]) -> grpc.ChannelCredentials:

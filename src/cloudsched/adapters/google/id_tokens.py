@@ -12,14 +12,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 from cloudsched.config.settings import is_firebase_emulated
 from cloudsched.errors import Misconfigured, Unauthenticated, Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 FIREBASE_ISSUERS = "https://securetoken.google.com/"
 GOOGLE_ISSUERS = frozenset({"https://accounts.google.com", "accounts.google.com"})

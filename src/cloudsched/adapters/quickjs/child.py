@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from posix import putenv, read, write
 
 import _quickjs  # type: ignore[import-not-found]  # it ships no types
 
 TYPE_CHECKING = False  # typing is a fifth of the start
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ADDRESS_SPACE_OVERHEAD = 256 * 1024 * 1024
 """How many bytes of address space Python and QuickJS get in addition to the script's memory."""

@@ -17,22 +17,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
+from typing import IO, Any, NoReturn, cast
 
-from cloudsched.engine.ports.interpreter import Round, ScriptRequest
+from cloudsched.engine.ports.interpreter import Round, ScriptInput, ScriptRequest, ScriptResponse
 from cloudsched.errors import InterpreterUnavailable, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime, timedelta
-
-    from cloudsched.engine.ports.interpreter import ScriptInput, ScriptResponse
-
 
 _HOME = Path(__file__).parent
 CHILD_CODE = """

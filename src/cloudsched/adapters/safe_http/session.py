@@ -6,9 +6,10 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -16,13 +17,8 @@ from urllib3 import HTTPConnectionPool, HTTPResponse, HTTPSConnectionPool, PoolM
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, DecodeError, NameResolutionError, NewConnectionError, ProtocolError
 
-from cloudsched.adapters.safe_http.addresses import is_public
+from cloudsched.adapters.safe_http.addresses import Address, is_public
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from cloudsched.adapters.safe_http.addresses import Address
 
 MAX_REDIRECTS = 5
 _LIFETIME = "cloudsched_lifetime"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -12,17 +15,19 @@ from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
 from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.engine.ports.pages import skip_unreadable
-from cloudsched.engine.ports.store import R, Version, VersionedRecord, require_listed_by_owner
+from cloudsched.engine.ports.store import (
+    DeliveryMark,
+    R,
+    Version,
+    VersionedLock,
+    VersionedRecord,
+    require_listed_by_owner,
+)
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from cloudsched.adapters.sqlite.database import Database
     from cloudsched.domain.documents.record import Record
-    from cloudsched.engine.ports.store import DeliveryMark, VersionedLock
 
 
 _INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"

@@ -7,18 +7,21 @@ and filters its rows by the others.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.document import Document
-from cloudsched.domain.documents.execution import Execution
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.search import (
     LEFT_OUT,
+    ExecutionQuery,
+    TaskQuery,
     find_matching_rows,
     identify_finished_list,
     identify_open_list,
@@ -26,11 +29,7 @@ from cloudsched.engine.ports.search import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from cloudsched.adapters.sqlite.database import Database, Row
-    from cloudsched.domain.documents.execution import ExecutionStatus
-    from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.adapters.sqlite.database import Database, Row
@@ -40,21 +44,13 @@ from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions.locks import Lock
+from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, skip_unreadable, start_before
-from cloudsched.engine.ports.store import Version, VersionedLock, VersionedTask
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, skip_unreadable, start_before
+from cloudsched.engine.ports.store import Commit, Version, VersionedLock, VersionedTask
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from cloudsched.domain.transitions.locks import Waiter
-    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.search import TaskQuery
-    from cloudsched.engine.ports.store import Commit
 
 log = logging.getLogger(__name__)
 

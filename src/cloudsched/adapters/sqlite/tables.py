@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from cloudsched.adapters.sqlite.search import to_microseconds
-from cloudsched.domain.documents.document import find_changes
+from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
 from cloudsched.domain.documents.task import Task, find_list, find_open_position, find_trouble
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Collection, Mapping, Sequence
-
     from cloudsched.adapters.sqlite.database import Row
-    from cloudsched.domain.documents.document import Document
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.engine.ports.store import TaskWrite

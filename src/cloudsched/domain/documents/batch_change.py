@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime  # noqa: TC003 - a field of the model
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final, Literal, Self, assert_never
 

@@ -8,8 +8,9 @@ child that cannot start, because its payload with the inserted results is not va
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
@@ -18,9 +19,6 @@ from cloudsched.domain.documents.json_limits import MAX_CONTENT, MAX_STORED, jso
 from cloudsched.domain.documents.policy import LockScope, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 CHILDREN_HANDLER = "cloudsched.children"
 """The built-in handler of tasks that have children."""

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 from pydantic import StringConstraints
 
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 COMPLETION: Final = "COMPLETION"
 """The channel of a task's own completion callback, beside those of `DeliveryChannel`."""

@@ -13,6 +13,7 @@ whatever its value; see `Document.always_stored`.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -25,6 +26,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    GetCoreSchemaHandler,
     PlainSerializer,
     ValidationError,
 )
@@ -35,12 +37,6 @@ from cloudsched.domain.brief_repr import list_given
 from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number, to_utc
 from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
-    from pydantic import GetCoreSchemaHandler
-
 
 NO_DEFAULT: Final = object()
 """The default of a field that is always stored: no value equals it."""

@@ -12,17 +12,14 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
 
 MAX_PAYLOAD = 128 * 1024
 MAX_CONTEXT = 64 * 1024

@@ -6,7 +6,8 @@ dies in between loses nothing. A budget (``budgets/{owner}``) has the number of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from datetime import datetime
+from typing import ClassVar, Final
 
 from pydantic import Field
 
@@ -19,10 +20,6 @@ from cloudsched.domain.documents.usage import (
     Month,
     UsageCounts,
 )
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
 
 MAX_MARKS: Final = 2000
 """For how many tasks one sheet has marks, at most 400 bytes each, so that its document stays below 1 MiB."""

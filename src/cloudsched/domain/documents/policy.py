@@ -20,14 +20,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from random import Random
+from typing import Final
 
 from pydantic import Field, model_validator
 
 from cloudsched.domain.documents.document import Duration, Integer, StoredEnum, WireModel
-
-if TYPE_CHECKING:
-    from random import Random
 
 
 class RetryPolicy(WireModel):

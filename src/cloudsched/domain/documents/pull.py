@@ -12,15 +12,12 @@ tasks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable
+from typing import Annotated
 
 from pydantic import StringConstraints, model_validator
 
 from cloudsched.domain.documents.document import Document, WireModel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 MAX_SKILLS = 20
 """The most skills of one worker: each is a queue key that it reads (Firestore's ``IN`` takes 30 values)."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, Self
+from typing import Annotated, Any, Final, Protocol, Self
 
 from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.document import WireModel
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ASSISTANT_HANDLER: Final = "assistant"
 """The name of the handler. It has no prefix: people name it themselves."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import timedelta
+from collections.abc import Container, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -23,6 +24,7 @@ from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
     OPEN_STATUSES,
     Definition,
+    Execution,
     ExecutionStatus,
     Outcomes,
     Run,
@@ -33,14 +35,6 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.usage import Usage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.schedules.schedule import Schedule
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-    from datetime import datetime
-    from typing import Self
-
-    from cloudsched.domain.documents.execution import Execution
-
 
 MAX_MESSAGES = 101
 """A conversation of a hundred messages, and the request itself."""

@@ -6,25 +6,19 @@ What was said and decided meanwhile counts, not only what holds now: pauses, edi
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import Action, TaskStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.domain.documents.task import Action, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.explanation.explain import MISSED, explain_run, say_instant
-from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
+from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import InvalidSchedule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import HistoryEntry, Task
-    from cloudsched.domain.explanation.findings import Evidence
 
 MAX_RECORDS: Final = 50
 """How many records of a day are read at most, the latest first."""

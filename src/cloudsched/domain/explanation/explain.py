@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import assert_never
 
-from cloudsched.domain.documents.authority import Requesters, SenderRole
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus, Trigger, WaitingFor
+from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
+from cloudsched.domain.documents.execution import (
+    FAILURE_STATUSES,
+    ExecutionStatus,
+    Lease,
+    Run,
+    Suspension,
+    Trigger,
+    WaitingFor,
+)
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
-from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
+from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.deliveries import is_undelivered
 from cloudsched.domain.transitions.planning import HORIZON, executor_wakeups, occurrence_after, start_time
 from cloudsched.errors import UnknownHandler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from cloudsched.domain.documents.authority import EventSender
-    from cloudsched.domain.documents.execution import Lease, Run, Suspension
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.explanation.findings import Evidence
-
 
 _Found = tuple[Reason, str, "datetime | None"]
 """A reason, its sentence, and the instant that it is about."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.document import Instant, WireModel
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.locks import Lock, Waiter
 
 

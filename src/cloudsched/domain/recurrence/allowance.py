@@ -16,15 +16,13 @@ document. So a list may be shorter than asked, and has a token; nothing is refus
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cloudsched.errors import SearchLimitReached
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REQUEST_STEPS: Final = 30_000
 """How many steps all searches of one request may take together: a fifth of a second, on a slow machine."""

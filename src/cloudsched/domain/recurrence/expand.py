@@ -7,8 +7,9 @@ the requested time, computed from DTSTART's period; how long ago DTSTART was mak
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Hashable
 from math import gcd
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 from typing_extensions import override
 
@@ -16,6 +17,7 @@ from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.days import (
     LAST_DAY,
     DailyDays,
+    DayFilter,
     Days,
     MonthlyDays,
     WeeklyDays,
@@ -25,12 +27,6 @@ from cloudsched.domain.recurrence.days import (
 )
 from cloudsched.domain.recurrence.rrule import Frequency, Rule
 from cloudsched.errors import InvalidSchedule
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from cloudsched.domain.recurrence.days import DayFilter
-
 
 DAY = 86_400
 MAX_SEARCH_STEPS = 8_000

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
 from cloudsched.domain.recurrence.time_zones import is_zone, load_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 LINE_OCTETS = 75
 """How long a line may be, without its end; a longer one continues on the next, after a space."""

@@ -19,14 +19,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
-from cloudsched.domain.recurrence.expand import DAY
+from cloudsched.domain.recurrence.expand import DAY, WallTimes
 from cloudsched.domain.recurrence.time_zones import Offsets, Zone, find_zone
-
-if TYPE_CHECKING:
-    from cloudsched.domain.recurrence.expand import WallTimes
 
 Gap = Literal["shift", "skip"]
 Fold = Literal["first", "last", "both"]

@@ -8,13 +8,11 @@ all year), which hardly anybody means: these are asked back, too, wherever someb
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cloudsched.errors import InvalidSchedule
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SHARED: Final = {
     "EST": ("America/New_York", "Australia/Sydney"),

@@ -11,14 +11,16 @@ it is then a function of the task's document alone, and the calendar need not be
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import (
     BaseModel,
     ConfigDict,
+    SerializationInfo,
     SerializerFunctionWrapHandler,
     StringConstraints,
     ValidationInfo,
@@ -28,11 +30,6 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pydantic import SerializationInfo
 
 On = Literal["skip", "before", "after"]
 CALENDAR_ID: Final = r"^[A-Za-z0-9_-]{1,100}$"

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
@@ -23,14 +24,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
-from cloudsched.domain.schedules.calendar_days import CalendarDays, Interval, parse_days, to_date, to_day
+from cloudsched.domain.schedules.calendar_days import CalendarDays, CalendarRule, Interval, parse_days, to_date, to_day
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from cloudsched.domain.recurrence.recurrence_set import Recurrence
-    from cloudsched.domain.schedules.calendar_days import CalendarRule
 
 MAX_MOVE: Final = 366
 """How many days an occurrence may move; if none of them is free, it is left out."""

@@ -12,8 +12,9 @@ is a summary, which says so and names what it leaves out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,9 +28,6 @@ from cloudsched.domain.recurrence.time_zones import load_shown
 from cloudsched.domain.schedules.words import WEEKEND, WORKING_DAYS, English, find_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from cloudsched.domain.schedules.schedule_fields import ScheduleFields
 
 _MAX_TIMES = 12

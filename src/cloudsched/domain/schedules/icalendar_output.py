@@ -13,6 +13,7 @@ otherwise than a `Schedule` is written so that other programs find the same occu
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,13 +23,10 @@ from cloudsched.domain.recurrence.icalendar import EXACT_PROPERTY, POLICIES, dig
 from cloudsched.domain.recurrence.iso8601 import EPOCH, FIRST_YEAR, Moment, parse_moment, utc_seconds
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence, list_instants
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
-from cloudsched.domain.recurrence.time_zones import SECONDS_A_DAY, ChangeDay, Footer, find_zone
+from cloudsched.domain.recurrence.time_zones import SECONDS_A_DAY, ChangeDay, Footer, Zone, find_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.domain.recurrence.time_zones import Zone
     from cloudsched.domain.schedules.schedule_fields import ScheduleFields
 
 _WEEKDAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")

@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search, spend_steps
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND
@@ -28,9 +29,6 @@ from cloudsched.domain.recurrence.time_zones import Zone
 from cloudsched.domain.recurrence.wall_clock import WallClock, wall_clock
 from cloudsched.domain.schedules.calendar_days import MAX_INTERVALS, to_date, to_day
 from cloudsched.errors import InvalidInput, InvalidSchedule, SearchLimitReached
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 MAX_EVENTS: Final = 3_000
 """How many events and rules a file may have."""

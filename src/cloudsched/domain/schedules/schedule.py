@@ -25,10 +25,11 @@ on whole seconds, except one given as a single instant.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -66,9 +67,6 @@ from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_cl
 from cloudsched.domain.schedules.calendar_days import CALENDAR_ID, MAX_CALENDARS, CalendarRule, to_date
 from cloudsched.domain.schedules.calendar_recurrence import CalendarRecurrence, apply_calendars, describe_effect
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 OWNER_ZONE: Final = "owner"
 """What `timezone` says if it is to be that of the task's owner."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime, timedelta
-
     from cloudsched.domain.recurrence.rule_streams import SubDaily
     from cloudsched.domain.recurrence.wall_clock import Fold, Gap
     from cloudsched.domain.schedules.calendar_days import CalendarRule

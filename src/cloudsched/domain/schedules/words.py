@@ -6,14 +6,13 @@ write, the reader of the same language (`cloudsched.language`) understands.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import date, timedelta
-
     from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Skip
     from cloudsched.domain.schedules.calendar_days import CalendarRule
 

@@ -5,10 +5,12 @@ Who may do it is decided by `web.api.visibility`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
 
-from cloudsched.domain.documents.task import Event, TaskStatus
+from cloudsched.domain.documents.task import Event, Task, TaskStatus
 from cloudsched.domain.transitions.backlog import resume_plan
 from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.domain.transitions.requirements import (
@@ -24,12 +26,8 @@ from cloudsched.domain.transitions.suspend import find_addressee, list_awaited
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
 
 
 class Verb(StrEnum):

@@ -15,6 +15,7 @@ counted by a division. Of any other, no more than `MAX_COUNTED` are counted.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -22,16 +23,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
-from cloudsched.domain.documents.task import DueRange, TaskStatus
+from cloudsched.domain.documents.task import DueRange, Task, TaskStatus
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, start_time
 from cloudsched.domain.transitions.records import execution_record, keep_recent
 from cloudsched.domain.transitions.zone_plans import DistantSchedule, occurrence_id, planned_schedule
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
 
 MAX_BACKLOG_RANGES = 10

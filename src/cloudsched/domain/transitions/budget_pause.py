@@ -7,19 +7,17 @@ pause from then on, and stays when the budget lets the task go. A new schedule b
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.task import Action, BudgetPause, TaskStatus
+from cloudsched.domain.documents.task import Action, BudgetPause, Task, TaskStatus
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition, with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloudsched.domain.documents.authority import Requesters
-    from cloudsched.domain.documents.task import Task
 
 _HAS_BUDGET: Final = "Its owner has a budget again."
 

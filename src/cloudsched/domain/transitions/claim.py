@@ -19,12 +19,13 @@ Policies that are decided here, each visible in the executions:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
 
-from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, DueRange, TaskStatus
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, DueRange, Task, TaskStatus
 from cloudsched.domain.transitions.backlog import BacklogDecision, decide_backlog, note_left_out, record_missed
 from cloudsched.domain.transitions.finish import PROCESS_ENDED, RESULT_LOST, on_lease_expired, on_lost_attempt
 from cloudsched.domain.transitions.lifecycle import (
@@ -36,19 +37,10 @@ from cloudsched.domain.transitions.lifecycle import (
 )
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import offer_expiry, offered_runs
-from cloudsched.domain.transitions.planning import occurrence_after, start_time
+from cloudsched.domain.transitions.planning import Dispatch, occurrence_after, start_time
 from cloudsched.domain.transitions.records import execution_record, last_run_fields
 from cloudsched.domain.transitions.zone_plans import occurrence_id, stamp
 from cloudsched.errors import InvalidSchedule
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from random import Random
-
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.planning import Dispatch
-
 
 FULL_RETRY_DELAY = timedelta(minutes=1)
 """The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs: those may be overdue themselves."""

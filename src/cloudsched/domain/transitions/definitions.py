@@ -6,16 +6,13 @@ record that may be retried by hand has a copy of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
-from cloudsched.domain.documents.execution import DEFINED, Definition
+from cloudsched.domain.documents.execution import DEFINED, Definition, Execution, Run
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
 
 

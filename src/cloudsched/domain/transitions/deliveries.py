@@ -8,7 +8,8 @@ reports every end of an execution.
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from cloudsched.domain.documents.authority import Requesters
@@ -22,10 +23,10 @@ from cloudsched.domain.documents.delivery import (
     PingEvent,
     derive_delivery_id,
 )
-from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus, Run
 from cloudsched.domain.documents.json_limits import json_size, truncate
 from cloudsched.domain.documents.policy import RetryPolicy
-from cloudsched.domain.documents.task import Parent
+from cloudsched.domain.documents.task import Parent, Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import new_task
@@ -33,11 +34,6 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.transitions.records import derive_message_id, find_chat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from cloudsched.domain.documents.execution import Execution, Run
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport, InboxMessage
 
 MAX_BODY: Final = 100_000

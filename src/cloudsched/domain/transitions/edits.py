@@ -11,7 +11,7 @@ import uuid
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
 from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
 from cloudsched.domain.documents.usage import add_usage
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
@@ -32,10 +32,7 @@ from cloudsched.domain.transitions.records import execution_record
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloudsched.domain.documents.authority import Requesters
-    from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.transitions.drafts import TaskDraft
 
 

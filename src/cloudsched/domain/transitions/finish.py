@@ -15,22 +15,26 @@ dropped.
 from __future__ import annotations
 
 import json
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from random import Random
 from typing import TYPE_CHECKING, Any, assert_never
 
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.documents.execution import (
     Attempt,
+    Execution,
     ExecutionError,
     ExecutionStatus,
     Message,
+    ProgressNote,
     Run,
     Trigger,
 )
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import Action, TaskStatus
+from cloudsched.domain.documents.task import Action, Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage, add_usage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.backlog import decide_overlap, due_ranges, pass_over, stop_plan
@@ -50,12 +54,7 @@ from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import on_suspend
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-    from random import Random
-
-    from cloudsched.domain.documents.execution import Execution, ProgressNote
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
-    from cloudsched.domain.documents.task import Task
 
 MIN_SNOOZE = timedelta(seconds=1)
 """The shortest snooze. A snooze costs no attempt, so nothing else slows down a handler that always snoozes."""

@@ -6,16 +6,12 @@ due whatever a task's size: their texts are shortened, once they would not fit b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from cloudsched.domain.documents.execution import ExecutionError
+from cloudsched.domain.documents.execution import Attempt, ExecutionError, Run
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, stored_size, truncate
-from cloudsched.domain.documents.task import TaskSpec
+from cloudsched.domain.documents.task import Task, TaskSpec
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Attempt, Run
-    from cloudsched.domain.documents.task import Task
 
 MAX_SPEC_BYTES = 560 * 1024
 """The largest part of a task that its owner sets, as Firestore counts it."""

@@ -7,20 +7,18 @@ and addresses are named when they change, and never copied; of other values only
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.json_limits import stored_size
-from cloudsched.domain.documents.task import Action, FieldChange, HistoryEntry, TaskSpec
+from cloudsched.domain.documents.task import Action, FieldChange, HistoryEntry, Task, TaskSpec
 from cloudsched.domain.transitions.growth import MAX_HISTORY_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
     from cloudsched.domain.documents.authority import EventSender
-    from cloudsched.domain.documents.task import Task
 
 MAX_ENTRIES: Final = 50
 _FIELDS: Final = ("schedule", *TaskSpec.model_fields)

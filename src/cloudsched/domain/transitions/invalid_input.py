@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from pydantic import BaseModel, StringConstraints
+from pydantic import BaseModel, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.calendar import CountryCode
@@ -24,11 +26,6 @@ from cloudsched.domain.first_error import FEW, describe_error, list_errors
 from cloudsched.errors import CloudschedError, InvalidInput, InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
-
-    from pydantic import ValidationError
-
     Place = tuple[str | int, ...]
 
 WIRE: Final = {"wire": True}

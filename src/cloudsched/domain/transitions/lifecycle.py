@@ -6,6 +6,7 @@ against it. Every function here is a pure decision: it takes a task and the curr
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -41,8 +42,6 @@ from cloudsched.domain.transitions.zone_plans import note_zone, planned_schedule
 from cloudsched.errors import NotAllowed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from cloudsched.domain.documents.authority import Requesters
 
 _S = TaskStatus

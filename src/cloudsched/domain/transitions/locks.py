@@ -20,6 +20,7 @@ acquires or releases it, so the two cannot disagree.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
@@ -28,8 +29,6 @@ from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.domain.documents.policy import Priority
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cloudsched.domain.documents.task import Task
 
 GRANT_TIMEOUT = timedelta(minutes=1)

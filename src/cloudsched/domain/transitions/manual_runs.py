@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import Run, Trigger
-from cloudsched.domain.documents.task import Backfill, TaskStatus
+from cloudsched.domain.documents.task import Backfill, Task, TaskStatus
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.lifecycle import Transition, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import requested_id
-from cloudsched.domain.transitions.request_marks import choose_instant
+from cloudsched.domain.transitions.request_marks import RequestMark, choose_instant
 from cloudsched.domain.transitions.requirements import require_backfillable, require_snoozable, require_triggerable
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloudsched.domain.documents.authority import Requesters
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.request_marks import RequestMark
 
 
 MAX_SNOOZE: Final = timedelta(days=30)

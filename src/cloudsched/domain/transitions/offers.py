@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.execution import WaitingFor
+from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.documents.pull import Offer, OfferEntry
 from cloudsched.domain.recurrence.iso8601 import add_duration
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
 
 

@@ -6,16 +6,14 @@ as its task's retry policy says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime, timedelta
-
-    from cloudsched.domain.documents.authority import SenderRole
     from cloudsched.domain.transitions.drafts import TaskDraft
 
 

@@ -20,16 +20,14 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from cloudsched.domain.documents.execution import Trigger, WaitingFor, is_orphaned
+from cloudsched.domain.documents.execution import Run, Trigger, WaitingFor, is_orphaned
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, BudgetPause, Task, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.zone_plans import occurrence_id, planned_schedule, stamp
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.task import BudgetPause, Task
     from cloudsched.domain.schedules.schedule import Schedule
 
 HORIZON = timedelta(days=30) - timedelta(minutes=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import (
@@ -18,9 +20,6 @@ from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.definitions import describe_record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.task import Task
 
 

@@ -27,13 +27,14 @@ have no local times to move: their plan is made anew, as after a change of a cal
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import Action, DueRange, Journey, TaskStatus
+from cloudsched.domain.documents.task import Action, DueRange, Journey, Task, TaskStatus, ZonePlan
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, utc_seconds
 from cloudsched.domain.recurrence.time_zones import load_zone
@@ -45,9 +46,6 @@ from cloudsched.domain.transitions.planning import find_past_start, occurrence_a
 from cloudsched.domain.transitions.zone_plans import can_replan, plan_distance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cloudsched.domain.documents.task import Task, ZonePlan
     from cloudsched.domain.schedules.schedule import Schedule
 
 _TICK: Final = timedelta(microseconds=1)

@@ -21,19 +21,14 @@ import base64
 import hashlib
 import json
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from cloudsched.domain.documents.task import RecentRequest
+from cloudsched.domain.documents.task import RecentRequest, Task
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.errors import KeyReused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from cloudsched.domain.documents.task import Task
 
 MAX_REQUESTS: Final = 50
 """How many of its latest requests a task remembers: about 5 KB."""

@@ -5,19 +5,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.errors import NotAllowed
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cloudsched.domain.documents.execution import Execution, Run
-    from cloudsched.domain.documents.task import Task
 
 _S = TaskStatus
 

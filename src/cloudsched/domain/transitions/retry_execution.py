@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.journal import JournalEntry, StepKind, StepRecord, StepStatus, call_id
@@ -10,9 +12,6 @@ from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from datetime import datetime
-
     from cloudsched.domain.documents.execution import Execution
 
 

@@ -8,6 +8,7 @@ least once a day.
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,16 +16,13 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
-from cloudsched.domain.documents.task import EventName, RefusedEvent
+from cloudsched.domain.documents.task import Event, EventName, RefusedEvent, Task
 from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES
 from cloudsched.domain.transitions.lifecycle import Transition, may_have_children, with_changes
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.outcome import Suspend
 
 MIN_POLL_INTERVAL = timedelta(minutes=1)

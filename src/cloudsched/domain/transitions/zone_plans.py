@@ -15,18 +15,16 @@ else is a plan of other data, with these rules:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.task import ZonePlan
+from cloudsched.domain.documents.task import Task, ZonePlan
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, utc_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
 
 _NONE: Final = timedelta(0)

@@ -10,8 +10,10 @@ whose groups fill fields of the request, and the field that the body fills (`*` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.api import messages
@@ -20,14 +22,9 @@ from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, 
 from cloudsched.emulator.api.task_codec import check_backoff, read_task, write_task
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import QUEUE_MISSING, invalid_argument, not_found
-from cloudsched.emulator.model.queue import QueueConfig
+from cloudsched.emulator.model.queue import Dispatch, Queue, QueueConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from random import Random
-
-    from cloudsched.emulator.model.queue import Dispatch, Queue
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.model.task import Task
 

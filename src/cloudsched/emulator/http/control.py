@@ -17,11 +17,10 @@ from cloudsched.emulator.http.rest import Reply
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, ClockBusy, Dispatcher, NotIdle
 from cloudsched.emulator.runtime.history import format_rfc3339
 from cloudsched.emulator.runtime.operations import ControlOperations, StillWaiting, UnknownTask
-from cloudsched.emulator.runtime.tokens import TOKEN_MODES
+from cloudsched.emulator.runtime.tokens import TOKEN_MODES, TokenIssuer
 
 if TYPE_CHECKING:
     from cloudsched.emulator.runtime.clock import MovableClock
-    from cloudsched.emulator.runtime.tokens import TokenIssuer
 
 
 _ClockCall = Callable[[Any], Awaitable[int]]

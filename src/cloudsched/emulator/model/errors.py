@@ -6,11 +6,9 @@ The codes are gRPC's (https://grpc.io/docs/guides/status-codes/); REST shows the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Final
 
 
 class Code(IntEnum):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
@@ -27,8 +28,6 @@ from cloudsched.emulator.model.task import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cloudsched.emulator.model.token_bucket import TokenBucket
 
 

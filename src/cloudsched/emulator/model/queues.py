@@ -7,6 +7,7 @@ the cost of one dispatch grows neither with the number of queues nor with that o
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -18,8 +19,6 @@ from cloudsched.emulator.model.queue import CompositeObserver, Dispatch, Queue, 
 from cloudsched.emulator.model.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from cloudsched.emulator.model.task import HttpResult, Task
 
 QUEUE_NAME_RETENTION: Final = timedelta(days=7)

@@ -7,12 +7,10 @@ https://cloud.google.com/tasks/docs/quotas.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final
 
 HORIZON: Final = timedelta(days=30)
 """The maximum distance of a task's schedule time from now."""

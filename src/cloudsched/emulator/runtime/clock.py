@@ -7,11 +7,9 @@ setting it here is a jump, after which everything that fell due in between is du
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Literal
 
 Mode = Literal["running", "frozen"]
 

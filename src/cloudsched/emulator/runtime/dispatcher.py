@@ -8,6 +8,7 @@ that instant is sent, and nothing else happens until the clock moves.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -17,8 +18,6 @@ from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.runtime.history import Attempt, History, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.emulator.model.queue import Dispatch
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.runtime.clock import MovableClock

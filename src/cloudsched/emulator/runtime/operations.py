@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import RpcError
-from cloudsched.emulator.runtime.history import Explanation, explain
+from cloudsched.emulator.runtime.history import Attempt, Explanation, History, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from cloudsched.emulator.model.queue import Queue
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.model.task import Task
     from cloudsched.emulator.runtime.clock import MovableClock
     from cloudsched.emulator.runtime.dispatcher import Dispatcher
-    from cloudsched.emulator.runtime.history import Attempt, History
     from cloudsched.emulator.storage.write_ahead_log import WriteAheadLog
 
 

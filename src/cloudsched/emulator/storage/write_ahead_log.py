@@ -14,7 +14,10 @@ import asyncio
 import logging
 import os
 import zlib
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.api import messages
@@ -25,10 +28,6 @@ from cloudsched.emulator.model.queue import Queue
 from cloudsched.emulator.model.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from pathlib import Path
-
     from cloudsched.emulator.api.messages import Proto
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.model.task import Task

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -20,7 +21,7 @@ from pydantic import TypeAdapter
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER, AssistantPayload
-from cloudsched.domain.documents.task import MAX_NAME
+from cloudsched.domain.documents.task import MAX_NAME, Source, Task, TaskSpec
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.outcome import Fail, Snooze
 from cloudsched.engine.assistant.brief import (
@@ -37,17 +38,13 @@ from cloudsched.engine.durable.calls import start_call, wait_for_results
 from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.handlers.handler import Handler
 from cloudsched.engine.handlers.user_access import limit_priority
-from cloudsched.engine.ports.model import metered
+from cloudsched.engine.ports.model import Model, metered
 from cloudsched.errors import CallFailed, InvalidInput, Misconfigured, UnusableAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cloudsched.domain.documents.task import Source, Task, TaskSpec
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.model import Model
 
 
 _BYTES_A_TOKEN: Final = 4

@@ -7,24 +7,20 @@ sending and recording, the message is sent once more, under the same id.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, PING, DeliveryChannel, PingEvent
-from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
-from cloudsched.engine.ports.sender import Message, Suppress
+from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, PING, Delivery, DeliveryChannel, PingEvent
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry
+from cloudsched.engine.ports.sender import Message, Recipient, Recipients, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from random import Random
-
-    from cloudsched.domain.documents.delivery import Delivery
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.ports.sender import Recipient, Recipients, Sender
 
 log = logging.getLogger(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -14,8 +15,6 @@ from cloudsched.engine.ports.sender import Recipient, Suppress
 from cloudsched.engine.state.record_changes import change_person
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.closed_sets import complete_table
-from cloudsched.domain.documents.delivery import DeliveryStatus
+from cloudsched.domain.documents.delivery import Delivery, DeliveryStatus
 from cloudsched.domain.documents.responses import DeliveryReport
-from cloudsched.domain.documents.task import TaskStatus, Trouble
+from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
 from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import TaskQuery
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.delivery import Delivery
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
 
 _ENDS: Final = complete_table(

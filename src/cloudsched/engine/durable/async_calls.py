@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,6 @@ from cloudsched.engine.durable import event_loop
 from cloudsched.engine.durable.async_functions import is_async, make_coroutine_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import timedelta
-
     from cloudsched.engine.durable.event_loop import Blocking
 
 _running = set["asyncio.Task[Any]"]()

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+from typing import Any, Final
 
 PLAIN_TYPES: Final = frozenset({type(None), bool, int, float, str, dict, list, tuple})
 """What most functions return, and nobody awaits."""

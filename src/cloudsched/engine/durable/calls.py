@@ -6,10 +6,20 @@ one round are therefore one cause, and a manual retry repeats all of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
-from cloudsched.domain.documents.journal import MAX_CALLS, MAX_NESTING, StepError, StepKind, StepStatus, call_id
+from cloudsched.domain.documents.journal import (
+    MAX_CALLS,
+    MAX_NESTING,
+    JournalEntry,
+    StepError,
+    StepKind,
+    StepStatus,
+    call_id,
+)
 from cloudsched.domain.documents.task import Parent
 from cloudsched.domain.transitions.suspend import next_poll
 from cloudsched.engine.durable.arguments import arguments_fingerprint
@@ -18,10 +28,6 @@ from cloudsched.engine.durable.steps import decode_result
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
-    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor

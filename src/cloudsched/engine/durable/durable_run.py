@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
+from random import Random
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from uuid import UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-    from random import Random
-    from uuid import UUID
-
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.durable.no_journal import Recorded

@@ -13,17 +13,14 @@ import inspect
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from cloudsched.errors import WorkflowError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import timedelta
 
 log = logging.getLogger(__name__)
 

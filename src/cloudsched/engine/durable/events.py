@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.journal import JournalEntry, StepKind, StepStatus
@@ -11,8 +12,6 @@ from cloudsched.engine.durable.suspend import Suspended
 from cloudsched.errors import EventTimedOut, Unavailable
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
-
     from cloudsched.domain.documents.authority import EventSender, SenderRole
     from cloudsched.domain.documents.task import Event
     from cloudsched.engine.durable.journal_cursor import JournalCursor

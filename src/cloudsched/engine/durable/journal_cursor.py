@@ -7,12 +7,13 @@ holds the lease continues. What a handler may request are functions of the curso
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 from cloudsched.domain.documents.journal import (
     ENTRY_OVERHEAD_BYTES,
     MAX_COMMIT_ENTRIES,
@@ -25,22 +26,13 @@ from cloudsched.domain.documents.journal import (
     describe_step,
 )
 from cloudsched.domain.documents.json_limits import max_size
-from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.outcome import Cancel, Fail, Suspend
+from cloudsched.domain.documents.task import Event, Task, TaskStatus
+from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
 from cloudsched.engine.durable.step_attempt import Usage, in_step_attempt, require_not_timed_out
-from cloudsched.engine.durable.suspend import Suspended
+from cloudsched.engine.durable.suspend import Surroundings, Suspended
 from cloudsched.errors import CallFailed, JournalMismatch, LimitExceeded, QuotaExceeded, ScriptFailed, WorkflowError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
-
-    from cloudsched.domain.documents.authority import SenderRole
-    from cloudsched.domain.documents.task import Event, Task
-    from cloudsched.domain.transitions.outcome import Outcome
-    from cloudsched.engine.durable.suspend import Surroundings
 
 
 @dataclass(slots=True)

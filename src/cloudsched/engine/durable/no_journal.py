@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Callable
+from datetime import datetime
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
+from uuid import UUID
 
 from cloudsched.engine.durable.step_attempt import Usage
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-    from uuid import UUID
-
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.durable.procedure import Procedure

@@ -7,21 +7,19 @@ ended, and a loser that is already cancelled does not take part.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.journal import StepError, StepKind, StepStatus
+from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.transitions.suspend import next_poll
 from cloudsched.engine.durable.arguments import require_instances
 from cloudsched.engine.durable.calls import CallHandle, poll_call, read_call_result
 from cloudsched.errors import CallFailed, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Callable
+from datetime import datetime
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
@@ -18,9 +20,6 @@ from cloudsched.engine.durable.timers import record_now
 from cloudsched.errors import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.engine.durable.procedure import Procedure

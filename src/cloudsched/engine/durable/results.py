@@ -10,13 +10,22 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudsched import errors
-from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.journal import MAX_CALLS, MAX_INLINE_RESULT_BYTES, StepError, StepStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.domain.documents.journal import (
+    MAX_CALLS,
+    MAX_INLINE_RESULT_BYTES,
+    JournalEntry,
+    StepError,
+    StepRecord,
+    StepStatus,
+)
 from cloudsched.domain.documents.json_limits import (
     MAX_CONTENT,
     deep_copy_json,
@@ -28,11 +37,6 @@ from cloudsched.domain.documents.json_limits import (
 from cloudsched.errors import BlobsUnavailable, CallFailed, StoreUnavailable, Unavailable, UnreadableDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.journal import JournalEntry, StepRecord
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.store import Store

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,6 @@ from cloudsched.engine.durable.procedure import UserCall
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import timedelta
-
     from cloudsched.engine.durable.event_loop import Blocking
 
 

@@ -6,15 +6,17 @@ works once works in every replay. If the function has a return annotation, JSON 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from cloudsched.domain.documents.journal import MAX_TRIES, StepError, StepKind, StepStatus, StepTry
+from cloudsched.domain.documents.journal import MAX_TRIES, JournalEntry, StepError, StepKind, StepStatus, StepTry
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, to_json_value
 from cloudsched.domain.first_error import find_first_error
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
@@ -23,10 +25,6 @@ from cloudsched.engine.durable.suspend import is_handler_failure
 from cloudsched.errors import InvalidInput, StepFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime, timedelta
-
-    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor

@@ -6,15 +6,14 @@ these from the failures of user code.
 
 from __future__ import annotations
 
+import random
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Event, Parent, Task

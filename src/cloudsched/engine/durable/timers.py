@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.journal import MAX_STEPS, StepKind, StepStatus
@@ -9,9 +11,6 @@ from cloudsched.domain.transitions.suspend import MIN_POLL_INTERVAL
 from cloudsched.engine.durable.step_attempt import require_not_timed_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from cloudsched.engine.durable.journal_cursor import JournalCursor
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,6 @@ from cloudsched.engine.durable.suspend import Suspended
 from cloudsched.engine.handlers.async_context import AsyncContext
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
-
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.handler import Handler
 

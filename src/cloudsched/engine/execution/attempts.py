@@ -7,38 +7,32 @@ After a crash between any two of these, a redelivery or the sweep continues from
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.finish import on_outcome
+from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.planning import WakeUp, executor_wakeups
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
-from cloudsched.engine.durable.procedure import run_procedure
+from cloudsched.engine.durable.procedure import Procedure, run_procedure
 from cloudsched.engine.execution.durable_services import DurableServices
-from cloudsched.engine.execution.follow_ups import plan_follow_ups
+from cloudsched.engine.execution.follow_ups import FollowUps, plan_follow_ups
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
-from cloudsched.engine.ports.store import NO_GRANTS, Commit
+from cloudsched.engine.ports.store import NO_GRANTS, Commit, Committed, TaskWrite, VersionedTask
 from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog
 from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.child_tasks import ChildTasks
-    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.claimed_run import ClaimedRun
-    from cloudsched.engine.execution.follow_ups import FollowUps
-    from cloudsched.engine.ports.store import Committed, TaskWrite, VersionedTask
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.state.deliveries import DeliveryPlanner
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -10,19 +11,16 @@ from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.locks import is_held_by
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.planning import WakeUp
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.store import Committed, VersionedTask
     from cloudsched.engine.state.attempt_log import AttemptLog, ReportedLog
 
     Decide = Callable[[Task, VersionedTask], Commit | None]

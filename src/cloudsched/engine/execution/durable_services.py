@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +23,6 @@ from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.errors import InvalidInput, UnknownHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
     from cloudsched.engine.child_tasks import ChildTasks

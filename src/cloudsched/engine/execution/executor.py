@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from pydantic_core import from_json
 
-from cloudsched.domain.documents.execution import WaitingFor, lease_fingerprint
+from cloudsched.domain.documents.execution import Lease, WaitingFor, lease_fingerprint
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions.claim import (
     Claim,
@@ -30,25 +31,18 @@ from cloudsched.domain.transitions.claim import (
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups
 from cloudsched.domain.transitions.zone_plans import can_replan
-from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
+from cloudsched.engine.execution.attempts import AttemptRunner, DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.zone_replans import replan_stored
-from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
-from cloudsched.engine.ports.store import Commit, Committed
+from cloudsched.engine.ports.clock import MAX_SKEW, Clock, measure_skew
+from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.attempt_log import find_thread
 from cloudsched.errors import ClockSkewed, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from cloudsched.domain.documents.execution import Lease
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.execution.attempts import AttemptRunner
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.ports.tracing import Tracer
 
 log = logging.getLogger(__name__)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.engine.durable.async_functions import call_function, is_async
 from cloudsched.engine.durable.suspend import is_handler_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.handlers.registry import Registry

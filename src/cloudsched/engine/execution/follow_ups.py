@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
@@ -21,19 +22,15 @@ from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.engine.handlers.validation import validate_draft
-from cloudsched.engine.ports.store import TaskWrite
+from cloudsched.engine.ports.store import TaskWrite, VersionedTask
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.store import VersionedTask
 
 MAX_FOLLOW_UPS = 20
 """How many follow-ups one success may have."""

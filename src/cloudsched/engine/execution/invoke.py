@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,20 +21,15 @@ from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.calls import CallHandle
-from cloudsched.engine.durable.procedure import SyncCall, UserCall
+from cloudsched.engine.durable.procedure import Procedure, SyncCall, UserCall
 from cloudsched.engine.durable.suspend import Suspended, is_handler_failure
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
-from cloudsched.engine.handlers.context import MAX_TEXT
+from cloudsched.engine.handlers.context import MAX_TEXT, Context
 from cloudsched.engine.handlers.signature import Dependencies
 from cloudsched.errors import InvalidInput, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.durable.procedure import Procedure
-    from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.registry import Registry
 

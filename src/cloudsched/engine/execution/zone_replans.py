@@ -6,11 +6,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.planning import executor_wakeups
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, VersionedTask
 
 if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.store import VersionedTask
 
 log = logging.getLogger(__name__)
 

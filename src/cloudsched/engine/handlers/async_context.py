@@ -4,37 +4,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from datetime import datetime, timedelta
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, TypeVar, cast, overload
+from random import Random
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, TypeVar, Unpack, cast, overload
+from uuid import UUID
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS, EventSender
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.calls import CallHandle, NotAValue, R_co, X
 from cloudsched.engine.durable.procedure import run_on_loop
 from cloudsched.engine.durable.step_attempt import in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.timers import sleep_until
-from cloudsched.engine.handlers.typed_calls import AnyContext, C, R
-from cloudsched.errors import WorkflowError
+from cloudsched.engine.handlers.typed_calls import AnyContext, C, CallFields, R
+from cloudsched.errors import CallFailed, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Sequence
-    from datetime import datetime, timedelta
-    from random import Random
-    from types import TracebackType
-    from typing import Literal, Unpack
-    from uuid import UUID
-
-    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.event_loop import Blocking
     from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.typed_calls import CallFields
-    from cloudsched.errors import CallFailed
 
 T = TypeVar("T")
 Method = TypeVar("Method", bound="Callable[..., Coroutine[Any, Any, Any]]")

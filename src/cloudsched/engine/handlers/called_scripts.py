@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -12,8 +13,6 @@ from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import LimitExceeded, ScriptFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore, VersionedRecord

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from uuid import UUID
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS
-from cloudsched.domain.documents.execution import ProgressNote
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS, EventSender, Requesters
+from cloudsched.domain.documents.execution import ProgressNote, Run
 from cloudsched.domain.documents.json_limits import (
     MAX_CONTENT,
     deep_copy_json,
@@ -19,7 +22,7 @@ from cloudsched.domain.documents.json_limits import (
     require_storable,
     truncate,
 )
-from cloudsched.domain.documents.task import MAX_COUNT
+from cloudsched.domain.documents.task import MAX_COUNT, Task
 from cloudsched.domain.transitions.finish import InboxMessage
 from cloudsched.domain.transitions.suspend import parse_event_name
 from cloudsched.engine.durable.arguments import (
@@ -41,16 +44,8 @@ from cloudsched.engine.handlers.typed_calls import Calls
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from datetime import datetime
-    from random import Random
-    from uuid import UUID
-
-    from cloudsched.domain.documents.authority import EventSender, Requesters
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.policy import RetryPolicy
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.handlers.payload_fields import EventType
     from cloudsched.engine.ports.clock import Clock

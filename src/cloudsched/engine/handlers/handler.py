@@ -7,7 +7,9 @@ It is called as ``handler(payload)`` or ``handler(ctx, payload)``, where the ann
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +17,13 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import exception_text
-from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.task import TaskId, owner_id_prefix
+from cloudsched.domain.documents.policy import Priority, RetryPolicy
+from cloudsched.domain.documents.task import Task, TaskId, owner_id_prefix
 from cloudsched.domain.transitions.invalid_input import Faults
 from cloudsched.engine.durable.suspend import is_handler_failure
 from cloudsched.engine.handlers.payload_fields import (
     MOST_LISTED,
+    EventType,
     accepts_field,
     explain_payload,
     find_unknown_fields,
@@ -79,17 +82,11 @@ def derive_task_id(
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import timedelta
-
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.pull import Pull
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.payload_fields import EventType
     from cloudsched.engine.handlers.signature import Depends
 
     OnFailure = Callable[[Task, Execution], object]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
@@ -21,8 +22,6 @@ from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pydantic_core import CoreSchema
 
 Schema = dict[str, Any]

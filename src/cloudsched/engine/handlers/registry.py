@@ -6,17 +6,17 @@ A handler stays callable. Mistakes raise an error when the module is imported, n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from pydantic import ConfigDict, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
-from cloudsched.domain.documents.policy import Priority, to_retry_policy
+from cloudsched.domain.documents.policy import Priority, RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME, TaskId
@@ -29,10 +29,6 @@ from cloudsched.engine.handlers.signature import read_signature
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-    from typing import Unpack
-
-    from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.ports.sender import Template
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.children import OnChildFailure, gather_results
+from cloudsched.domain.documents.children import Child, OnChildFailure, gather_results
 from cloudsched.engine.durable.calls import end_round, start_call, start_round, wait_for_results
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cloudsched.domain.documents.children import Child
     from cloudsched.engine.handlers.context import Context
 
 _WHAT = "a task with children"

@@ -9,7 +9,8 @@ the order is the same in every replay. Scripts are untrusted: whatever the inter
 from __future__ import annotations
 
 import hashlib
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,25 +19,19 @@ from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, require_exact
 from cloudsched.domain.documents.stored_script import is_script_name
-from cloudsched.domain.documents.task import MAX_NAME
+from cloudsched.domain.documents.task import MAX_NAME, Task
 from cloudsched.engine.durable.calls import called_handlers, end_round, start_call, start_round, wait_for_results
 from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.durable.timers import sleep_until
-from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, SCRIPT_CALL, find_tree, read_pinned
+from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, SCRIPT_CALL, CalledScripts, find_tree, read_pinned
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
 from cloudsched.engine.handlers.user_access import limit_priority
-from cloudsched.engine.ports.interpreter import ScriptInput, ScriptResponse
+from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptInput, ScriptRequest, ScriptResponse
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
-
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
-    from cloudsched.engine.handlers.called_scripts import CalledScripts
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptRequest
 
 _MAX_COMPILED = 1024
 """How many scripts that compile are remembered."""

@@ -6,6 +6,7 @@ What ``Annotated[T, Depends(factory)]`` parameters get lasts for the time of one
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,17 +16,13 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from cloudsched.engine.durable.async_functions import is_async
-from cloudsched.engine.durable.procedure import UserCall
+from cloudsched.engine.durable.procedure import Procedure, UserCall
 from cloudsched.engine.handlers.async_context import AsyncContext
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.handlers.payload_fields import find_secret_field
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cloudsched.engine.durable.procedure import Procedure
-
     Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
 
 _CONTEXTS = (Context, AsyncContext)

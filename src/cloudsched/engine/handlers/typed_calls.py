@@ -8,16 +8,26 @@ such a handler is called by its name (``ctx.call("report")``): its type cannot b
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.engine.durable.calls import CallHandle, start_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
-    from datetime import datetime, timedelta
-    from typing import Unpack
-
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.children import Child, OnChildFailure
     from cloudsched.domain.documents.delivery import DeliveryChannel, OnCompletion, Ping

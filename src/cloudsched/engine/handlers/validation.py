@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Requesters
@@ -20,9 +22,6 @@ from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import timedelta
-
     from cloudsched.domain.documents.children import Child
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.handler import Handler

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import secrets
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -28,8 +29,6 @@ from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore, Store

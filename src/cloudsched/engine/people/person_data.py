@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from itertools import groupby
@@ -33,12 +34,12 @@ from cloudsched.domain.documents.person import (
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.system_tasks import ERASE_HANDLER, EXPORT_HANDLER
-from cloudsched.domain.documents.task import PublicTask
+from cloudsched.domain.documents.task import PublicTask, Task
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
-from cloudsched.domain.transitions.outcome import Done, Snooze
+from cloudsched.domain.transitions.outcome import Done, Outcome, Snooze
 from cloudsched.domain.transitions.request_marks import RequestMark
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.overview import WorkerPresence
 from cloudsched.engine.state.record_changes import delete_record, retry_conflicts
@@ -47,13 +48,8 @@ from cloudsched.engine.usage.report import UsageSummation
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from cloudsched.domain.documents.record import Record
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
-from cloudsched.domain.documents.person import LinkKey, without_channel
+from cloudsched.domain.documents.person import LinkKey, Person, without_channel
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.person import Person
     from cloudsched.engine.people.people import People
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore, VersionedRecord

@@ -10,24 +10,21 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.person import secret_hash
-from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.ports.sender import Asker, Message, Recipient
 from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
     from cloudsched.engine.people.people import People
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.sender import Asker
     from cloudsched.engine.ports.store import RecordStore
 
 

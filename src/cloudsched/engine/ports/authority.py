@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters
+from cloudsched.domain.documents.authority import TRUSTED_CODE, EventSender, Requesters
 from cloudsched.errors import Forbidden, Unauthenticated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.task import Task
 
 

@@ -13,18 +13,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from functools import cache
 from operator import is_
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.task import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 _MUTABLE: Final = (dict, list, set)
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from cloudsched.domain.recurrence.allowance import get_bytes_left, spend_bytes
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, make_token
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
     from cloudsched.domain.transitions.locks import Lock
-    from cloudsched.engine.ports.pages import Page
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,28 +6,24 @@ Every adapter guarantees what the bullets say, and passes the contract suite in 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
-from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
+from cloudsched.engine.ports.search import SearchStore, TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from datetime import datetime
-
     from cloudsched.domain.documents.execution import Execution, Message, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.record import Record
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.domain.transitions.locks import Lock, Waiter
-    from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.search import SearchStore
 
 
 def choose_shard(task_id: str, count: int) -> int:

@@ -13,14 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from contextlib import nullcontext
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from contextvars import Token
+from typing import Final
 
 _PARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 

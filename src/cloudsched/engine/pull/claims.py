@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import hmac
 import logging
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
+from cloudsched.domain.documents.execution import ExecutionStatus, Lease, ProgressNote, Run, lease_fingerprint
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
     from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport

@@ -16,17 +16,19 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.execution import lease_fingerprint
-from cloudsched.domain.documents.pull import queue_keys
+from cloudsched.domain.documents.execution import Run, lease_fingerprint
+from cloudsched.domain.documents.pull import OfferEntry, queue_keys
 from cloudsched.domain.transitions.budget_pause import pause_for_budget
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
 from cloudsched.domain.transitions.offers import priority_rank
 from cloudsched.engine.handlers.user_access import may_user_claim
-from cloudsched.engine.ports.store import Commit, Committed
+from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.errors import (
     CloudschedError,
     Contended,
@@ -37,15 +39,9 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
-    from datetime import datetime
-
-    from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.store import VersionedTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
@@ -15,15 +16,12 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.policy import is_quota_lock_key, owner_lock_keys
-from cloudsched.domain.documents.pull import MAX_SKILLS, QueueName, Skill  # noqa: F401, TC001 - fields of the model
+from cloudsched.domain.documents.pull import MAX_SKILLS, OfferEntry, QueueName, Skill  # noqa: F401, TC001 - fields of the model
 from cloudsched.domain.documents.record import Record
 from cloudsched.engine.ports.pages import make_token, read_token
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.engine.ports.clock import Clock

@@ -22,9 +22,11 @@ import sys
 import threading
 import traceback
 import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,9 +35,6 @@ from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLo
 from cloudsched.engine.state.log_context import attempt_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock

@@ -9,25 +9,22 @@ outlives its execution. If their task has a callback, executions that end withou
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.usage import add_usage
 from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.engine.ports.store import ArchivedJournal, Commit, Committed
+from cloudsched.engine.ports.store import ArchivedJournal, Commit, Committed, Store, TaskWrite, VersionedTask
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import Contended, PreconditionFailed, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
-    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.archive import JournalArchive
-    from cloudsched.engine.ports.store import Store, TaskWrite, VersionedTask
     from cloudsched.engine.state.deliveries import DeliveryPlanner
 
 S = TypeVar("S")

@@ -9,12 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, PingEvent
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, Delivery, DeliveryChannel, PingEvent
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.deliveries import (
     find_ping_event,
     plan_callback,
@@ -24,20 +26,14 @@ from cloudsched.domain.transitions.deliveries import (
 )
 from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.planning import executor_wakeups
-from cloudsched.engine.ports.store import DeliveryMark, TaskWrite
+from cloudsched.engine.ports.store import DeliveryMark, Store, TaskWrite
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime, timedelta
-
-    from cloudsched.domain.documents.delivery import Delivery, DeliveryChannel
     from cloudsched.domain.documents.execution import Execution, Run
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
 
 _PURPOSE = b"cloudsched message v1\n"
 

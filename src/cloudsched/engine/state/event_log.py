@@ -19,12 +19,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import ExecutionStatus, WaitingFor
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, WaitingFor
+from cloudsched.domain.documents.task import Task, TaskStatus
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Execution, Run
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import TaskWrite
 
 log = logging.getLogger("cloudsched.events")

@@ -6,15 +6,18 @@ are commits of the lock alone. A task without a lock key costs no read and no wr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task
 from cloudsched.domain.transitions.lifecycle import was_recreated
 from cloudsched.domain.transitions.locks import (
     MAX_REQUEUED,
+    Lock,
     Waiter,
     WaitFilter,
     acquire,
@@ -29,19 +32,13 @@ from cloudsched.domain.transitions.locks import (
     worker_group,
 )
 from cloudsched.domain.transitions.planning import Dispatch
-from cloudsched.engine.ports.store import NO_GRANTS, Grants, VersionedLock
+from cloudsched.engine.ports.store import NO_GRANTS, Grants, Store, VersionedLock
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.locks import Lock
     from cloudsched.engine.dispatch import DispatchSender
-    from cloudsched.engine.ports.store import Store
 
 
 MAX_WAITS = 2 * MAX_OPEN_RUNS

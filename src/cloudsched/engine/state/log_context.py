@@ -7,11 +7,8 @@ threads: in a thread that a handler starts, run the function with ``contextvars.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NO_FIELDS: Mapping[str, object] = {}
 attempt_fields: ContextVar[Mapping[str, object]] = ContextVar("cloudsched_log_fields", default=_NO_FIELDS)

@@ -15,27 +15,24 @@ tenth of the limit, rounded down, and never more than `MAX_EXCESS`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from random import Random
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.policy import quota_lock_key
 from cloudsched.domain.transitions.locks import Holder
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
-from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.engine.ports.store import Store, TaskCounter, VersionedLock
 from cloudsched.errors import InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-    from random import Random
-
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, TaskCounter
 
 MAX_EXCESS = 7
 """The most tasks by which simultaneous creations of one owner exceed a limit."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
@@ -9,9 +11,6 @@ from cloudsched.domain.documents.person import Person, RecentCount
 from cloudsched.engine.state.commits import compare_and_set
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime, timedelta
-
     from cloudsched.domain.documents.record import Record
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore, VersionedRecord

@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -23,12 +24,13 @@ from cloudsched.domain.documents.batch_change import (
     BatchAction,
     BatchChange,
     BatchRetry,
+    RetryFilter,
     has_failed,
 )
-from cloudsched.domain.documents.execution import FAILURE_STATUSES
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution
 from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.documents.policy import RetryPolicy
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
@@ -41,11 +43,6 @@ from cloudsched.engine.tasks.execution_search import ExecutionFilter, find_execu
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cloudsched.domain.documents.batch_change import RetryFilter
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store

@@ -5,8 +5,10 @@ How often users may have something fetched is limited, so that nobody uses this 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import date, datetime, timedelta
+from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -14,13 +16,13 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, HolidaySource, calendar_key, is_calendar_name, is_owned_key
 from cloudsched.domain.documents.person import secret_hash
 from cloudsched.domain.documents.system_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow, Reached
-from cloudsched.domain.documents.task import owner_id_prefix
+from cloudsched.domain.documents.task import Task, owner_id_prefix
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.replan import replan_calendars
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.engine.tasks.follow_changes import FollowChange, count_replan, make_follower
@@ -28,13 +30,7 @@ from cloudsched.engine.tasks.owner_schedules import find_calendar
 from cloudsched.errors import InvalidInput, NotFound, QuotaExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import date, datetime
-    from random import Random
-
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
-    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore, Store, VersionedRecord
     from cloudsched.engine.tasks.scheduler import Scheduler

@@ -6,27 +6,24 @@ without it is never changed, whatever its id.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.drafts import to_wire_fields
+from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidInput, InvalidSchedule, KeyReused, NotAllowed, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Iterator
-    from datetime import datetime
-
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Declaration
     from cloudsched.engine.tasks.scheduler import Scheduler

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from cloudsched.engine.ports.store import Version
+from cloudsched.engine.ports.store import Commit, Store, Version
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.store import Commit, Store
 
 
 class WouldCommit(Exception):

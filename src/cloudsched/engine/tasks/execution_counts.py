@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES
-from cloudsched.engine.tasks.execution_search import find_executions_with_tasks
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution
+from cloudsched.engine.tasks.execution_search import ExecutionFilter, find_executions_with_tasks
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from zoneinfo import ZoneInfo
-
-    from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.ports.search import ExecutionQuery, SearchStore
-    from cloudsched.engine.tasks.execution_search import ExecutionFilter
 
 MAX_COUNT: Final = 10_000
 """Up to how many of a day are counted, of what failed and of all others: ten billed reads each."""

@@ -6,26 +6,28 @@ An open execution has no record yet: it is part of its task's document until it 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution, ExecutionStatus
-from cloudsched.domain.documents.task import TaskStatus, find_open_position, get_open_status
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution, ExecutionStatus, Run
+from cloudsched.domain.documents.task import Task, TaskStatus, find_open_position, get_open_status
 from cloudsched.domain.transitions.records import execution_record
 from cloudsched.engine.ports.pages import Page, make_token
-from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list, make_finished_token
+from cloudsched.engine.ports.search import (
+    LEFT_OUT,
+    ExecutionQuery,
+    SearchStore,
+    identify_open_list,
+    make_finished_token,
+)
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.search import ExecutionQuery, SearchStore
 
 
 def list_executions(engine: EngineContext, task: Task, limit: int, page_token: str | None) -> Page[Execution]:

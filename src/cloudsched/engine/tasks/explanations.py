@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.explanation.at_instant import MAX_RECORDS, explain_instant, find_day
 from cloudsched.domain.explanation.explain import explain
-from cloudsched.domain.explanation.findings import Evidence
+from cloudsched.domain.explanation.findings import Evidence, Explanation
 from cloudsched.engine.pull.overview import count_listeners
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.explanation.findings import Explanation
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store

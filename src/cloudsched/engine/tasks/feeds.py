@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.calendar_feeds import BEFORE, MAX_PAST, TaskHistory, build_feed, build_task_calendar
@@ -11,9 +13,6 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task

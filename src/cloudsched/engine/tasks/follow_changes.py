@@ -10,8 +10,10 @@ does nothing if the task has been planned again already.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
+from random import Random
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from cloudsched.domain.documents.calendar import CalendarLink, zone_key
@@ -27,10 +29,6 @@ from cloudsched.engine.tasks.owner_schedules import OPEN_FOR, FollowedPerson
 from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-    from random import Random
-
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore, Store, VersionedRecord

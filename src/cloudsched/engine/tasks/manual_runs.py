@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.journal import StepKind
 from cloudsched.domain.documents.json_limits import to_json_value
-from cloudsched.domain.documents.task import Action
+from cloudsched.domain.documents.task import Action, Task
 from cloudsched.domain.transitions import lifecycle, manual_runs
-from cloudsched.domain.transitions.drafts import edit_draft
+from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
 from cloudsched.domain.transitions.retry_execution import keep_before, require_step
@@ -19,13 +21,8 @@ from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from datetime import datetime
-
     from cloudsched.domain.documents.authority import Requesters
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext

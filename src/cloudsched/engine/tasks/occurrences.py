@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, take_part
@@ -14,9 +15,6 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store

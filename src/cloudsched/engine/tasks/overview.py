@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import OPEN_STATUSES, Trigger
+from cloudsched.domain.documents.execution import OPEN_STATUSES, ExecutionStatus, Trigger
 from cloudsched.domain.documents.overview_responses import NeedCause, NeedCount
 from cloudsched.domain.documents.task import TaskStatus, Trouble, find_trouble
 from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
-
-    from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.shard_sweeps import SweepNote, SweepNotes

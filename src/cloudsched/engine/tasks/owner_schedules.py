@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, calendar_key, link_id, zone_key
 from cloudsched.domain.documents.person import Person
-from cloudsched.domain.schedules.calendar_days import MAX_CONTENT, WEEKENDS, WEEKENDS_CONTENT
+from cloudsched.domain.schedules.calendar_days import MAX_CONTENT, WEEKENDS, WEEKENDS_CONTENT, CalendarRule
 from cloudsched.domain.transitions.replan import follow_owner
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.schedules.calendar_days import CalendarRule
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.domain.transitions.lifecycle import Transition

@@ -8,6 +8,8 @@ a dispatch never makes one. Its searches are part of what the request may search
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,9 +21,6 @@ from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
 

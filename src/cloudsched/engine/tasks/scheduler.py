@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import Person, default_channels
-from cloudsched.domain.documents.task import Action, Event, HistoryEntry, TaskStatus
+from cloudsched.domain.documents.task import Action, Event, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft, require_editable
@@ -26,15 +28,15 @@ from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.invalid_input import Faults, find_all_faults
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan import replan_calendars
-from cloudsched.domain.transitions.request_marks import key_reused, once
+from cloudsched.domain.transitions.request_marks import RequestMark, key_reused, once
 from cloudsched.domain.transitions.suspend import note_refused_event, on_event, parse_event_name
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.handlers.validation import validate_draft
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.engine.state.quotas import is_revival
+from cloudsched.engine.state.quotas import QuotaCheck, is_revival
 from cloudsched.engine.tasks.manual_runs import ManualRuns, make_mark
 from cloudsched.engine.tasks.owner_schedules import (
     OPEN_FOR,
@@ -56,17 +58,10 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from datetime import datetime, timedelta
-
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.lifecycle import Transition
-    from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.authority import Authority
-    from cloudsched.engine.state.quotas import QuotaCheck
 
 log = logging.getLogger(__name__)
 

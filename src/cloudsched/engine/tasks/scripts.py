@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -14,8 +15,6 @@ from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.store import VersionedRecord

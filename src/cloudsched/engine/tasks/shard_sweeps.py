@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -21,18 +22,14 @@ from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a fiel
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.record import Record
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
-from cloudsched.engine.ports.store import choose_shard
-from cloudsched.engine.tasks.sweeper import Sweep, map_in_threads
+from cloudsched.engine.ports.store import Store, Version, choose_shard
+from cloudsched.engine.tasks.sweeper import Sweep, Sweeper, map_in_threads
 from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, Version
-    from cloudsched.engine.tasks.sweeper import Sweeper
 
 log = logging.getLogger(__name__)
 

@@ -11,13 +11,14 @@ that ended longer ago than their retention.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import MAX_RETENTION, TaskStatus
+from cloudsched.domain.documents.task import MAX_RETENTION, Task, TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated
 from cloudsched.domain.transitions.planning import (
@@ -34,10 +35,6 @@ from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
-
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.pages import Page

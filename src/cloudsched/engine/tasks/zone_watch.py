@@ -18,27 +18,23 @@ takes its place, and plans everything again with what it has.
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import VersionedRecord
+from cloudsched.engine.ports.store import VersionedRecord, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import CloudschedError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.store import VersionedTask
 
 
 ZONE_RELEASE_ID: Final = "last"

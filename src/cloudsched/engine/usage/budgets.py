@@ -13,8 +13,9 @@ minute in each process that creates tasks: only where some owner has a budget, e
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -22,26 +23,20 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.owner_usage import WARNING_SHARE, Budget, UsageFront
 from cloudsched.domain.documents.system_tasks import ERASE_HANDLER, EXPORT_HANDLER
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import month_of
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
-from cloudsched.domain.transitions.lifecycle import with_changes
+from cloudsched.domain.transitions.lifecycle import Transition, with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.engine.ports.pages import Page, make_token, read_token
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import CloudschedError, NotAllowed, NotFound, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
-
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, VersionedTask
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.report import UsageSummation
 

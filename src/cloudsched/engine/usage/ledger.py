@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import defaultdict
-from datetime import UTC, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.owner_usage import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
@@ -20,9 +21,6 @@ from cloudsched.domain.documents.usage import UsageCounts, month_of
 from cloudsched.engine.state.commits import compare_and_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore

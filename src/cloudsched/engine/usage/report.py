@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.owner_usage import UsageFront
-from cloudsched.domain.documents.usage import month_of
+from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
+from cloudsched.domain.documents.usage import UsageCounts, month_of
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
-from cloudsched.engine.usage.ledger import sum_sheets
+from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
-    from cloudsched.domain.documents.owner_usage import UsageSheet
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.documents.usage import UsageCounts
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store, VersionedRecord
-    from cloudsched.engine.usage.ledger import UsageLedger
 
 
 MAX_TASKS: Final = 2000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from werkzeug.wrappers import Response
 from cloudsched import app
 from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, spend_from, take_part
+from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spend_from, take_part
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.edits import anchor_schedule
@@ -22,19 +23,15 @@ from cloudsched.engine.tasks.owner_schedules import find_owner_locale, find_owne
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound
 from cloudsched.language.task_fields import read_schedule_field, with_schedule
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import COLON_PATHS_DEPRECATED, operation
+from cloudsched.web.api.operation import COLON_PATHS_DEPRECATED, ApiCall, operation
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import CACHE_HEADERS, json_response, make_occurrence
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.recurrence.allowance import Allowance
     from cloudsched.drafts.service import Steps
-    from cloudsched.web.api.operation import ApiCall
 
 
 EVENT_STREAM: Final = "text/event-stream"

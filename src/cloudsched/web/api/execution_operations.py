@@ -14,14 +14,19 @@ from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.tasks import execution_counts
 from cloudsched.engine.tasks.execution_counts import count_days
-from cloudsched.engine.tasks.execution_search import find_executions_with_tasks, load_execution, load_sealed_log
+from cloudsched.engine.tasks.execution_search import (
+    FoundExecution,
+    find_executions_with_tasks,
+    load_execution,
+    load_sealed_log,
+)
 from cloudsched.engine.tasks.execution_search import list_executions as list_task_executions
 from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import operation
+from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import read_json_object, validate
 from cloudsched.web.api.responses import (
     Json,
@@ -42,8 +47,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.tasks.execution_search import FoundExecution
-    from cloudsched.web.api.operation import ApiCall
 
 
 MAX_UNREAD = 1000

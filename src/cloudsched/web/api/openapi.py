@@ -17,14 +17,13 @@ from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
 from cloudsched.web.api.draft_operations import EVENT_STREAM
 from cloudsched.web.api.openapi_schemas import WEBHOOKS, build_components, get_pattern, inline_schema, ref
-from cloudsched.web.api.operation import TAGS
+from cloudsched.web.api.operation import TAGS, Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.responses import TAGS_PATTERN
 from cloudsched.web.api.task_operations import IDEMPOTENCY_HEADER, KEY_PATTERN
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.document import WireModel
-    from cloudsched.web.api.operation import Operation
 
 
 @cache

@@ -11,13 +11,14 @@ import copy
 import inspect
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from pydantic import AwareDatetime, BaseModel, StringConstraints, TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
 
 from cloudsched.config.settings import LogLevel
 from cloudsched.domain.documents import overview_responses, responses
@@ -37,9 +38,6 @@ from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
     from pydantic_core import core_schema
 
 

@@ -5,26 +5,24 @@ Each takes an `ApiCall`: one request, authenticated, with its path parsed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.web.api.parse import read_json_object, validate
 from cloudsched.web.api.request_bodies import NoParameters
 from cloudsched.web.auth.authentication import is_open_to
-from cloudsched.web.auth.roles import Right
+from cloudsched.web.auth.roles import Caller, Right
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
     from werkzeug.wrappers import Request, Response
 
     from cloudsched.app import App
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.web.api.visibility import Visibility
-    from cloudsched.web.auth.roles import Caller
 
 
 @dataclass(frozen=True, slots=True)

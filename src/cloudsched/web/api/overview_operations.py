@@ -7,21 +7,21 @@ import inspect
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, PydanticInvalidForJsonSchema, PydanticUserError
+from pydantic import Field, PydanticInvalidForJsonSchema, PydanticUserError, TypeAdapter
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents import overview_responses as responses
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import WireModel
-from cloudsched.domain.documents.owner_usage import MAX_QUERIES
+from cloudsched.domain.documents.owner_usage import MAX_QUERIES, Budget
 from cloudsched.domain.documents.policy import Priority, describe_lock_key
-from cloudsched.domain.documents.pull import Pull
-from cloudsched.domain.documents.task import Owner  # noqa: TC001 - pydantic reads it
+from cloudsched.domain.documents.pull import OfferEntry, Pull
+from cloudsched.domain.documents.task import Owner, Task  # noqa: TC001 - pydantic reads them
 from cloudsched.domain.documents.usage import Month, UsageCounts
 from cloudsched.engine.pull import overview
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import operation
+from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.people_operations import read_owner
 from cloudsched.web.api.request_bodies import PageQuery
@@ -29,15 +29,9 @@ from cloudsched.web.api.responses import json_response, page_response
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
     from cloudsched.config.settings import Prices
-    from cloudsched.domain.documents.owner_usage import Budget
-    from cloudsched.domain.documents.pull import OfferEntry
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.tasks.shard_sweeps import SweepNote
-    from cloudsched.web.api.operation import ApiCall
 
 
 @operation("GET", "/v1/queues", "Workers", query=bodies.AnyOwnerQuery, response_schema="QueueList")

@@ -16,14 +16,13 @@ from cloudsched.domain.documents.responses import ExportPage, WebhookSecret
 from cloudsched.domain.documents.task import Task
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import operation
+from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import read_body, validate
 from cloudsched.web.api.responses import json_response, show_person, task_response
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.person import Person
-    from cloudsched.web.api.operation import ApiCall
 
 
 @operation("GET", "/v1/people/{owner}", "People", response_schema="Person", error_statuses=(404,))

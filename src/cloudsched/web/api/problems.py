@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
@@ -34,9 +34,6 @@ from cloudsched.errors import (
     UnreadableDocument,
     VersionConflict,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 log = logging.getLogger(__name__)
 

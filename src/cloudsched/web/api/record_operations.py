@@ -16,7 +16,7 @@ from cloudsched.domain.schedules.calendar_days import WEEKDAYS, parse_days, to_d
 from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import operation
+from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import read_json_object, validate
 from cloudsched.web.api.request_bodies import PutCalendar
 from cloudsched.web.api.responses import json_response
@@ -25,7 +25,6 @@ from cloudsched.web.auth.roles import Right
 if TYPE_CHECKING:
     from cloudsched.domain.documents.calendar import Calendar, Feed
     from cloudsched.domain.documents.stored_script import StoredScript
-    from cloudsched.web.api.operation import ApiCall
 
 
 _CACHED_FOR = 900

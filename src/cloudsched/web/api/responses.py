@@ -10,14 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.http import parse_etags, quote_etag
-from werkzeug.wrappers import Response
+from werkzeug.wrappers import Request, Response
 
 from cloudsched.domain.documents import overview_responses, responses
-from cloudsched.domain.documents.task import PublicTask, get_open_status
+from cloudsched.domain.documents.task import PublicTask, Task, get_open_status
 from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.offers import offered_runs
@@ -26,14 +28,8 @@ from cloudsched.errors import InvalidInput, PreconditionFailed
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from datetime import datetime
-
-    from werkzeug.wrappers import Request
-
     from cloudsched.domain.documents.execution import ExecutionStatus, Run
     from cloudsched.domain.documents.person import Person
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import Tree
     from cloudsched.engine.ports.pages import Page
     from cloudsched.web.api.operation import ApiCall

@@ -14,18 +14,20 @@ not allowed: callers authenticate by headers, and there are no cookies.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.exceptions import NotFound as HttpNotFound
 from werkzeug.routing import BaseConverter, Map, Rule
-from werkzeug.wrappers import Response
+from werkzeug.wrappers import Request, Response
 
 from cloudsched.domain.local_requests import find_foreign_page, is_same_origin
 from cloudsched.domain.recurrence.allowance import REQUEST_BYTES, REQUEST_STEPS, limit_search
 from cloudsched.engine.ports.authority import Authority
 from cloudsched.errors import Forbidden, NotFound
-from cloudsched.web.api.operation import ApiCall
+from cloudsched.web.api.operation import ApiCall, Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.parse import parse_parameters
 from cloudsched.web.api.problems import render_problem
@@ -35,14 +37,8 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import NOBODY, Caller, Right
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from werkzeug.wrappers import Request
-
     from cloudsched.app import App
     from cloudsched.domain.documents.document import WireModel
-    from cloudsched.web.api.operation import Operation
 
 
 _METHODS = "GET, POST, PUT, PATCH, DELETE"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from werkzeug.wrappers import Response
 
@@ -12,13 +12,10 @@ from cloudsched.domain.documents.responses import CallerInfo, Health
 from cloudsched.domain.recurrence.time_zones import version
 from cloudsched.engine.ports.service_threads import find_faults
 from cloudsched.errors import NotReady
-from cloudsched.web.api.operation import operation
+from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.authentication import authenticator_for, is_open_to
 from cloudsched.web.auth.roles import Right
-
-if TYPE_CHECKING:
-    from cloudsched.web.api.operation import ApiCall
 
 
 @operation("GET", "/health", "Service", right=None, response_schema="Health")

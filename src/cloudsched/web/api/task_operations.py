@@ -22,18 +22,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final
 
-from werkzeug.wrappers import Response
+from werkzeug.wrappers import Request, Response
 
 from cloudsched.app import App, create_confirmed
 from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
 from cloudsched.domain.documents.overview_responses import TaskCount
-from cloudsched.domain.documents.task import owner_id_prefix
+from cloudsched.domain.documents.task import Task, owner_id_prefix
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.request_marks import RequestMark
@@ -46,7 +47,7 @@ from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.language.task_fields import note_assumptions
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.draft_operations import patch_confirmed
-from cloudsched.web.api.operation import COLON_PATHS_DEPRECATED, Preset, operation
+from cloudsched.web.api.operation import COLON_PATHS_DEPRECATED, ApiCall, Preset, operation
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import (
     Json,
@@ -58,18 +59,11 @@ from cloudsched.web.api.responses import (
     tree_to_json,
 )
 from cloudsched.web.api.visibility import AllowedVerbs
-from cloudsched.web.auth.roles import Right
+from cloudsched.web.auth.roles import Caller, Right
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from werkzeug.wrappers import Request
-
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.tasks.scheduler import Scheduler
-    from cloudsched.web.api.operation import ApiCall
-    from cloudsched.web.auth.roles import Caller
 
 
 MAX_THREADS = 8

@@ -7,13 +7,14 @@ task's size is parsed. A task with a large payload still takes longer than the s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.authority import EventSender, Requesters
 from cloudsched.domain.documents.document import STORED_CONTEXT
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
@@ -22,16 +23,11 @@ from cloudsched.domain.transitions.drafts import edit_draft
 from cloudsched.engine.handlers.user_access import require_user_edit, require_user_start
 from cloudsched.engine.ports.known_tasks import count_parsed
 from cloudsched.errors import Forbidden, InvalidInput, NotAllowed, NotFound
-from cloudsched.web.auth.roles import Right, Role
+from cloudsched.web.auth.roles import Caller, Right, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from cloudsched.app import App
-    from cloudsched.domain.documents.authority import EventSender
-    from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.tasks.execution_search import FoundExecution
-    from cloudsched.web.auth.roles import Caller
 
 
 class Visibility:

@@ -7,10 +7,11 @@ that does not exist. A lease token is returned once, by the claim, and neither s
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents import responses
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, lease_fingerprint
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ProgressNote, lease_fingerprint
 from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.transitions.finish import AttemptReport
@@ -19,25 +20,20 @@ from cloudsched.engine.execution.failure_hooks import describe_failed, failure_h
 from cloudsched.engine.execution.invoke import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
 from cloudsched.engine.handlers.user_access import may_user_report, require_user_queue
-from cloudsched.engine.pull.offers import ClaimCaller, WorkerFilter
+from cloudsched.engine.pull.offers import ClaimCaller, WorkerClaim, WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import Preset, operation
+from cloudsched.web.api.operation import ApiCall, Preset, operation
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.responses import Json, finished_response, json_response, task_to_json
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from werkzeug.wrappers import Response
 
-    from cloudsched.domain.documents.execution import Execution, ProgressNote
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.pull.claims import WorkerClaims
-    from cloudsched.engine.pull.offers import WorkerClaim
-    from cloudsched.web.api.operation import ApiCall
 
 _NO_STORE = {"Cache-Control": "no-store"}
 """No cache may store lease tokens."""

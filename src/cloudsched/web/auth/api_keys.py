@@ -15,15 +15,13 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cloudsched.domain.documents.authority import is_subject
 from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.web.auth.roles import OWNER_ROLES, Caller, Role, describe_subject, format_role, parse_role
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 KEY_PREFIX: Final = "csk_"
 """How every key begins, and no token."""

@@ -9,6 +9,7 @@ credentials are configured, `Access.open` admits requests from the same machine;
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
@@ -27,8 +28,6 @@ from cloudsched.web.auth.api_keys import ApiKeys
 from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, ON_BEHALF_OF, Caller, Role, describe_subject, parse_role
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from werkzeug.wrappers import Request
 
     from cloudsched.config.access import Access

@@ -22,9 +22,10 @@ Callers that see only their own tasks get the same response for another owner's 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.authority import (
@@ -37,9 +38,6 @@ from cloudsched.domain.documents.authority import (
     is_subject,
 )
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Right(StrEnum):

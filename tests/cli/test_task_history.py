@@ -11,7 +11,6 @@ import pytest
 
 from cloudsched import Context, Schedule
 from cloudsched.domain.documents.execution import Trigger
-from cloudsched.domain.recurrence.time_zones import version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,12 +43,6 @@ def film(app: App) -> Iterator[None]:
 
     yield
     app.container.registry.registrations.handlers.pop("film")  # the app is shared by the module
-
-
-def set_columns(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr("rich.console.Console.is_terminal", True)
 
 
 @pytest.fixture
@@ -141,23 +134,3 @@ def test_a_status_may_be_typed_in_any_case(status: str, tasks: Tasks) -> None:
     assert " ACTIVE " in tasks("list", "--status", status).out
     assert tasks("list", "--status", "paused").out == "No tasks.\n"
     assert "'paused'" in tasks("list", "--status", "sleeping").err.lower()
-
-
-def test_instants_are_whole_at_40_columns(
-    tasks: Tasks, run_command: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However narrow the terminal, no command folds or cuts an instant."""
-    tasks(*GREET, *DAILY)
-    sim.advance(timedelta(days=1))
-    set_columns(monkeypatch, 40)
-    logs = tasks("logs", "t").out.splitlines()
-    assert logs[0].startswith("2027-01-01 08:00:00  SUCCEEDED")
-    assert all(len(line) <= 41 for line in logs)
-    got = re.sub(r"\x1b\[\d+m", "", tasks("get", "t").out)
-    assert re.search(r"nextExecutionTime\n  2027-01-02T08:00:00Z", got)
-    assert all(len(line) <= 40 for line in got.splitlines())
-    assert "2027-01-02 08:00:00" in tasks("list").out
-    assert tasks("upcoming", "t", "-n", "1").out == "Sat 2027-01-02 09:00:00 +0100\n  2027-01-02 08:00:00 UTC\n"
-    shown = run_command("next", "0 9 * * *", "--timezone", "Europe/Paris", "-n", "3", "--after", "2027-01-01T00:00:00Z")
-    assert "Fri 2027-01-01 09:00:00 +0100\n  2027-01-01 08:00:00 UTC\n" in shown.out
-    assert version() in shown.out

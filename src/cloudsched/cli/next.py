@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.cli.options import connection_options, json_option, parse_instant
+from cloudsched.cli.options import connection_options, explain_errors, json_option, parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence.time_zones import version
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, CalendarRule, On, format_days
@@ -26,8 +26,6 @@ from cloudsched.language.schedule_text import ScheduleText, read_schedule
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
-
-    from rich.console import Console
 
 
 class StoredCalendars:
@@ -47,8 +45,7 @@ class StoredCalendars:
             NotFound: There is no such calendar for the caller.
             Unavailable: The API does not answer.
         """
-        from cloudsched.cli.options import explain_errors  # noqa: PLC0415 - most uses ask nobody
-        from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
+        from cloudsched.client.client import Client  # noqa: PLC0415 - most uses ask nobody
 
         credentials = {name: self._options[name] for name in ("key", "token", "platform_token")}
         with explain_errors(self._options), Client(self._options["url"], **credentials) as client:
@@ -115,8 +112,6 @@ def _read_rule(option: str, now: datetime, stored: StoredCalendars) -> CalendarR
     return rule.with_content(format_days((), read_ics_days(text, now.date())))
 
 
-_TABLE_WIDTH = 60
-"""The least width in which the table shows whole instants."""
 _MARKS = {
     ClockChange.SHIFTED: "↷ moved out of a gap",
     ClockChange.REPEATED: "↺ shown twice",
@@ -246,10 +241,6 @@ def _print(schedule: Schedule, previews: list[Preview]) -> None:
     from rich.console import Console  # noqa: PLC0415 - not needed for JSON
     from rich.table import Table  # noqa: PLC0415 - likewise
 
-    console = Console(highlight=False)
-    if console.is_terminal and console.width < _TABLE_WIDTH:
-        _print_narrow(console, schedule, previews)
-        return
     table = Table(title=_describe(schedule, previews), title_justify="left", caption_justify="left")
     table.caption = f"tzdata {version()}" if previews else "It does not fire again."
     table.add_column("local", no_wrap=True)
@@ -258,15 +249,4 @@ def _print(schedule: Schedule, previews: list[Preview]) -> None:
     for each in previews:
         mark = _MARKS[each.clock_change] if each.clock_change else ""
         table.add_row(f"{each.local:%a %Y-%m-%d %H:%M:%S %z}", f"{each.at:%Y-%m-%d %H:%M:%S}", mark)
-    console.print(table)
-
-
-def _print_narrow(console: Console, schedule: Schedule, previews: list[Preview]) -> None:
-    """Print each occurrence on lines of its own, so that instants stay whole."""
-    console.print(_describe(schedule, previews))
-    for each in previews:
-        console.print(f"{each.local:%a %Y-%m-%d %H:%M:%S %z}")
-        console.print(f"  {each.at:%Y-%m-%d %H:%M:%S} UTC")
-        if each.clock_change:
-            console.print(f"  [yellow]{_MARKS[each.clock_change]}[/]")
-    console.print(f"tzdata {version()}" if previews else "It does not fire again.")
+    Console(highlight=False).print(table)

@@ -116,10 +116,6 @@ _COLUMNS = {"ID": 2, "OWNER": 6, "TITLE": 8, "HANDLER": 7, "STATUS": 9, "NEXT": 
 _NO_WRAP_COLUMNS = {"ID", "STATUS", "NEXT"}
 """Columns that never wrap, so that their values can be copied."""
 _PADDING = 2
-_MIN_VALUE_WIDTH = 30
-"""The least width in which an instant in JSON stays whole."""
-_MIN_DETAIL_WIDTH = 24
-"""The least width beside an execution's status in which its detail is readable."""
 _UNLIMITED_WIDTH = 10_000
 """The width of output that does not go to a terminal."""
 
@@ -147,17 +143,10 @@ class Printer:
             return
         content |= _tell_read_back(task)
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        names_width = max(map(len, content)) + _PADDING
-        is_narrow = self._console.width - names_width < _MIN_VALUE_WIDTH
         for name, value in content.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            if is_narrow:
-                self._console.print(f"[bold]{name}[/]")
-                self._console.print(Padding(_format_cell(text), (0, 0, 0, _PADDING), expand=False))
-            else:
-                table.add_row(f"[bold]{name}[/]", _format_cell(text))
-        if not is_narrow:
-            self._console.print(table)
+            table.add_row(f"[bold]{name}[/]", _format_cell(text))
+        self._console.print(table)
 
     def print_change(self, task: TaskView) -> None:
         """Print one task on one line."""
@@ -209,23 +198,15 @@ class Printer:
         detail = _status_reason(execution) or (
             "" if execution.content is None else json.dumps(execution.content, ensure_ascii=False)
         )
-        self._print_with_detail(head, _format_cell(detail))
-        for line in detail_lines(execution):
-            self._console.print(Padding(line, (0, 0, 0, _PADDING), expand=False))
-
-    def _print_with_detail(self, head: Text, detail: str) -> None:
-        """Print a line; on a terminal, its detail goes below if little room is left beside it."""
-        room = self._console.width - len(head) - _PADDING
-        if not detail:
-            self._console.print(head, soft_wrap=True)
-        elif room >= min(_MIN_DETAIL_WIDTH, len(detail)):
-            line = Table.grid(padding=(0, _PADDING, 0, 0))
-            line.add_column(no_wrap=True)
-            line.add_row(head, detail)
-            self._console.print(line)
+        if detail:
+            table = Table.grid(padding=(0, _PADDING, 0, 0))
+            table.add_column(no_wrap=True)
+            table.add_row(head, _format_cell(detail))
+            self._console.print(table)
         else:
             self._console.print(head, soft_wrap=True)
-            self._console.print(Padding(detail, (0, 0, 0, _PADDING), expand=False))
+        for line in detail_lines(execution):
+            self._console.print(Padding(line, (0, 0, 0, _PADDING), expand=False))
 
 
 def _to_json(task: TaskView) -> dict[str, Any]:

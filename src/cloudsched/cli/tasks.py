@@ -373,17 +373,14 @@ def upcoming(client: Client, task_id: str, *, count: int, timezone: str | None, 
     if not occurrences:
         click.echo("It does not run again.")
         return
-    from cloudsched.cli.output import make_console  # noqa: PLC0415 - not needed for JSON
     from cloudsched.domain.recurrence.time_zones import load_tzinfo  # noqa: PLC0415 - not needed for JSON
 
     try:
         zone = load_tzinfo(timezone or client.get(task_id).timezone)
     except InvalidSchedule as error:
         raise click.UsageError(f"--timezone: {error.problem} ({error.hint}).") from None
-    is_narrow = make_console().width < len("Mon 2027-01-04 09:00:00 +0100  2027-01-04 08:00:00 UTC")
     for at in occurrences:
-        gap = "\n  " if is_narrow else "  "
-        click.echo(f"{at.astimezone(zone):%a %Y-%m-%d %H:%M:%S %z}{gap}{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+        click.echo(f"{at.astimezone(zone):%a %Y-%m-%d %H:%M:%S %z}  {at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
 
 
 @tasks.command()

@@ -54,9 +54,9 @@ class Shop(Protocol):
 class SqlalchemyShop:
     """A caller with a session."""
 
-    def __init__(self, engine: Engine, app: App, *, notify: bool = False) -> None:
+    def __init__(self, engine: Engine, app: App) -> None:
         self._engine = engine
-        self.outbox = SqlalchemyOutbox(engine, app, notify=notify)
+        self.outbox = SqlalchemyOutbox(engine, app)
 
     @contextmanager
     def begin(self) -> Iterator[Caller]:

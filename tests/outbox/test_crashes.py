@@ -23,7 +23,6 @@ from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from sqlalchemy import Engine
@@ -76,9 +75,6 @@ class MortalDatabase:
             yield execute_alive
             self._life.step()
         self._life.step()
-
-    def connect(self) -> AbstractContextManager[Any]:
-        return self._inner.connect()
 
 
 class MortalTarget(AppTarget):

@@ -1,30 +1,25 @@
 """What both kinds of outbox have in common: they check a task before it is written, and hand rows over after it.
 
-Threads hand rows over at once when this process has committed one, and by polling. PostgreSQL's LISTEN tells of rows
-which other processes have committed. It only hurries: a row is handed over although its notification is lost.
+Threads hand rows over at once when this process has committed one, and by polling.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
-import select
 import threading
 import time
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.engine.ports.service_threads import ServiceThread, tell_recovered
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.outbox.handover import AppTarget, ClientTarget, Handover, Target, to_content
-from cloudsched.outbox.rows import TABLE, Action, Database, Entry, Rows, State, new_row
+from cloudsched.outbox.rows import Action, Database, Entry, Rows, State, new_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
     from types import TracebackType
 
     from cloudsched.app import App
@@ -111,65 +106,6 @@ class Relay:
             log.exception("A connection of the outbox's relay could not be given back")
 
 
-NOTIFY: Final = f"NOTIFY {TABLE}"
-"""Tells the listeners of all processes, once the transaction is committed."""
-
-
-class Listener:
-    """Calls a function at its start, and whenever a transaction has committed a row; as a context manager.
-
-    A connection that is lost is opened again, and then the function is called, too.
-
-    Args:
-        connect: Opens a connection of the driver's own, of psycopg or psycopg2, and closes it.
-        wake: The function.
-    """
-
-    def __init__(self, connect: Callable[[], AbstractContextManager[Any]], wake: Callable[[], None]) -> None:
-        self._connect = connect
-        self._wake = wake
-        self._thread = ServiceThread("cloudsched-outbox-listener", self._listen, at_end=self._close)
-        self._stopped, self._stop = os.pipe()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._thread.stop()
-        os.close(self._stop)
-        self._thread.join()
-
-    def _listen(self) -> None:
-        with self._connect() as connection:
-            if not hasattr(connection, "notifies"):
-                raise Misconfigured("Only psycopg and psycopg2 hear notifications. Without them, leave notify out.")
-            connection.autocommit = True
-            connection.cursor().execute(f"LISTEN {TABLE}")
-            tell_recovered()
-            while True:
-                self._wake()
-                heard, _, _ = select.select([connection.fileno(), self._stopped], [], [])
-                if self._stopped in heard:
-                    return
-                _take_notifications(connection)
-
-    def _close(self) -> None:
-        os.close(self._stopped)
-
-
-def _take_notifications(connection: Any) -> None:  # noqa: ANN401 - of either driver
-    """Read what has come; raise the driver's error if the connection is lost."""
-    if callable(connection.notifies):
-        for _ in connection.notifies(timeout=0):
-            pass
-    else:
-        connection.poll()
-        connection.notifies.clear()
-
-
 KEEP = timedelta(days=7)
 """How long rows are kept that were handed over."""
 
@@ -184,15 +120,12 @@ class Outbox:
         app: Checks tasks with its handlers before they are written, and takes them, unless there is a client.
         client: Takes the tasks through an API. Without an app, only their form is checked before.
         keep: How long rows are kept that were handed over.
-        notify: Whether a commit wakes the relays of all processes, in PostgreSQL.
 
     Raises:
         Misconfigured: There is neither an app nor a client.
     """
 
-    def __init__(
-        self, database: Database, app: App | None, client: Client | None, keep: timedelta, *, notify: bool
-    ) -> None:
+    def __init__(self, database: Database, app: App | None, client: Client | None, keep: timedelta) -> None:
         through_app = None if app is None else AppTarget(app)
         target: Target | None = through_app if client is None else ClientTarget(client, app)
         if target is None:
@@ -201,22 +134,17 @@ class Outbox:
         self._rows = Rows(database)
         self._handover = Handover(self._rows, target, keep)
         self._relays: set[Relay] = set()
-        self._database = database
-        self._notify = notify
 
     @contextmanager
     def relay(self, *, poll: timedelta = POLL) -> Iterator[Relay]:
         """Hand rows over in a thread of this process until the block ends; see `Relay`.
 
-        What this process commits is handed over at once, and what others commit within `poll`; with `notify`, that at
-        once, too.
+        What this process commits is handed over at once, and what others commit within `poll`.
         """
         with ExitStack() as parts:
             relay = parts.enter_context(Relay(self._handover, poll, self._give_back))
             self._relays.add(relay)
             parts.callback(self._relays.discard, relay)
-            if self._notify and self._database.locks_rows:
-                parts.enter_context(Listener(self._database.connect, relay.wake))
             yield relay
 
     def hand_over(self) -> int:

@@ -153,10 +153,6 @@ class Database(Protocol):
         """Begin a transaction of the relay's own."""
         ...
 
-    def connect(self) -> AbstractContextManager[Any]:
-        """Open a connection of the driver's own, which nobody else uses, and close it at the end."""
-        ...
-
 
 def can_lock_rows(kind: str) -> bool:
     """Return whether a kind of database can lock rows and skip locked ones.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.config.imports import require_extra
 from cloudsched.errors import Misconfigured
-from cloudsched.outbox.outbox import KEEP, NOTIFY, Outbox
+from cloudsched.outbox.outbox import KEEP, Outbox
 from cloudsched.outbox.rows import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH, can_lock_rows
 
 with require_extra("cloudsched.outbox.sqlalchemy", "sqlalchemy"):
@@ -79,25 +79,12 @@ _IS_WRITTEN: Final = "cloudsched.outbox"
 class OutboxRow:
     """A row, as a session writes it."""
 
-    notifies = False
-
     def __init__(self, **columns: object) -> None:
         for name, value in columns.items():
             setattr(self, name, value)
 
 
 registry(metadata=metadata).map_imperatively(OutboxRow, table)
-
-
-@event.listens_for(OutboxRow, "after_insert")
-def _notify_of_row(_mapper: object, connection: Connection, row: OutboxRow) -> None:
-    if row.notifies:
-        _notify(connection)
-
-
-def _notify(connection: Connection) -> None:
-    if can_lock_rows(connection.dialect.name):
-        connection.execute(text(NOTIFY))
 
 
 class SqlalchemyOutbox(Outbox):
@@ -108,7 +95,6 @@ class SqlalchemyOutbox(Outbox):
         app: As for `Outbox`.
         client: As for `Outbox`.
         keep: As for `Outbox`.
-        notify: As for `Outbox`.
 
     Attributes:
         metadata: Has the outbox's table.
@@ -126,13 +112,12 @@ class SqlalchemyOutbox(Outbox):
         *,
         client: Client | None = None,
         keep: timedelta = KEEP,
-        notify: bool = False,
     ) -> None:
         if not isinstance(engine, Engine):
             raise Misconfigured(
                 "The outbox's relay is a thread: give it an engine of create_engine, beside your asynchronous one."
             )
-        super().__init__(_Database(engine), app, client, keep, notify=notify)
+        super().__init__(_Database(engine), app, client, keep)
         self._engine = engine
 
     def create_table(self) -> None:
@@ -168,11 +153,9 @@ class SqlalchemyOutbox(Outbox):
     def _write(self, session: Writer, row: dict[str, Any]) -> None:
         if isinstance(session, Connection):
             session.execute(insert(table).values(**row))
-            if self._notify:
-                _notify(session)
             return
         found = _unwrap(session)
-        found.add(OutboxRow(**row, notifies=self._notify))
+        found.add(OutboxRow(**row))
         found.info[_IS_WRITTEN] = True
         if not event.contains(found, "after_transaction_end", self._on_end):
             event.listen(found, "after_transaction_end", self._on_end)
@@ -212,12 +195,3 @@ class _Database:
                 return list(result) if result.returns_rows else []
 
             yield execute
-
-    @contextmanager
-    def connect(self) -> Iterator[Any]:
-        connection = self._engine.raw_connection()
-        connection.detach()
-        try:
-            yield connection.dbapi_connection
-        finally:
-            connection.close()

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.config.imports import require_extra
-from cloudsched.outbox.outbox import KEEP, NOTIFY, Outbox
+from cloudsched.outbox.outbox import KEEP, Outbox
 from cloudsched.outbox.rows import INSERT, can_lock_rows
 
 with require_extra("cloudsched.outbox.django", "django"):
@@ -44,7 +44,6 @@ class DjangoOutbox(Outbox):
         client: As for `Outbox`.
         using: The database's alias.
         keep: As for `Outbox`.
-        notify: As for `Outbox`.
 
     Raises:
         Misconfigured: There is neither an app nor a client.
@@ -57,9 +56,8 @@ class DjangoOutbox(Outbox):
         client: Client | None = None,
         using: str = DEFAULT_DB_ALIAS,
         keep: timedelta = KEEP,
-        notify: bool = False,
     ) -> None:
-        super().__init__(_Database(using), app, client, keep, notify=notify)
+        super().__init__(_Database(using), app, client, keep)
         self._using = using
 
     def create(self, draft: TaskDraft | None = None, /, **fields: Any) -> str:
@@ -91,8 +89,6 @@ class DjangoOutbox(Outbox):
     def _write(self, row: dict[str, Any]) -> None:
         with connections[self._using].cursor() as cursor:
             cursor.execute(_to_django(INSERT), row)
-            if self._notify and self._database.locks_rows:
-                cursor.execute(NOTIFY)
         transaction.on_commit(self.wake, using=self._using)
 
     def _give_back(self, *, is_last: bool) -> None:
@@ -122,15 +118,6 @@ class _Database:
                 return [] if cursor.description is None else list(cursor.fetchall())
 
             yield execute
-
-    @contextmanager
-    def connect(self) -> Iterator[Any]:
-        connection = connections[self._using]
-        connection.ensure_connection()
-        try:
-            yield connection.connection
-        finally:
-            connection.close()
 
 
 def _to_django(statement: str) -> str:

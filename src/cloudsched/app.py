@@ -270,14 +270,9 @@ class App:
         """Return what brings the stored tasks in line with declared schedules; see `DeclaredTasks`."""
 
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
-            settings = self.container.settings
-            at, calendar = settings.default_time, settings.default_calendar
             zone = partial(self._find_zone, content.get("owner"))
             try:
-                given = with_schedule(
-                    content, now=now, default_time=at, default_calendar=calendar, find_owner_zone=zone
-                )
-                return TaskDraft.from_wire(given)
+                return TaskDraft.from_wire(self._read_schedule(content, now, find_owner_zone=zone))
             except InvalidInput as error:
                 check = partial(self._check_content, runs=False)
                 raise find_all_faults(error, content, check) from None
@@ -400,9 +395,7 @@ class App:
         Raises:
             InvalidInput: Something else is wrong.
         """
-        now, settings = self.container.clock.now(), self.container.settings
-        at, calendar = settings.default_time, settings.default_calendar
-        read = with_schedule(content, now=now, default_time=at, default_calendar=calendar)
+        read = self._read_schedule(content, self.container.clock.now())
         self._scheduler.check_new(TaskDraft.from_wire(read), self._authority, runs=runs and read is content)
 
     def _to_content(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -510,10 +503,9 @@ class App:
             read = self._with_schedule(patch, now, task)
             return self._scheduler.update(task_id, read, self._authority, mark, now)
         except InvalidInput as error:
-            at, calendar = self.container.settings.default_time, self.container.settings.default_calendar
 
             def check(rest: dict[str, Any]) -> None:
-                read = with_schedule(rest, now=now, default_time=at, default_calendar=calendar, current=task.schedule)
+                read = self._read_schedule(rest, now, current=task.schedule)
                 self._scheduler.check_edit(task, read, by=self._authority)
 
             raise find_all_faults(error, patch, check) from None
@@ -529,17 +521,20 @@ class App:
         return find_owner_locale(self.container.store.records, owner) if isinstance(owner, str) else None
 
     def _with_schedule(self, content: dict[str, Any], now: datetime, task: Task | None = None) -> dict[str, Any]:
-        at, calendar = self.container.settings.default_time, self.container.settings.default_calendar
         owner = content.get("owner") if task is None else task.owner
-        return with_schedule(
+        return self._read_schedule(
             content,
-            now=now,
-            default_time=at,
-            default_calendar=calendar,
+            now,
             current=None if task is None else task.schedule,
             find_owner_zone=partial(self._find_zone, owner),
             find_owner_locale=partial(self._find_locale, owner),
         )
+
+    def _read_schedule(self, content: dict[str, Any], now: datetime, **more: Any) -> dict[str, Any]:
+        """Return fields with a schedule in words read; without functions that find them, no owner's are looked up."""
+        settings = self.container.settings
+        at, calendar = settings.default_time, settings.default_calendar
+        return with_schedule(content, now=now, default_time=at, default_calendar=calendar, **more)
 
     def pause(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Pause a task until it is resumed. Here and below, a `mark` makes it safe to repeat; see `RequestMark`."""

@@ -89,7 +89,6 @@ def test_a_worker_without_a_stack_says_what_seems_to_be_missing(run_command: Typ
         ((), {"CLOUDSCHED_STORE": "sqlite"}, "CLOUDSCHED_DATA is not set"),
         ((), {"CLOUDSCHED_STORE": "sqlite", "CLOUDSCHED_DATA": "no.db"}, "there is no such file"),
         (("--once", "--url", "http://127.0.0.1:1"), {}, "The API at http://127.0.0.1:1 cannot be reached"),
-        (("--grace", "nan"), {}, "nan is not in the range 0<=x<=31536000"),
         (("--poll", "inf"), {}, "inf is not in the range 0<x<=31536000"),
         (("--url", "http://127.0.0.1:1"), {"CLOUDSCHED_KEY": "csk\n"}, "cloudsched: The key has characters"),
         (("--url", "http://127.0.0.1:1", "--token", "ä"), {}, "cloudsched: The token has characters"),

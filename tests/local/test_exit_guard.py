@@ -7,7 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from cloudsched.local.exit_guard import guard_against_exits
+from cloudsched.local.stack import guard_against_exits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -98,8 +98,7 @@ def dev(  # noqa: PLR0913 - one argument for each option
         from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
         from cloudsched.local.app_loader import HandlerWatch, load_app  # noqa: PLC0415 - likewise
         from cloudsched.local.environment_file import publish_environment  # noqa: PLC0415 - likewise
-        from cloudsched.local.exit_guard import guard_against_exits  # noqa: PLC0415 - likewise
-        from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
+        from cloudsched.local.stack import guard_against_exits, run_stack  # noqa: PLC0415 - likewise
 
     if reload:
         sys.dont_write_bytecode = True  # a file that changes within a second would be taken from its bytecode

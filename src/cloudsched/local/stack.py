@@ -7,10 +7,12 @@ The local Cloud Tasks owns the clock. This process's app uses the same one, and 
 from __future__ import annotations
 
 import dataclasses
+import faulthandler
 import logging
+import os
 import secrets
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from html import escape
@@ -280,3 +282,27 @@ def _redispatch_active_tasks(app: App) -> None:
         token = page.next_page_token
         if token is None:
             return
+
+
+@contextmanager
+def guard_against_exits() -> Iterator[None]:
+    """Raise `SystemExit` where a thread other than the main one calls `os._exit`; a forked child may end itself.
+
+    In the cloud an executor that exits takes its instance with it, and the sweep finds the attempt. Here everything is
+    in one process: `sys.exit` already ends only the attempt, and within this block `os._exit` does the same. What kills
+    the process from outside Python (a signal, a crash of native code) cannot be caught.
+    """
+    exit_process, pid, main_thread = os._exit, os.getpid(), threading.main_thread()
+
+    def exit_attempt(status: int) -> None:
+        if os.getpid() != pid or threading.current_thread() is main_thread:
+            exit_process(status)
+        raise SystemExit(f"os._exit({status})")
+
+    with suppress(AttributeError, ValueError, OSError):  # there is no such stream, or it has no descriptor
+        faulthandler.enable()  # so that a crash of native code says where it was
+    os._exit = exit_attempt  # type: ignore[assignment]  # it never returns either
+    try:
+        yield
+    finally:
+        os._exit = exit_process

@@ -29,7 +29,7 @@ from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog, collect_nothing
 from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
-from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
+from cloudsched.worker.source import ClaimedWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -149,10 +149,11 @@ class ApiSource:
             return None
 
 
-class ApiWork:
+class ApiWork(ClaimedWork):
     """A run claimed through the API."""
 
     def __init__(self, source: ApiSource, claim: ClaimView) -> None:
+        super().__init__(_to_task(claim), _to_run(claim, source.worker_filter.worker), source.registry)
         self._source = source
         self._claim = claim
         self._context: Context | None = None
@@ -160,9 +161,6 @@ class ApiWork:
         self._log: AttemptLog | None = None
         self._reported: RunLog | None = None
         """What the API has acknowledged of the log."""
-        self.task = _to_task(claim)
-        self.run = _to_run(claim, source.worker_filter.worker)
-        self.lease_keeper = LeaseKeeper(self._renew, self.task.expected_duration)
 
     def start(self) -> Context | None:
         """Return the handler's context."""
@@ -172,16 +170,6 @@ class ApiWork:
         journal = NoJournal(self.task.id, self.run.execution_id, self._source.clock)
         self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, journal)
         return self._context
-
-    @property
-    def is_async(self) -> bool:
-        """Return whether its handler runs on the event loop."""
-        return is_async_handler(self._source.registry, self.task)
-
-    @property
-    def has_blocking_hook(self) -> bool:
-        """Return whether `finish` calls a function of the user that may block when the handler has failed."""
-        return has_blocking_hook(self._source.registry, self.task)
 
     def plan_call(self) -> Procedure[AttemptReport]:
         """Call the handler."""
@@ -270,7 +258,7 @@ class ApiWork:
         found = None if self._log is None else self._log.found
         return None if found is None or not found.lines or found is self._reported else found
 
-    def _renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
+    def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         """Send a heartbeat. Raises Unavailable if the API did not answer or rejected it."""
         logged = self._find_unreported()
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.engine.durable.async_functions import is_async
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.offers import WorkerFilter
 
 
-class ClaimedWork(Protocol):
+class ClaimedWork(ABC):
     """One claimed run, which belongs to this worker while its lease lasts.
 
     * The methods are called in this order: `start`, `plan_call`, then `finish` or `release`, repeated until answered.
@@ -36,35 +37,43 @@ class ClaimedWork(Protocol):
     * Each of them raises `Unavailable` if the source did not answer.
     """
 
-    task: Task
-    run: Run
-    lease_keeper: LeaseKeeper
+    def __init__(self, task: Task, run: Run, registry: Registry) -> None:
+        self.task = task
+        self.run = run
+        self.registry = registry
+        self.lease_keeper = LeaseKeeper(self.renew, task.expected_duration)
 
     @property
     def is_async(self) -> bool:
-        """Return whether its handler runs on the event loop."""
-        ...
+        """Return whether its handler, if there is one, runs on the event loop."""
+        handler = self.registry.find(self.task.handler)
+        return handler is not None and handler.is_async
 
     @property
     def has_blocking_hook(self) -> bool:
-        """Return whether `finish` calls a function of the user that may block when the handler has failed."""
-        ...
+        """Return whether a failure calls a hook, of the handler or of the app, that is not asynchronous."""
+        hooks = [failure_hook(self.registry, self.task), *self.registry.registrations.failure_hooks]
+        return any(hook is not None and not is_async(hook) for hook in hooks)
 
+    @abstractmethod
     def start(self) -> Context | None:
         """Return the handler's context; None if the lease has already ended."""
-        ...
 
+    @abstractmethod
     def plan_call(self) -> Procedure[AttemptReport]:
         """Return the procedure that calls the handler and returns its outcome."""
-        ...
 
+    @abstractmethod
     def finish(self, report: AttemptReport) -> bool:
         """Report the outcome; return False if the lease was lost, so that the report was dropped."""
-        ...
 
+    @abstractmethod
     def release(self, reason: str) -> bool:
         """Return the run without counting an attempt; False if the lease was lost. Allowed before `start`."""
-        ...
+
+    @abstractmethod
+    def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
+        """Renew the lease."""
 
 
 class WorkSource(Protocol):
@@ -137,18 +146,6 @@ class LeaseKeeper:
     def stop_renewing(self) -> None:
         """Let the lease expire: every later `renew` reports it as lost."""
         self.has_stopped_renewing = True
-
-
-def is_async_handler(registry: Registry, task: Task) -> bool:
-    """Return whether the task's handler, if there is one, runs on the event loop."""
-    handler = registry.find(task.handler)
-    return handler is not None and handler.is_async
-
-
-def has_blocking_hook(registry: Registry, task: Task) -> bool:
-    """Return whether a failure of the task calls a hook, of its handler or of the app, that is not asynchronous."""
-    hooks = [failure_hook(registry, task), *registry.registrations.failure_hooks]
-    return any(hook is not None and not is_async(hook) for hook in hooks)
 
 
 def mismatch_reason(worker_filter: WorkerFilter, task: Task) -> str | None:

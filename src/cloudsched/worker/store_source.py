@@ -13,7 +13,7 @@ from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.pull.offers import THIS_PROCESS
 from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
-from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
+from cloudsched.worker.source import ClaimedWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,16 +108,14 @@ class StoreSource:
         self._checked_at = time.monotonic()
 
 
-class StoreWork:
+class StoreWork(ClaimedWork):
     """A run claimed at the store."""
 
     def __init__(self, app: App, claim: WorkerClaim) -> None:
+        super().__init__(claim.task, claim.run, app.container.registry)
         self._app = app
         self._claim = claim
         self._started_attempt: StartedAttempt | None = None
-        self.task = claim.task
-        self.run = claim.run
-        self.lease_keeper = LeaseKeeper(self._renew, self.task.expected_duration)
 
     def start(self) -> Context | None:
         """Dispatch what may run alongside it, and return a context that renews the lease through the lease keeper."""
@@ -129,16 +127,6 @@ class StoreWork:
         )
         self._started_attempt = replace(started, context=context)
         return context
-
-    @property
-    def is_async(self) -> bool:
-        """Return whether its handler runs on the event loop."""
-        return is_async_handler(self._app.container.registry, self.task)
-
-    @property
-    def has_blocking_hook(self) -> bool:
-        """Return whether `finish` calls a function of the user that may block when the handler has failed."""
-        return has_blocking_hook(self._app.container.registry, self.task)
 
     def plan_call(self) -> Procedure[AttemptReport]:
         """Return the procedure that calls the handler."""
@@ -168,5 +156,6 @@ class StoreWork:
             raise ValueError(f"execution {self.run.execution_id} has not started")
         return self._started_attempt
 
-    def _renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
+    def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
+        """Renew the lease in the store."""
         return self._attempt.claimed_run.renew(progress)

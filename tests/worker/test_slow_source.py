@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cloudsched import App
     from cloudsched.domain.documents.execution import ProgressNote
-    from cloudsched.engine.state.lease_renewal import LeaseRenewal
+    from cloudsched.engine.handlers.context import LeaseRenewal
 
 OTHERS = 10
 

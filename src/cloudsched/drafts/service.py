@@ -22,9 +22,8 @@ from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.phrases import to_missing
 from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers
 from cloudsched.engine.assistant.brief import list_open_tools
-from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.engine.tasks.owner_schedules import resolve_for_owner
-from cloudsched.engine.tasks.read_back import tell_back
+from cloudsched.engine.tasks.read_back import WouldCommit, make_dry_scheduler, tell_back
 from cloudsched.engine.tasks.scheduler import with_preferred_channels
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
 from cloudsched.language.languages import LANGUAGES, is_known

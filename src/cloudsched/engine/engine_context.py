@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
+from cloudsched.domain.transitions.planning import executor_wakeups
+from cloudsched.engine.ports.store import Commit, VersionedTask
+
 if TYPE_CHECKING:
     from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import Blobs, Store
     from cloudsched.engine.state.attempt_log import LogKeeper
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
     from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.usage.budgets import Budgets
     from cloudsched.engine.usage.ledger import UsageLedger
+
+
+_LOG = logging.getLogger(__name__)
 
 
 class EngineSettings(Protocol):
@@ -61,3 +67,23 @@ class EngineContext:
     budgets: Callable[[], Budgets]
     """Says whether what an owner may use is used up; made when a task asks that has a budget."""
     logs: LogKeeper
+
+    def replan(self, stored: VersionedTask) -> VersionedTask:
+        """Return a task planned with the time zone data in use, committed and dispatched; as it is if it is so already.
+
+        Raises:
+            VersionConflict: It has changed since it was read.
+            QueueUnavailable: It is planned, and a dispatch could not be created: the sweep sends it.
+        """
+        from cloudsched.domain.transitions.replan import replan_zone  # noqa: PLC0415 - once in a release
+
+        task = stored.task
+        transition = replan_zone(task, self.clock.now(), self.settings.minimum_lead)
+        if transition.task is task:
+            return stored
+        committed = self.committer.commit(Commit.build(stored, transition, reason="new time zone data"))
+        release = "" if committed.task.zone_plan is None else committed.task.zone_plan.release
+        _LOG.info("replanned with tzdata %s", release, extra={"action": "replanned", "taskId": task.id})
+        if committed.task.next_execution_time != task.next_execution_time:
+            self.sender.send(committed.task, executor_wakeups(committed.task), self.clock.now())
+        return committed

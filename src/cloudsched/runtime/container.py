@@ -50,13 +50,12 @@ if TYPE_CHECKING:
     from cloudsched.engine.people.person_data import PersonData, PersonJobs
     from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks
     from cloudsched.engine.people.webhook_verification import WebhookVerification
-    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.sender import Recipients, Sender
-    from cloudsched.engine.ports.store import Listener, Store, TaskCounter
+    from cloudsched.engine.ports.store import Blobs, Listener, Store, TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue

@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.config.settings import Settings
     from cloudsched.engine.people.webhook_verification import WebhookVerification
-    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.sender import Recipients, Sender
-    from cloudsched.engine.ports.store import Listener, Store
+    from cloudsched.engine.ports.store import Blobs, Listener, Store
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.errors import Unavailable
 

@@ -24,10 +24,9 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Sno
 from cloudsched.engine.durable.no_journal import NoJournal
 from cloudsched.engine.execution.failure_hooks import run_handler_hook
 from cloudsched.engine.execution.invoke import call_handler
-from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog, collect_nothing
-from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
 from cloudsched.worker.source import ClaimedWork
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.engine.durable.async_functions import is_async
 from cloudsched.engine.execution.failure_hooks import failure_hook
-from cloudsched.engine.state.lease_renewal import LeaseRenewal
+from cloudsched.engine.handlers.context import LeaseRenewal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.execution.attempts import StartedAttempt
+    from cloudsched.engine.handlers.context import LeaseRenewal
     from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
-    from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
 CLOCK_CHECK_SECONDS = 600.0
 """How many seconds pass between two comparisons of the clocks. Each costs one read."""

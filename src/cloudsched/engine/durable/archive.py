@@ -28,8 +28,7 @@ from cloudsched.errors import NotFound, Unavailable
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.transitions.lifecycle import Transition
-    from cloudsched.engine.ports.blobs import Blobs
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import Blobs, Store
 
 E = TypeVar("E")
 

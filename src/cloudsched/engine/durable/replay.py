@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from cloudsched.engine.durable.journal_cursor import HandlerThread, JournalCursor
 from cloudsched.engine.durable.no_journal import Recorded, RepeatableValues
 from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
-from cloudsched.engine.durable.timers import record_now
+from cloudsched.engine.durable.waits import record_now
 from cloudsched.errors import Unavailable
 
 if TYPE_CHECKING:

@@ -38,8 +38,7 @@ from cloudsched.errors import BlobsUnavailable, CallFailed, StoreUnavailable, Un
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.blobs import Blobs
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import Blobs, Store
 
 
 log = logging.getLogger(__name__)

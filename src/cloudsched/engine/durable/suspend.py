@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Event, Parent, Task
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.results import CallOutcome
-    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Blobs
 
 
 class Suspended(BaseException):

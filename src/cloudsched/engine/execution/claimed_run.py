@@ -11,8 +11,8 @@ from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.locks import is_held_by
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
+from cloudsched.engine.handlers.context import LeaseRenewal
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
-from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:

@@ -33,7 +33,6 @@ from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_w
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.attempts import AttemptRunner, DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.claimed_run import ClaimedRun
-from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.clock import MAX_SKEW, Clock, measure_skew
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.attempt_log import find_thread
@@ -211,7 +210,7 @@ class Executor:
         if stored is None:
             return NotClaimed(None, Drop("there is no such task"))
         if stored.task.zone_plan is not None and can_replan(stored.task):
-            stored = replan_stored(self._engine, stored)
+            stored = self._engine.replan(stored)
         # guard: own claim
         known = next((run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash), None)
         if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence

@@ -18,7 +18,7 @@ from cloudsched.engine.durable.calls import CallHandle, NotAValue, R_co, X
 from cloudsched.engine.durable.procedure import run_on_loop
 from cloudsched.engine.durable.step_attempt import in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
-from cloudsched.engine.durable.timers import sleep_until
+from cloudsched.engine.durable.waits import sleep_until
 from cloudsched.engine.handlers.typed_calls import AnyContext, C, CallFields, R
 from cloudsched.errors import CallFailed, WorkflowError
 

@@ -34,12 +34,11 @@ from cloudsched.engine.durable.arguments import (
     require_instances,
 )
 from cloudsched.engine.durable.calls import CallHandle, wait_for_results
-from cloudsched.engine.durable.events import wait_for_event
 from cloudsched.engine.durable.procedure import run_procedure
 from cloudsched.engine.durable.race import RaceResult, race
 from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
-from cloudsched.engine.durable.timers import choose_version, sleep_until
+from cloudsched.engine.durable.waits import choose_version, sleep_until, wait_for_event
 from cloudsched.engine.handlers.typed_calls import Calls
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.handlers.payload_fields import EventType
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
 
 class EventPayload(dict[str, Any]):
@@ -82,6 +80,17 @@ MAX_NOTICES_BYTES = 3 * 1024 * 1024
 """How many bytes these messages may have together, because one request to Firestore has at most 10 MiB."""
 MAX_TEXT = 200
 """How many bytes of a progress note or of a message's title are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRenewal:
+    """The result of a renewal: the new end of the lease, or None if the caller no longer holds it."""
+
+    until: datetime | None
+    is_cancelled: bool
+    """Whether the handler should stop: the lease is lost, or the task has ended or is being deleted."""
+    renewed_at: datetime | None = None
+    """When it was renewed, by the clock that leases are measured by; None if that is not known."""
 
 
 class Context(Calls):

@@ -22,7 +22,7 @@ from cloudsched.domain.documents.stored_script import is_script_name
 from cloudsched.domain.documents.task import MAX_NAME, Task
 from cloudsched.engine.durable.calls import called_handlers, end_round, start_call, start_round, wait_for_results
 from cloudsched.engine.durable.steps import pin_value
-from cloudsched.engine.durable.timers import sleep_until
+from cloudsched.engine.durable.waits import sleep_until
 from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, SCRIPT_CALL, CalledScripts, find_tree, read_pinned
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
 from cloudsched.engine.handlers.user_access import limit_priority

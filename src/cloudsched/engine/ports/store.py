@@ -1,4 +1,4 @@
-"""The port for stored state: tasks, offers, executions, journals, locks, messages and records.
+"""The port for stored state: tasks, offers, executions, journals, locks, messages, records and large results.
 
 Every adapter guarantees what the bullets say, and passes the contract suite in ``tests/contract``.
 """
@@ -550,4 +550,39 @@ class Listener(Protocol):
         self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
     ) -> AbstractContextManager[None]:
         """Call `notify`, within the context, about offers under these queue keys, and of this owner if one is given."""
+        ...
+
+
+class Blobs(Protocol):
+    """Stores results that are too large for a document.
+
+    * Once `put` has returned, the complete content can be read under its key. It is only ever overwritten with the same
+      content.
+    """
+
+    def put(self, key: str, content: bytes) -> None:
+        """Store content under a key: segments of letters, digits, dots, hyphens and underscores, between slashes.
+
+        Raises:
+            BlobsUnavailable: The content could not be stored.
+        """
+        ...
+
+    def get(self, key: str) -> bytes:
+        """Return the content of a key.
+
+        Raises:
+            NotFound: The key has no content.
+            BlobsUnavailable: The content could not be read.
+        """
+        ...
+
+    def delete(self, key: str) -> None:
+        """Delete the content of a key and of all keys below it, which is no longer needed. Safe to repeat.
+
+        An adapter whose storage expires old content itself (a bucket, by its lifecycle rule) does nothing.
+
+        Raises:
+            StoreUnavailable: Not everything could be deleted.
+        """
         ...

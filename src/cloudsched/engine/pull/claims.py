@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease, ProgressNote, Run, lease_fingerprint
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.execution.claimed_run import ClaimedRun
-from cloudsched.engine.state.lease_renewal import LeaseRenewal
+from cloudsched.engine.handlers.context import LeaseRenewal
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
 
 if TYPE_CHECKING:

@@ -2,27 +2,34 @@
 
 Every answer that creates a task or changes its schedule carries it, so that a person or an agent sees a
 misunderstanding before the task runs. It is made for the answer only: nothing of it is stored, lists leave it out, and
-a dispatch never makes one. Its searches are part of what the request may search.
+a dispatch never makes one. Its searches are part of what the request may search. `make_dry_scheduler` plans a task that
+is only to be checked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.responses import ReadBack
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.describe import describe
 from cloudsched.domain.transitions.planning import occurrence_after
-from cloudsched.errors import InvalidSchedule
+from cloudsched.engine.ports.store import Commit, Store, Version
+from cloudsched.engine.state.commits import Committer
+from cloudsched.engine.tasks.scheduler import Scheduler
+from cloudsched.errors import InvalidSchedule, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.engine.engine_context import EngineContext
+
 
 SHOWN: Final = 5
 """How many instants a read-back has."""
@@ -95,3 +102,64 @@ def _iterate_planned(task: Task) -> Iterator[datetime]:
     while occurrence is not None:
         yield occurrence
         occurrence = occurrence_after(task, occurrence)
+
+
+class WouldCommit(Exception):
+    """Everything was checked, and this task would be stored now."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task.id)
+        self.task = task
+
+
+def make_dry_scheduler(engine: EngineContext) -> Scheduler:
+    """Return a scheduler that reads and checks like another one, but raises `WouldCommit` instead of storing.
+
+    It sends no dispatch, tells no parent, and writes no record.
+    """
+    store = cast("Any", _DryStore(engine.store))
+    dry = replace(
+        engine,
+        store=store,
+        committer=_DryCommitter(store, engine.archive),
+        sender=cast("Any", _Silent()),
+        locks=cast("Any", _Silent()),
+    )
+    return Scheduler(dry, cast("Any", _Silent()))
+
+
+class _DryStore:
+    """A store that only reads. What it does not name is the other store's."""
+
+    def __init__(self, store: Store) -> None:
+        self.load = store.load
+        self.load_lock = store.load_lock
+        self.records = _DryRecords(store.records)
+
+
+class _DryRecords:
+    """Records that are only read: a link from a calendar to a task that is not stored would lead nowhere."""
+
+    def __init__(self, records: Any) -> None:  # noqa: ANN401 - a RecordStore
+        self.load = records.load
+        self.list = records.list
+
+    def write(self, *_: object) -> Version:
+        return Version(0)
+
+
+class _DryCommitter(Committer):
+    """Finds one conflict: a task that is there already, which makes a creation an edit, or a repetition."""
+
+    def commit(self, commit: Commit) -> NoReturn:
+        stored = None if commit.base is not None else self._store.load(commit.task.id)
+        if stored is not None and stored.task.deleted_at is None:
+            raise VersionConflict(f"task {commit.task.id}")
+        raise WouldCommit(commit.task)
+
+
+class _Silent:
+    """Accepts every call, and does nothing."""
+
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda *_, **__: None

@@ -31,7 +31,6 @@ from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.request_marks import RequestMark, key_reused, once
 from cloudsched.domain.transitions.suspend import note_refused_event, on_event, parse_event_name
 from cloudsched.domain.transitions.zone_plans import can_replan
-from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
@@ -415,7 +414,7 @@ class Scheduler:
 
         def decide_on(stored: VersionedTask) -> Commit | VersionedTask:
             if stored.task.zone_plan is not None and can_replan(stored.task):
-                stored = replan_stored(self._engine, stored)
+                stored = self._engine.replan(stored)
             transition = decide(stored.task, self._engine.clock.now())
             if transition.task is stored.task:
                 return stored

@@ -29,7 +29,6 @@ from cloudsched.domain.transitions.planning import (
     repair_number,
 )
 from cloudsched.domain.transitions.zone_plans import can_replan
-from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
@@ -311,7 +310,7 @@ class Sweeper:
         if stored is None or not can_replan(stored.task):
             return False
         try:
-            return replan_stored(self._engine, stored) is not stored
+            return self._engine.replan(stored) is not stored
         except VersionConflict:  # whoever changed it has dispatched it
             return False
 

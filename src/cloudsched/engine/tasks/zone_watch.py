@@ -27,7 +27,6 @@ from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.zone_plans import can_replan
-from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import VersionedRecord, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
@@ -182,7 +181,7 @@ class ZoneWatch:
         def change(stored: VersionedTask | None) -> bool:
             if stored is None or not can_replan(stored.task):
                 return False
-            return replan_stored(self._engine, stored) is not stored
+            return self._engine.replan(stored) is not stored
 
         try:
             return compare_and_set(f"task {task.id}", load, change)

@@ -40,8 +40,7 @@ from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.drafts.tokens import FIELD, Requester
 from cloudsched.engine.tasks import explanations as explain
-from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
-from cloudsched.engine.tasks.read_back import list_assumed, read_back
+from cloudsched.engine.tasks.read_back import WouldCommit, list_assumed, make_dry_scheduler, read_back
 from cloudsched.engine.tasks.task_search import search_tasks
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.language.task_fields import note_assumptions

@@ -126,7 +126,7 @@ import main
 from werkzeug.test import Client
 import cloudsched
 from cloudsched.config.access import Access
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 key, kept = create_key("a", Role.ADMIN)
 access = Access(api_keys=(str(kept),))

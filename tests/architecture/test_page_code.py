@@ -27,7 +27,7 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

@@ -16,7 +16,7 @@ from cloudsched.cli.doctor import api_checks
 from cloudsched.config.access import Access
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tests.cli.conftest import serve_api_of
 from cloudsched import App, Context
 from cloudsched.cli import output
 from cloudsched.config.access import Access
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from cloudsched.cli import options
 from cloudsched.cli.examples import EXAMPLES
 from cloudsched.cli.main import ExitCode, cloudsched
 from cloudsched.config.access import Access
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from cloudsched import ExecutionStatus
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.cli.main import ExitCode
 from cloudsched.config.access import Access
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:

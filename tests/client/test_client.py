@@ -38,7 +38,7 @@ from cloudsched.errors import (
 )
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.api import request_bodies
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

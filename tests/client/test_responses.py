@@ -13,7 +13,7 @@ from tests.client.harness import DAILY, GREET, Flaky, catch_error
 from werkzeug.wrappers import Response
 
 from cloudsched.client import Client
-from cloudsched.client import responses as client_answers
+from cloudsched.client import flow as client_answers
 from cloudsched.errors import Misconfigured, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:

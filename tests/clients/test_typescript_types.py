@@ -10,7 +10,7 @@ from tests.clients.typescript_types import FOLDER, GENERATED, generate
 
 from cloudsched.cli.schema import declare_payloads
 from cloudsched.client import Client
-from cloudsched.client.responses import _KINDS, _STATUSES
+from cloudsched.client.flow import _KINDS, _STATUSES
 
 
 def test_the_types_are_those_of_the_api() -> None:

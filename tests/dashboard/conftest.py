@@ -21,7 +21,7 @@ from cloudsched.config.access import Access
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import Stack, run_stack
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 
 log = logging.getLogger("tests.talks")
 log.setLevel(logging.INFO)

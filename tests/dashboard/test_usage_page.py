@@ -23,7 +23,7 @@ from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import run_stack
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)

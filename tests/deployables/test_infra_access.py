@@ -20,8 +20,7 @@ from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.google.id_tokens import REMOVED_SIGNATURE
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
-from cloudsched.web.auth.api_keys import create_key
-from cloudsched.web.auth.authentication import Authenticator
+from cloudsched.web.auth.authentication import Authenticator, create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_sweep
 

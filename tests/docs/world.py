@@ -18,7 +18,7 @@ from tests.run.process_state import keep_process
 from cloudsched import Schedule, Settings
 from cloudsched.config.settings import AssistantSettings, ModelSettings
 from cloudsched.local.stack import Stack, run_stack
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from cloudsched import App, Context, Fail, Schedule, Settings, Task
 from cloudsched.client import AsyncClient, Client
 from cloudsched.client import client as client_module
 from cloudsched.client.connection import Endpoint
-from cloudsched.client.flow import ApiRequest
-from cloudsched.client.responses import ApiResponse, HttpResponse, parse_response
+from cloudsched.client.flow import ApiRequest, ApiResponse, HttpResponse, parse_response
 from cloudsched.config.access import Access
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.authority import EventSender, SenderRole
@@ -40,7 +39,7 @@ from cloudsched.engine.ports.interpreter import Interpreter, RunningScript, Scri
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

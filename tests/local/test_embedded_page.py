@@ -19,7 +19,7 @@ from cloudsched.config.access import Access
 from cloudsched.dashboard.sign_in import SESSION_SECONDS
 from cloudsched.errors import Misconfigured
 from cloudsched.local import embedded_page
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:

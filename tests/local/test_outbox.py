@@ -23,7 +23,7 @@ from cloudsched.engine.ports.sender import Recipient
 from cloudsched.local.outbox import Outbox, respond_outbox
 from cloudsched.local.stack import run_stack
 from cloudsched.runtime.senders import Senders
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import OWNER_ROLES, Role
 
 DEVICE = "phone:1"

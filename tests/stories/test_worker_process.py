@@ -22,7 +22,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.cli.main import ExitCode
 from cloudsched.config.access import Access
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import wsgi
 

@@ -25,7 +25,7 @@ SERVE = """
 from cloudsched import App, Settings
 from cloudsched.config.access import Access
 from cloudsched.web.functions import serve_api
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from werkzeug.test import Client
 from werkzeug.wrappers import Request

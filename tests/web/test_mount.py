@@ -19,7 +19,7 @@ from cloudsched import App, Settings, wsgi
 from cloudsched.config.access import Access
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 pytestmark = pytest.mark.usefixtures("own_process")  # frameworks configure it

@@ -27,7 +27,7 @@ from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.errors import CloudschedError
 from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
 

@@ -42,7 +42,7 @@ def new(name: str, role: str, owner: str | None, queues: tuple[str, ...], *, as_
     The key is printed once, on standard error: give it to its server. The entry to store is printed on standard output:
     add it to the list in CLOUDSCHED_API_KEYS. With --json, both are printed on standard output, as `key` and `entry`.
     """
-    from cloudsched.web.auth.api_keys import create_key  # noqa: PLC0415 - not needed for --help
+    from cloudsched.web.auth.authentication import create_key  # noqa: PLC0415 - not needed for --help
     from cloudsched.web.auth.roles import Role  # noqa: PLC0415 - likewise
 
     key, entry = create_key(name, Role(role), owner, queues)

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from types import TracebackType
 
-    from cloudsched.client.flow import ApiRequest, Flow
-    from cloudsched.client.responses import ApiResponse
+    from cloudsched.client.flow import ApiRequest, ApiResponse, Flow
 
 T = TypeVar("T")
 C = TypeVar("C", bound="Client | AsyncClient")

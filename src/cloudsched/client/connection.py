@@ -22,7 +22,7 @@ from tenacity import (
     stop_after_attempt,
 )
 
-from cloudsched.client.responses import ApiResponse, BodyCollector, HttpResponse, parse_response
+from cloudsched.client.flow import ApiResponse, BodyCollector, HttpResponse, parse_response
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
 
 CORE_ERRORS = (

@@ -1,18 +1,50 @@
 """Operations as flows: written once, run by `Client` and by `AsyncClient`.
 
 A flow is a generator that yields what it needs, a request or a pause, and is sent the response. It does no I/O, so it
-is the same for both clients; they differ only in who runs it. A request that failed is raised inside the flow.
+is the same for both clients; they differ only in who runs it. A request that failed is raised inside the flow. A proxy
+may have answered instead of the API; that raises Unavailable.
 """
 
 from __future__ import annotations
 
 import functools
+import json
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
+from pydantic import ValidationError
+
+from cloudsched.client.views import TaskView, reader
+from cloudsched.domain.documents.responses import FieldError, Problem
+from cloudsched.errors import (
+    AmbiguousSchedule,
+    AwaitedEvent,
+    CloudschedError,
+    DraftExpired,
+    Forbidden,
+    InvalidInput,
+    InvalidPayload,
+    InvalidSchedule,
+    KeyReused,
+    LeaseLost,
+    LimitExceeded,
+    Misconfigured,
+    NotAllowed,
+    NotAwaited,
+    NotFound,
+    PreconditionFailed,
+    QuotaExceeded,
+    Unauthenticated,
+    Unavailable,
+    UnknownHandler,
+    VersionConflict,
+)
+
 if TYPE_CHECKING:
-    from cloudsched.client.responses import ApiResponse
+    from collections.abc import Mapping
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -157,3 +189,201 @@ def _fetch_page(wanted: Listing[T], token: str | None) -> Flow[tuple[list[T], st
     query = {"pageSize": PAGE_SIZE, **wanted.query, **({} if token is None else {"pageToken": token})}
     response = yield ApiRequest("GET", wanted.path, query=query)
     return response.read_list(wanted.name, wanted.parse), response.content.get("nextPageToken")
+
+
+_KINDS: dict[str, type[CloudschedError]] = {
+    "ambiguous-schedule": AmbiguousSchedule,
+    "invalid-schedule": InvalidSchedule,
+    "invalid-payload": InvalidPayload,
+    "unknown-handler": UnknownHandler,
+    "key-reused": KeyReused,
+    "draft-expired": DraftExpired,
+    "not-allowed": NotAllowed,
+    "not-awaited": NotAwaited,
+    "lease-lost": LeaseLost,
+    "limit-exceeded": LimitExceeded,
+}
+"""The errors that a problem's status alone does not identify."""
+_STATUSES: dict[int, type[CloudschedError]] = {
+    400: InvalidInput,
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    409: VersionConflict,
+    412: PreconditionFailed,
+    413: InvalidInput,
+    415: InvalidInput,
+    422: InvalidInput,
+    429: QuotaExceeded,
+    501: Misconfigured,
+}
+
+_SECONDS = re.compile("[0-9]{1,9}")
+
+
+def error_from_problem(problem: Problem, retry_after: str = "", server: str = "The API") -> CloudschedError:
+    """Return the error for a problem document, with the API's message and the attributes of its class."""
+    detail = problem.detail or problem.title or str(problem.status)
+    kind = _KINDS.get(problem.type.rpartition("/")[2]) or _STATUSES.get(problem.status)
+    if kind is None:
+        return Unavailable(server, f"{problem.status}: {detail}")
+    error = kind.__new__(kind, detail)
+    known = {
+        "field": problem.field or "(request)",
+        "problem": detail,
+        "hint": problem.hint or "",
+        "words": problem.words or "",
+        "readings": tuple(problem.readings or ()),
+        "awaited": tuple(AwaitedEvent(each.name, each.execution_id, each.until) for each in problem.awaited or ()),
+        "event": "",
+        "status": "",
+        "action": "",
+        "kind": "",
+        "key": "",
+        "quota": "",
+        "limit": 0,
+        "retry_after": int(retry_after) if _SECONDS.fullmatch(retry_after) else None,
+    }
+    for name in _ATTRIBUTES.get(next(each for each in kind.__mro__ if each in _ATTRIBUTES), ()):
+        setattr(error, name, known[name])
+    if isinstance(error, InvalidInput):
+        error.readings = tuple(problem.readings or ())
+        first, *others = map(_read_fault, problem.errors) if problem.errors else (None,)
+        if first is not None:
+            error.args, error.path, error.others = first.args, first.path, tuple(others)
+            error.problem = first.problem
+    return error
+
+
+def _read_fault(fault: FieldError) -> InvalidInput:
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in fault.pointer.split("/")[1:]]
+    read = InvalidInput(".".join(parts) or "(body)", fault.detail, fault.hint or "")
+    read.words = fault.words or ""
+    read.path = tuple(parts)
+    return read
+
+
+_ATTRIBUTES: dict[type, tuple[str, ...]] = {
+    AmbiguousSchedule: ("field", "problem", "hint", "words", "readings"),
+    InvalidSchedule: ("field", "problem", "hint", "words"),
+    InvalidInput: ("field", "problem", "hint"),
+    NotFound: ("kind", "key"),
+    NotAwaited: ("action", "status", "hint", "event", "awaited"),
+    NotAllowed: ("action", "status", "hint"),
+    LeaseLost: ("key",),
+    VersionConflict: ("key",),
+    QuotaExceeded: ("quota", "limit", "hint", "retry_after"),
+    CloudschedError: (),
+}
+"""The attributes of each class of errors besides its message; empty where the API does not send them."""
+
+
+MAX_RESPONSE_BYTES = 32 * 1024 * 1024
+"""The largest response that is read, in bytes; a page of tasks is smaller."""
+_OK, _NO_CONTENT, _REDIRECT = 200, 204, 300
+_GATEWAY_STATUSES = frozenset({400, 401, 403, 413, 429})
+"""Statuses that are trusted from a gateway in front of the API; all others must come from the API itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiResponse:
+    """A response of the API."""
+
+    server: str
+    """The API's name and address, for error messages."""
+    content: dict[str, Any]
+    etag: str
+
+    def read(self, what: str, read: Callable[[dict[str, Any]], T]) -> T:
+        """Return the content, parsed by `read`. Raises Unavailable if the content is not `what` was requested."""
+        try:
+            return read(self.content)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, Unavailable) as error:
+            raise not_the_api(self.server, f"it is not {what}") from error
+
+    def read_list(self, name: str, read: Callable[[Any], T]) -> list[T]:
+        """Return a list's items, parsed by `read`. Raises Unavailable if the list is missing or an item is invalid."""
+
+        def every(content: dict[str, Any]) -> list[T]:
+            if not isinstance(content[name], list):
+                raise TypeError(name)
+            return [read(each) for each in content[name]]
+
+        return self.read(f"a list of {name}", every)
+
+
+def not_the_api(server: str, why: str) -> Unavailable:
+    """Return the error for a response that is not the API's; the message repeats nothing of the response."""
+    return Unavailable(server, f"the response is not the API's: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """A complete HTTP response, of the API or of something in front of it."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    """By their names in any case."""
+    body: bytes
+
+
+class BodyCollector:
+    """Collects a response's body, up to `MAX_RESPONSE_BYTES`."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._body = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        """Add a piece. Raises Unavailable if the body is longer than any of the API's."""
+        self._body += piece
+        if len(self._body) > MAX_RESPONSE_BYTES:
+            raise not_the_api(self._server, f"it is longer than {MAX_RESPONSE_BYTES} bytes")
+
+    def to_bytes(self) -> bytes:
+        """Return the body."""
+        return bytes(self._body)
+
+
+def parse_response(response: HttpResponse, server: str) -> ApiResponse:
+    """Return the API's response.
+
+    Raises:
+        Unavailable: The response is not the API's.
+        CloudschedError: The API refused the request.
+    """
+    content = _parse_content(response.body)
+    if not _OK <= response.status < _REDIRECT:
+        raise _to_error(response, content, server)
+    if response.status == _NO_CONTENT:
+        content = {}
+    if content is None:
+        raise not_the_api(server, "it is not a JSON object")
+    return ApiResponse(server, content, response.headers.get("ETag", ""))
+
+
+def _parse_content(body: bytes) -> dict[str, Any] | None:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _to_error(response: HttpResponse, content: dict[str, Any] | None, server: str) -> CloudschedError:
+    status = response.status
+    status_line = f"{status} {response.reason}"
+    defaults: dict[str, Any] = {"title": response.reason, "status": status, "detail": status_line}
+    try:
+        problem = reader(Problem)(defaults | (content or {}))  # all of a problem but its type may be left out
+    except ValidationError:
+        if status not in _GATEWAY_STATUSES:
+            return not_the_api(server, status_line)
+        problem = Problem(type="about:blank", **defaults)
+    return error_from_problem(problem, response.headers.get("Retry-After", ""), server)
+
+
+def parse_task(response: ApiResponse) -> TaskView:
+    """Return the task in a response, with its ETag."""
+    return response.read("a task", lambda content: TaskView.from_response(content, response.etag))

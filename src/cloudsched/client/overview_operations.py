@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.client.flow import ApiRequest, Flow, Listing, listing, operation
-from cloudsched.client.responses import parse_task
+from cloudsched.client.flow import ApiRequest, Flow, Listing, listing, operation, parse_task
 from cloudsched.client.task_operations import send_fields
 from cloudsched.client.views import reader
 from cloudsched.domain.documents.overview_responses import (

@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.client.flow import ApiRequest, Flow, Pause, operation
-from cloudsched.client.responses import parse_task
+from cloudsched.client.flow import ApiRequest, Flow, Pause, operation, parse_task
 from cloudsched.client.views import CalendarView, PersonView, ScriptView, TaskView, reader
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.responses import ExportPage, UnreadCount, WebhookSecret

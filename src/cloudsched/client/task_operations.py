@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.client.flow import ApiRequest, Flow, Listing, Pause, listing, operation
-from cloudsched.client.responses import error_from_problem, parse_task
+from cloudsched.client.flow import ApiRequest, Flow, Listing, Pause, error_from_problem, listing, operation, parse_task
 from cloudsched.client.views import Created, ExplanationView, FeedView, TaskView, TreeView, reader
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import to_json_value

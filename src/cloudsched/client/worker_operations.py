@@ -19,8 +19,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from cloudsched.client.flow import ApiRequest, Flow, operation
-from cloudsched.client.responses import parse_task
+from cloudsched.client.flow import ApiRequest, Flow, operation, parse_task
 from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView, reader
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
@@ -31,7 +30,7 @@ from cloudsched.errors import CloudschedError, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cloudsched.client.responses import ApiResponse
+    from cloudsched.client.flow import ApiResponse
     from cloudsched.domain.transitions.finish import InboxMessage
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_ins
 from cloudsched.errors import CloudschedError, NotFound
 
 if TYPE_CHECKING:
-    from cloudsched.client.responses import ApiResponse
+    from cloudsched.client.flow import ApiResponse
 
 
 UTC_ZONE = zoneinfo.ZoneInfo("UTC")

@@ -29,8 +29,7 @@ from urllib.parse import unquote_to_bytes, urlencode
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.client.flow import ApiRequest, Pause
-from cloudsched.client.responses import HttpResponse, parse_response
+from cloudsched.client.flow import ApiRequest, HttpResponse, Pause, parse_response
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS
 from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, SignIn
@@ -39,7 +38,7 @@ from cloudsched.domain.documents.authority import is_subject
 from cloudsched.domain.local_requests import find_forwarding_header
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.web.api.router import API_PATHS
-from cloudsched.web.auth.api_keys import KEY_PREFIX
+from cloudsched.web.auth.authentication import KEY_PREFIX
 from cloudsched.web.auth.roles import Caller, Role, describe_subject
 from cloudsched.web.functions import serve_api
 
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cloudsched.app import App
-    from cloudsched.client.flow import Flow
-    from cloudsched.client.responses import ApiResponse
+    from cloudsched.client.flow import ApiResponse, Flow
 
 T = TypeVar("T")
 FRAMEWORK_REQUEST: Final = "cloudsched.request"

@@ -63,7 +63,7 @@ from cloudsched.engine.tasks.shard_sweeps import SweepNote
 from cloudsched.engine.tasks.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
 from cloudsched.web.api.openapi import build_document
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 from cloudsched.worker.store_source import StoreSource

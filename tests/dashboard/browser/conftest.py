@@ -22,7 +22,7 @@ from cloudsched.dashboard.application import Dashboard
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import Stack, run_stack
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:

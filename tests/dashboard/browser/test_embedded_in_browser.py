@@ -9,7 +9,7 @@ from tests.dashboard.browser.conftest import Visitor
 from tests.embedded_services import SERVERS, serve
 from tests.harness import request
 
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 KEY, KEPT = create_key("boss", Role.ADMIN)

@@ -10,7 +10,7 @@ from cloudsched import Task
 from cloudsched.domain.documents.authority import is_subject
 from cloudsched.errors import Forbidden, Misconfigured
 from cloudsched.testing import START
-from cloudsched.web.auth.api_keys import ApiKey, create_key
+from cloudsched.web.auth.authentication import ApiKey, create_key
 from cloudsched.web.auth.roles import OWNER_ROLES, Caller, Right, Role
 
 

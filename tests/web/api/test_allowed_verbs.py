@@ -28,7 +28,7 @@ from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

@@ -14,7 +14,7 @@ from tests.web.conftest import Call
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 TASK = {"handler": "assistant", "title": "Bikes", "purpose": "Say how the bikes sell"}

@@ -12,7 +12,7 @@ from tests.web.auth.test_roles import RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 RETRY, FAILURES = "/v1/executions/batchRetry", "/v1/executions/failures"

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.testing import START, Simulation
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Right
 
 SECOND = timedelta(seconds=1)

@@ -13,7 +13,7 @@ from cloudsched import App, Settings, Task
 from cloudsched.config.access import Access
 from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 HOUR = timedelta(hours=1)

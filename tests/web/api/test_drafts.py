@@ -16,7 +16,7 @@ from werkzeug.test import TestResponse
 from cloudsched import App
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 TEXT = {"text": "Remind me to stretch every weekday at 9:00", "timezone": "Europe/Paris"}

@@ -20,7 +20,7 @@ from cloudsched.testing import Simulation
 from cloudsched.web.api.operation import Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.request_bodies import MAX_BATCH
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

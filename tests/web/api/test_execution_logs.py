@@ -13,7 +13,7 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 
 log = logging.getLogger("tests.bank")
 MINUTE = timedelta(minutes=1)

@@ -16,7 +16,7 @@ from cloudsched.config.access import Access
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

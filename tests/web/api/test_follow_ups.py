@@ -12,7 +12,7 @@ from tests.web.api.test_worker_operations import run_path
 from cloudsched import App, Settings
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 

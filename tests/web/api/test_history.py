@@ -15,7 +15,7 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.domain.transitions.growth import MAX_HISTORY_BYTES
 from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
 PRIVATE = "hunter2-and-more"

@@ -19,7 +19,7 @@ from cloudsched.engine.tasks.overview import Overview
 from cloudsched.engine.tasks.shard_sweeps import SweepNotes
 from cloudsched.engine.tasks.sweeper import Sweep
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

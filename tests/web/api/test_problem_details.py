@@ -19,12 +19,12 @@ from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
-from cloudsched.client.responses import error_from_problem
+from cloudsched.client.flow import error_from_problem
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.responses import Problem
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

@@ -15,7 +15,7 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 MINUTE, DAYS = timedelta(minutes=1), timedelta(days=40)

@@ -13,7 +13,7 @@ from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.engine.tasks import task_search
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 

@@ -13,7 +13,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD
 from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 
 MINUTE = timedelta(minutes=1)
 YEARLY = Schedule(rrule="FREQ=YEARLY", dtstart="2030-01-01T00:30:00")

@@ -16,7 +16,7 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.category import Category
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_links
 

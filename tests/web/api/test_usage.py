@@ -14,7 +14,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Prices
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

@@ -15,7 +15,7 @@ from cloudsched import App, Context, Execution, Schedule, Settings, Task
 from cloudsched.config.access import Access
 from cloudsched.engine.pull.overview import WorkerPresence, count_listeners
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 FINAL = {"error": {"type": "E", "message": "forged"}, "isFinal": True}

@@ -12,7 +12,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

@@ -20,7 +20,7 @@ from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.pull.overview import MAX_NAMES_OF_USER, PresenceNotes, WorkerPresence
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 

@@ -21,8 +21,7 @@ from cloudsched.cli.main import cloudsched
 from cloudsched.config.access import Access
 from cloudsched.errors import Forbidden, Misconfigured
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
-from cloudsched.web.auth.authentication import Authenticator
+from cloudsched.web.auth.authentication import Authenticator, create_key
 from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
 

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Right, Role
 from cloudsched.web.functions import serve_api
 

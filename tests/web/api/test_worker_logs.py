@@ -17,7 +17,7 @@ from cloudsched import App, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
 from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 
 MINUTE = timedelta(minutes=1)
 

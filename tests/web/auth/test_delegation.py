@@ -18,7 +18,7 @@ from cloudsched.config.access import Access
 from cloudsched.errors import Forbidden
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operation import Operation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import ON_BEHALF_OF, Caller, Role
 
 MINUTE = timedelta(minutes=1)

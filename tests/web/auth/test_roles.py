@@ -25,7 +25,7 @@ from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operation import Operation
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.auth.api_keys import ApiKey, ApiKeys, create_key
+from cloudsched.web.auth.authentication import ApiKey, ApiKeys, create_key
 from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
 

@@ -15,7 +15,7 @@ from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.policy import LockScope, scoped_lock_key
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 PRESS = {"lockKey": "press"}

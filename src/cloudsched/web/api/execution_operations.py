@@ -217,7 +217,7 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
     at most 1000, or 4 MB, for each request: if there are more, `completeUntil` says from when on some are missing. As
     long as the response has a `nextPageToken`, repeat the request with it and the same filters.
     """
-    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    owner = call.caller.resolve_listed_owner(query.owner)
     wanted = OccurrenceQuery(query.until, owner, query.since, query.handler, query.label, query.category)
     found = list_coming(call.app.container.store, wanted, query.page_size, query.page_token or None)
     shown = tuple(make_task_occurrence(at, task) for at, task in found.items)
@@ -243,7 +243,7 @@ def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response
     empty, if it looked through many (docs/reference/lists.md); by the open runs of one task it may be longer than
     `pageSize`.
     """
-    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    owner = call.caller.resolve_listed_owner(query.owner)
     search, allowed = call.app.container.store.search, AllowedVerbs(call.app, call.caller)
     only = query.to_execution_filter()
     page = find_executions_with_tasks(search, query.to_execution_query(owner), only=only, **query.to_arguments())
@@ -263,7 +263,7 @@ def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Respon
     Each count ends at 10,000, and costs one read for each 1,000. The first and the last day may be parts of days. Users
     see the counts of their own tasks.
     """
-    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    owner = call.caller.resolve_listed_owner(query.owner)
     zone = load_tzinfo(query.timezone)
     search = call.app.container.store.search
     counts = count_days(search, query.to_execution_query(owner), query.since, query.until, zone)
@@ -286,7 +286,7 @@ def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Res
     A group has the same type of error at the same place. The filters are those of the list. The latest 500 failures
     are looked at, a read for each.
     """
-    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    owner = call.caller.resolve_listed_owner(query.owner)
     search = call.app.container.store.search
     found = execution_counts.summarize_failures(search, query.to_execution_query(owner), query.to_execution_filter())
     groups = tuple(
@@ -491,7 +491,7 @@ def list_owner_deliveries(call: ApiCall, query: bodies.OwnerPageQuery) -> Respon
     """
     from cloudsched.engine.delivery import report  # noqa: PLC0415 - imported only when used
 
-    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    owner = call.caller.resolve_listed_owner(query.owner)
     page = report.list_deliveries(call.app.container.store, owner, query.page_size, query.page_token or None)
     shown = (
         responses.DeliveryEntry(

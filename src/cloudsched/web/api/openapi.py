@@ -114,7 +114,8 @@ def build_document(handlers: tuple[str, ...] | None, root: str = "") -> Json:
         root: The path that the API is mounted under; empty if it has a server of its own.
     """
     is_open = handlers is not None
-    schemas = build_components(handlers)
+    bodies = dict.fromkeys(each.body_schema for each in OPERATIONS if each.body_schema is not None)
+    schemas = build_components(bodies, handlers)
     examples = build_request_examples(is_open=is_open)
     paths: Json = {}
     for operation in OPERATIONS:

@@ -11,7 +11,7 @@ import copy
 import inspect
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from functools import cache
 from itertools import pairwise
@@ -29,11 +29,6 @@ from cloudsched.domain.documents.responses import ApiResponse, Execution, Person
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.recurrence.rrule import WEEKDAYS
 from cloudsched.domain.transitions.allowed_verbs import Verb
-from cloudsched.drafts.request import DraftRequest
-from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.overview_operations import PutBudget
-from cloudsched.web.api.record_operations import PutScript
-from cloudsched.web.api.request_bodies import BatchChangeRequest, PutCalendar
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 from cloudsched.web.auth.roles import Role
 
@@ -105,30 +100,6 @@ def _read_descriptions(module: str) -> dict[str, dict[str, str]]:
         for node in tree.body
         if isinstance(node, ast.ClassDef)
     }
-
-
-_REQUEST_MODELS: tuple[type[BaseModel], ...] = (
-    *(
-        bodies.NewTask,
-        bodies.SendEventRequest,
-        bodies.TriggerRequest,
-        bodies.RetryRequest,
-        bodies.SnoozeRequest,
-        bodies.BackfillRequest,
-        bodies.PreviewRequest,
-        bodies.BatchCreateRequest,
-        bodies.NewFeed,
-        bodies.NewPerson,
-        PutCalendar,
-        PutScript,
-        DraftRequest,
-        BatchChangeRequest,
-        bodies.BatchRetryRequest,
-        PutBudget,
-    ),
-    *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest),
-    bodies.ReleaseRequest,
-)
 
 
 class ResultData(ApiResponse):
@@ -331,15 +302,16 @@ def inline_schema(model: type[BaseModel]) -> Json:
     return flat
 
 
-def build_components(handlers: Sequence[str] | None) -> Json:
+def build_components(requests: Collection[type[BaseModel]], handlers: Sequence[str] | None) -> Json:
     """Return all schemas of the document by their names.
 
     Args:
+        requests: The models of all bodies.
         handlers: The names of the app's handlers where the API is open: then a new task must name its owner. None where
             callers must authenticate.
     """
     models: list[tuple[type[BaseModel], JsonSchemaMode]] = [
-        *((model, "validation") for model in _REQUEST_MODELS),
+        *((model, "validation") for model in requests),
         *((model, "serialization") for model in _RESPONSE_MODELS),
     ]
     names, definitions = models_json_schema(
@@ -350,7 +322,7 @@ def build_components(handlers: Sequence[str] | None) -> Json:
         name = _component_name(names[(model, "serialization")]["$ref"].rpartition("/")[2])
         assert name == model.__name__  # noqa: S101 - no model is both a request and a response
     in_responses = _find_reachable(schemas, _model_names(_RESPONSE_MODELS))
-    in_responses -= _find_reachable(schemas, _model_names(_REQUEST_MODELS))  # where null stands for the default
+    in_responses -= _find_reachable(schemas, _model_names(requests))  # where null stands for the default
     schemas = {
         name: _to_response_schema(each) if name in in_responses else _to_request_schema(each)
         for name, each in schemas.items()
@@ -376,7 +348,7 @@ def build_components(handlers: Sequence[str] | None) -> Json:
         _allow_schedule_text(schemas[name])
     schemas["TaskPatch"] = _patch_schema(new)
     roots = {"TaskPatch", "ReportedTask", "FailedTask", "SavedPerson"}
-    roots |= _model_names(_REQUEST_MODELS) | _model_names(_RESPONSE_MODELS)
+    roots |= _model_names(requests) | _model_names(_RESPONSE_MODELS)
     used = _find_reachable(schemas, roots)
     return {name: _with_short_description(each) for name, each in sorted(schemas.items()) if name in used}
 

@@ -208,7 +208,7 @@ def operation(method: str, path: str, tag: str, **options: Any) -> Any:
 
 
 COLON_PATHS_DEPRECATED: Final = datetime(2026, 11, 23, tzinfo=UTC)
-"""Since when custom methods have a segment of their own: ``/v1/tasks/draft``, and no longer ``/v1/tasks/draft``."""
+"""Since when custom methods have a segment of their own: ``/v1/tasks/draft``, and no longer ``/v1/tasks:draft``."""
 
 
 def find_operations(module: ModuleType) -> tuple[Operation, ...]:

@@ -41,7 +41,7 @@ def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     One entry for each queue and, if what waits requires one, each skill. Users see what is their own.
     """
     container = call.app.container
-    states = overview.list_queues(container.store, _choose_owner(call, query.owner), container.clock.now())
+    states = overview.list_queues(container.store, call.caller.resolve_listed_owner(query.owner), container.clock.now())
     shown = tuple(
         responses.Queue(
             queue=one.queue, skill=one.skill, waiting=one.waiting, first_since=one.first_since, workers=one.workers
@@ -58,7 +58,7 @@ def list_queued_tasks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
     As long as the response has a `nextPageToken`, repeat the request with it.
     """
     queue = validate(Pull, {"queue": call.path["queue"]}).queue
-    owner = _choose_owner(call, query.owner)
+    owner = call.caller.resolve_listed_owner(query.owner)
     found = overview.list_queued_tasks(
         call.app.container.store, queue, owner, query.page_size, query.page_token or None
     )
@@ -84,7 +84,7 @@ def list_workers(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
             seen_at=one.seen_at,
             is_listening=overview.is_listening(one, now),
         )
-        for one in overview.list_workers(container.store, _choose_owner(call, query.owner))
+        for one in overview.list_workers(container.store, call.caller.resolve_listed_owner(query.owner))
     )
     return json_response(responses.WorkerList(workers=shown).to_wire())
 
@@ -96,7 +96,7 @@ def list_locks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
     With an owner, the locks that only this owner's tasks share (`lockScope: owner`); users see these of their own. As
     long as the response has a `nextPageToken`, repeat the request with it.
     """
-    owner = _choose_owner(call, query.owner)
+    owner = call.caller.resolve_listed_owner(query.owner)
     after = _decode_key(query.page_token)
     states, last = overview.list_locks(call.app.container.store, owner, query.page_size, after)
     page = responses.LockPage(
@@ -111,7 +111,7 @@ def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
 
     The counts are kept for ten seconds. Each ends at 10,000. Users see those of their own tasks.
     """
-    counts = call.app.container.many_tasks.overview.count(_choose_owner(call, query.owner))
+    counts = call.app.container.many_tasks.overview.count(call.caller.resolve_listed_owner(query.owner))
     shown = responses.OverviewCounts(
         counted_at=counts.counted_at,
         tasks=dict(counts.tasks),
@@ -139,7 +139,7 @@ def get_change_cursor(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     whether one of their own tasks has changed.
     """
     container = call.app.container
-    last = container.store.search.find_last_change(_choose_owner(call, query.owner))
+    last = container.store.search.find_last_change(call.caller.resolve_listed_owner(query.owner))
     minute = int(container.clock.now().timestamp()) // 60
     cursor = hashlib.sha256(f"{minute} {last}".encode()).hexdigest()[:16]
     return json_response(responses.ChangeCursor(cursor=cursor).to_wire())
@@ -184,11 +184,6 @@ def _make_schema(kind: TypeAdapter[Any]) -> dict[str, Any] | None:
     with suppress(PydanticInvalidForJsonSchema, PydanticUserError):
         return kind.json_schema()
     return None
-
-
-def _choose_owner(call: ApiCall, owner: str | None) -> str | None:
-    """Return the owner whose things to show; None for those of all. Raises Forbidden."""
-    return owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(owner))
 
 
 def _make_queued_task(offer: OfferEntry, task: Task | None) -> responses.QueuedTask:
@@ -274,8 +269,8 @@ def get_usage(call: ApiCall, query: UsageQuery) -> Response:
     last time: a read for each task that has. A page has so many owners; as long as the response has a `nextPageToken`,
     repeat the request with it.
     """
-    container, caller = call.app.container, call.caller
-    owner = query.owner if caller.visible_owner is None else str(caller.resolve_owner(query.owner))
+    container = call.app.container
+    owner = call.caller.resolve_listed_owner(query.owner)
     found = container.many_tasks.usage.show(
         owner, query.month, limit=query.page_size, page_token=query.page_token or None
     )
@@ -304,8 +299,8 @@ def list_budgets(call: ApiCall, query: BudgetListQuery) -> Response:
 
     Users see their own. As long as the response has a `nextPageToken`, repeat the request with it.
     """
-    budgets, caller = call.app.container.many_tasks.budgets, call.caller
-    owner = query.owner if caller.visible_owner is None else str(caller.resolve_owner(query.owner))
+    budgets = call.app.container.many_tasks.budgets
+    owner = call.caller.resolve_listed_owner(query.owner)
     found = budgets.list(owner, **query.to_arguments())
     shown = (_make_details(each, budgets.current_month).to_wire() for each in found.items)
     return page_response(responses.BudgetPage, found, shown)

@@ -17,7 +17,6 @@ from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
-from cloudsched.web.api.parse import read_json_object, validate
 from cloudsched.web.api.request_bodies import PutCalendar
 from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.roles import Right
@@ -153,17 +152,16 @@ def _calendar_response(text: str) -> Response:
     "/v1/calendars/{calendarId}",
     "Calendars",
     right=Right.WRITE,
-    content=PutCalendar,
+    body=PutCalendar,
     response_schema="CalendarDetails",
     error_statuses=(409, 429, 501, 503),
 )
-def put_calendar(call: ApiCall) -> Response:
+def put_calendar(call: ApiCall, body: PutCalendar) -> Response:
     """Create or replace a calendar.
 
     An admin's is for everybody, a user's for that user's tasks. Tasks that name it are planned again within a minute or
     two. The response has the calendar's full id.
     """
-    body = validate(PutCalendar, read_json_object(call.request))
     calendar = call.app.container.calendars.put(
         call.path["calendarId"],
         call.caller.resolve_record_owner(body.owner),
@@ -263,16 +261,15 @@ class PutScript(WireModel):
     "/v1/scripts/{scriptName}",
     "Scripts",
     right=Right.WRITE,
-    content=PutScript,
+    body=PutScript,
     response_schema="ScriptDetails",
     error_statuses=(409, 503),
 )
-def put_script(call: ApiCall) -> Response:
+def put_script(call: ApiCall, body: PutScript) -> Response:
     """Create or replace a script.
 
     Only tasks and scripts of its owner can run it. What runs already goes on with the version that it began with.
     """
-    body = validate(PutScript, read_json_object(call.request))
     script = Scripts(call.app.container.engine).put(
         call.path["scriptName"],
         call.caller.resolve_record_owner(body.owner),

@@ -188,7 +188,7 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
     1,000 tasks: it may be shorter than `pageSize`, even empty, and have a `nextPageToken`. `lookedThrough` says how
     many it has read.
     """
-    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    owner = call.caller.resolve_listed_owner(query.owner)
     wanted, only = query.to_task_query(owner), query.to_task_search()
     page = search_tasks(call.app.container.store, wanted, only, **query.to_arguments())
     allowed = AllowedVerbs(call.app, call.caller)

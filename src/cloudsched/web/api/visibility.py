@@ -48,11 +48,6 @@ class Visibility:
         self._is_repeated: Callable[[Task], bool] = lambda _: False
         self._parsed_before = count_parsed()
 
-    @property
-    def is_restricted(self) -> bool:
-        """Return whether there may be tasks that the request may not use."""
-        return bool(self._caller.visible_owner is not None or self._caller.queues or self._precondition)
-
     def allow_repetition(self, is_repeated: Callable[[Task], bool]) -> None:
         """Let a task pass that this very request has changed already, whatever the precondition says of it."""
         self._is_repeated = is_repeated
@@ -73,7 +68,8 @@ class Visibility:
 
     def equalize_time(self) -> None:
         """Take, after NotFound, the time that parsing a hidden task takes, unless one was parsed."""
-        if self.is_restricted and count_parsed() == self._parsed_before:
+        is_restricted = self._caller.visible_owner is not None or self._caller.queues or self._precondition
+        if is_restricted and count_parsed() == self._parsed_before:
             read_stand_in()
 
 

@@ -64,7 +64,7 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     if call.caller.role is Role.USER:
         require_user_queue(queue, call.app.container.registry)
     handlers = None if body.handlers is None else frozenset(body.handlers)
-    owner = body.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(body.owner))
+    owner = call.caller.resolve_listed_owner(body.owner)
     worker_filter, by = WorkerFilter(queue, body.skills, handlers, owner, body.worker), _claim_caller(call)
     call.app.container.presence.note(worker_filter, by)
     claims = call.app.container.work_queue.claim(worker_filter, by, body.limit)

@@ -200,6 +200,14 @@ class Caller:
             raise Forbidden("You can name only yourself as the owner; omit it, or give your own id.")
         return requested
 
+    def resolve_listed_owner(self, requested: str | None) -> str | None:
+        """Return whose things to list: the `requested` owner's or the caller's; None for those of all.
+
+        Raises:
+            Forbidden: The caller may not see the requested owner's.
+        """
+        return requested if self.visible_owner is None else str(self.resolve_owner(requested))
+
     def resolve_record_owner(self, requested: str | None) -> str:
         """Return whose calendar or script is meant: the `requested` owner's or the caller's, for a server the system's.
 

@@ -11,7 +11,6 @@
 #   fenced.kept        the queues that were paused before, joined by +, and stay so
 #   moving             the new database, from before the first function moves until the last has
 #   previous.database  the old database, as long as rollback.sh would lead back to it
-#   moved.at           when the last move ended (seconds since the epoch): `cloudsched doctor` tells it
 # shellcheck shell=bash disable=SC2034,SC2153 # variables set here are used elsewhere, and the other way round
 
 create_database() {

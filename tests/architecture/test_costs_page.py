@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.scale.index_entries import count_entries, make_subjects, measure_document
 
 from cloudsched.config.settings import DEFAULT_PRICES
 
@@ -46,11 +44,3 @@ def test_dollars_are_amounts_times_prices(costs: Any, monkeypatch: pytest.Monkey
         assert float(row[-1]) == sum(int(cell.removesuffix(" M")) for cell in row[1:-1] if cell)
     assert "| documents written | 3,000,000 | 3.00 |" in costs.render_million()
     assert "| document written | 100,000 | 0.10 |" in costs.render_prices()
-
-
-def test_a_record_is_counted_as_it_is_stored(costs: Any) -> None:  # noqa: ANN401 - the same
-    """Within a twentieth of the document and its entries in the indexes of the file."""
-    record = next(each for each in make_subjects(0) if each.name == "record")
-    content = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
-    stored = measure_document(record) + count_entries(content, record).size
-    assert pytest.approx(stored, rel=0.05) == costs.RECORD_BYTES

@@ -9,13 +9,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.conftest import serve_api_of
 
 from cloudsched import App, Context
 from cloudsched.cli import output
-from cloudsched.config.access import Access
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,33 +77,3 @@ def test_without_following_it_prints_what_there_is(tasks: Tasks, sim: Simulation
     assert tasks("logs", "t", "--execution", execution).out.endswith("  it begins\n")
     (line,) = tasks("logs", "t", "--execution", execution, "--json").out.splitlines()
     assert json.loads(line)["text"] == "it begins"
-
-
-@pytest.mark.parametrize(
-    ("handler", "role", "may_read"),
-    [
-        ("talk", (Role.USER, "ada"), True),
-        ("whisper", (Role.USER, "ada"), False),
-        ("whisper", (Role.READER, "ada"), False),
-        ("talk", (Role.USER, "bob"), False),
-        ("whisper", (Role.ADMIN,), True),
-    ],
-)
-def test_who_may_not_read_a_log_is_told_so(
-    run_command: Callable[..., CommandResult],
-    simulate: Callable[..., Simulation],
-    handler: str,
-    role: tuple[Role, ...],
-    may_read: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
-    """Following, too, ends at once with an error, and prints nothing of it."""
-    key, kept = create_key("caller", *role)
-    sim = simulate(access=Access(api_keys=(str(kept),)))
-    execution = start(sim, handler)
-    sim.app.send_event("t", "word", "hello")
-    sim.advance(MINUTE)
-    with serve_api_of(sim) as url:
-        said = run_command("tasks", "--url", url, "--key", key, "logs", "t", "--execution", execution, "--follow")
-    assert ("it begins" in said.out) == may_read
-    assert (said.code == 0) == may_read
-    assert bool(said.err) != may_read

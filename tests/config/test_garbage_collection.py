@@ -23,19 +23,3 @@ def test_collection_is_afterwards_what_it_was(*, is_enabled: bool) -> None:
         assert gc.isenabled() == is_enabled
     finally:
         (gc.enable if was_enabled else gc.disable)()
-
-
-def test_only_a_program_keeps_what_there_is() -> None:
-    """A library leaves the objects of the application that imports it to the collector."""
-    before = gc.get_freeze_count()
-    with pause_collection():
-        pass
-    assert gc.get_freeze_count() == before
-    try:
-        with pause_collection(keeps_all=True):
-            pass
-        assert gc.get_freeze_count() > before
-    finally:
-        gc.unfreeze()
-        if before:
-            gc.freeze()  # what was set aside for all tests: tests/run/garbage.py

@@ -7,17 +7,15 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.deployables.fake_project import PROJECT, ROOT
-from tests.scale.google_limits import Ramp
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
-from cloudsched.cli.doctor import command, deployment
+from cloudsched.cli.doctor import deployment
 from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES, SERVICES
-from cloudsched.cli.doctor.resource_checks import check_queues, find_ramp
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import wsgi
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
     from tests.deployables.fake_project import Cloud
 
-    from cloudsched.cli.doctor.deployment import Deployment, Finding
 
 ACCOUNT = "serviceAccount:cloudsched-{}@" + PROJECT + ".iam.gserviceaccount.com"
 Report = dict[str, Any]
@@ -101,25 +98,6 @@ def test_each_of_several_queues_is_looked_at(doctor: Callable[[], Any], cloud: C
     cloud.state.pop("queue/cloudsched-low-q2")
     _, bad = doctor()
     assert "cloudsched-low-q2 does not exist" in [each["what"] for each in bad if each["area"] == "queues"]
-
-
-@pytest.mark.parametrize(("rate", "minutes"), [(10, 0), (166, 0), (1_000, 25), (10_000, 55), (50_000, 75)])
-def test_the_ramp_is_that_of_the_operations_of_an_occurrence(rate: int, minutes: int) -> None:
-    """The times of docs/how-to/capacity.md and of the simulation: from 500 a second, half more in 5 minutes."""
-    assert find_ramp(rate) == (166, minutes)
-    assert Ramp().seconds_to(3 * rate) == 60 * minutes
-
-
-def test_the_doctor_says_how_to_come_from_cold_to_full_load() -> None:
-    """To the sum of all queues' rates."""
-    found = {"rateLimits": {"maxDispatchesPerSecond": 500.0, "maxConcurrentDispatches": 100}}
-    gcloud = SimpleNamespace(resource=lambda *_: found)
-    deployment = SimpleNamespace(list_queues=lambda: ["", "high"], queue=str, gcloud=gcloud, region="r")
-    *_, ramp = check_queues(cast("Deployment", deployment), None)
-    assert ramp.what == (
-        "together up to 1,000 a second; from cold, begin at 166 and add half of it every 5 minutes, so that Google's "
-        "services keep up: 25 minutes"
-    )
 
 
 def test_links_that_nobody_can_open_are_found(doctor: Callable[[], Any], cloud: Cloud) -> None:
@@ -326,38 +304,3 @@ def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[[], A
     assert quick_doctor() == (0, [])
     schedule["createTime"] = f"{datetime.now(UTC) - timedelta(hours=31):%Y-%m-%dT%H:%M:%SZ}"
     assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of cloudsched yet"]
-
-
-@pytest.mark.parametrize(
-    ("days", "says"),
-    [
-        (None, "no restore was ever tried here"),
-        (3, "a restored database was last put to use 3 days ago"),
-        (200, "a restored database was last put to use 200 days ago; docs/how-to/backup.md"),
-    ],
-)
-def test_the_doctor_says_when_a_restore_was_last_tried(
-    quick_doctor: Callable[[], Any],
-    cloud: Cloud,
-    monkeypatch: pytest.MonkeyPatch,
-    days: int | None,
-    says: str,
-) -> None:
-    """As the end of the last move is recorded; that there was none is no fault of the deployment."""
-    shown: list[Finding] = []
-
-    def collect(findings: list[Finding]) -> Callable[[Finding], None]:
-        def add(finding: Finding) -> None:
-            findings.append(finding)
-            shown.append(finding)
-
-        return add
-
-    monkeypatch.setattr(command, "_collect", collect)
-    if days is not None:
-        moved_at = datetime.now(UTC) - timedelta(days=days, hours=1)
-        cloud.state["secret/cloudsched-dispatch"]["annotations"]["moved.at"] = str(int(moved_at.timestamp()))
-    assert quick_doctor() == (0, [])
-    (told,) = [each for each in shown if each.area == "backups" and "restore" in each.what]
-    assert told.what.startswith(says)
-    assert told.verdict == ("ok" if days == 3 else "skipped")

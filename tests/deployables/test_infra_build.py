@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import subprocess
 from typing import TYPE_CHECKING
@@ -135,30 +133,6 @@ def test_a_pinned_version_comes_from_the_index(tmp_path: Path, line: str) -> Non
     build(cloud, functions)
     assert (cloud.folder / "requested.txt").read_text("utf-8").splitlines() == [line, "requests"]
     assert list((cloud.folder / "source").glob("*.whl")) == []
-
-
-@pytest.mark.parametrize("is_hashed", [True, False])
-def test_wheels_of_the_folder_are_named_as_the_cloud_finds_them(tmp_path: Path, *, is_hashed: bool) -> None:
-    """By paths in the source, with their hashes; where a package has none, no line has one: pip wants all or none."""
-    cloud = Cloud(tmp_path)
-    functions, source = tmp_path / "functions", cloud.folder / "source"
-    write(functions, *PACKED, "libs/mine-1.0-py3-none-any.whl")
-    resolved = [
-        f"mine @ {source.as_uri()}/libs/mine-1.0-py3-none-any.whl",
-        f"requests==2.34.2 --hash=sha256:{'0' * 64}",
-    ]
-    if not is_hashed:
-        resolved.append("theirs @ git+https://git.example/theirs")
-    (cloud.folder / "resolved.txt").write_text("\n".join(resolved), encoding="utf-8")
-    _, messages = build(cloud, functions, "libs/*.whl")
-    pins = (source / "requirements.txt").read_text("utf-8").splitlines()
-    own = hashlib.sha256((source / "libs/mine-1.0-py3-none-any.whl").read_bytes()).hexdigest()
-    assert f"./libs/mine-1.0-py3-none-any.whl{f' --hash=sha256:{own}' if is_hashed else ''}" in pins
-    assert all("--hash=" in each for each in pins) == is_hashed
-    assert any("--hash=" in each for each in pins) == is_hashed
-    assert ("has no hashes" in messages) != is_hashed
-    names = {each["name"] for each in json.loads((source / "sbom.cdx.json").read_text("utf-8"))["components"]}
-    assert names >= {"mine", "requests"}
 
 
 def test_further_files_are_packed_by_name(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import json
 import shlex
 import shutil
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -95,41 +94,5 @@ def test_dockerfiles_start_commands_that_exist(block: Block) -> None:
             assert find_fault(words) is None
 
 
-def test_the_image_of_a_service_is_built(tmp_path: Path) -> None:
-    """Where there is a builder: what it makes starts the service's command."""
-    if shutil.which("docker") is None or run("docker", "info").returncode:
-        pytest.skip("no builder of images: `docker info` fails")
-    (image,) = (each.text for each in BLOCKS if each.language == "dockerfile" and each.page == "serve.md")
-    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", tmp_path, ROOT).check_returncode()
-    (wheel,) = tmp_path.glob("*.whl")
-    (tmp_path / "requirements.txt").write_text(f"./{wheel.name}[dev]\n", "utf-8")
-    (tmp_path / "handlers.py").write_text("from cloudsched import App\n\napp = App()\n", "utf-8")
-    (tmp_path / "Dockerfile").write_text(image.replace("requirements.txt .", "requirements.txt *.whl ./"), "utf-8")
-    built = run("docker", "build", "--quiet", tmp_path)
-    assert built.returncode == 0, built.stderr
-    started = run("docker", "run", "--rm", built.stdout.strip(), "cloudsched", "serve", "--data", "/data")
-    assert "Nobody may use this API yet" in started.stdout + started.stderr
-
-
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the tests' own commands
-
-
-@pytest.mark.parametrize(
-    "content",
-    [{"title": "x", "handlr": "y"}, {"rrule": "FREQ=OFTEN"}, {"events": [{"type": "LOST"}]}, {"unheard": "of"}],
-)
-def test_wrong_data_is_refused(content: dict[str, Any]) -> None:
-    """A field that nobody knows, a rule that is none, and data of no model."""
-    with pytest.raises(Exception):  # noqa: B017, PT011 - each model's own error
-        test_json_is_of_its_model(Block("page.md", "json", json.dumps(content), 1))
-
-
-def test_wrong_commands_are_refused(tmp_path: Path) -> None:
-    """A unit's or an image's option that does not exist."""
-    unit = Block("page.md", "ini", "[Service]\nExecStart=/x/cloudsched worker --queues gpu\n", 1)
-    image = Block("page.md", "dockerfile", 'CMD ["cloudsched", "wurker"]\n', 1)
-    with pytest.raises(AssertionError):
-        test_units_start_commands_that_exist(unit, tmp_path)
-    with pytest.raises(AssertionError):
-        test_dockerfiles_start_commands_that_exist(image)

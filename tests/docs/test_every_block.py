@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
 from tests.cases import try_each
 from tests.doc_blocks import FENCE, Block, read_blocks
-from tests.docs import test_data_blocks, test_shell_blocks
+from tests.docs import test_shell_blocks
 from tests.harness import ROOT
 
 if TYPE_CHECKING:
@@ -58,21 +57,3 @@ def test_every_block_has_a_reader(page: Path, block: Block) -> None:
     else:
         shown = [step.shown for step in test_shell_blocks.read_steps(page)]
         assert block.text in shown, f"{block} is an output, and no command of its section is directly above it"
-
-
-def test_readers_read_all_pages() -> None:
-    """A page that is added is read without a word here."""
-    assert {block.language for _, block in BLOCKS} - {"text"} <= set(READERS)
-    own = {page.name for page in PAGES if page.name in test_shell_blocks.OWN_TESTS}
-    with_shell = {page.name for page, block in BLOCKS if block.language in test_shell_blocks.SHELLS}
-    assert with_shell <= own | {page.name for page in test_shell_blocks.PAGES}
-    data = {str(block) for _, block in BLOCKS if READERS.get(block.language) == "docs/test_data_blocks.py"}
-    assert data == {str(block) for block in test_data_blocks.BLOCKS}
-
-
-def test_no_reader_is_skipped_for_good() -> None:
-    """A reader may be skipped where a tool is missing, and fails there in CI; none expects to fail."""
-    for reader in {*READERS.values(), *OUTPUTS.values()}:
-        tree = ast.parse((ROOT / "tests" / reader).read_text("utf-8"))
-        marks = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-        assert not marks & {"xfail"}, reader

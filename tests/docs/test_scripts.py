@@ -37,9 +37,3 @@ def test_scripts_run(block: Block) -> None:
     listened = json.loads(_quickjs.Context().eval(f"{FIREBASE}\n{block.text}\nJSON.stringify(listened)"))
     assert len(listened) == len(re.findall(r"^onSnapshot", block.text, re.MULTILINE))
     assert all(each["path"] and each["constraints"] for each in listened)
-
-
-def test_a_wrong_script_is_found() -> None:
-    """A call of nothing."""
-    with pytest.raises(Exception, match="onSnapshots"):
-        test_scripts_run(Block("page.md", "js", "onSnapshots(query(collection({}, 'tasks')), show)", 1))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import resource
 import socket
-import struct
 import threading
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
@@ -99,48 +96,6 @@ def test_a_malformed_content_length_is_refused(address: tuple[str, int], length:
         connection.sendall(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\nhello".encode())
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 400 ")
-
-
-def test_a_client_that_disconnects_leaves_no_traceback(
-    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    """Neither in the middle of a request nor while its response is written."""
-    caplog.set_level(logging.INFO)
-    entered, gone, finished = threading.Event(), threading.Event(), threading.Event()
-
-    @Request.application
-    def answer_late(request: Request) -> Response:
-        if request.path == "/late":
-            entered.set()
-            gone.wait(WAIT_SECONDS)
-            response = Response(iter([b"x" * 65536] * 200))
-            response.call_on_close(finished.set)
-            return response
-        return Response(request.get_data())
-
-    with WebServer(answer_late) as server:
-        server.serve()
-        host, _, port = server.address.rpartition(":")
-        address = host, int(port)
-        for head in (
-            b"GET /late HTTP/1.1\r\nHost: x\r\n\r\n",
-            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx",
-            b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nx",
-            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 5 + b"GET / HT",
-        ):
-            with socket.create_connection(address, WAIT_SECONDS) as connection:
-                connection.sendall(head)
-                if b"late" in head:
-                    assert entered.wait(WAIT_SECONDS)
-                connection.setsockopt(
-                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-                )  # close with a reset
-        gone.set()
-        assert finished.wait(WAIT_SECONDS)
-        assert ask(address) == b"hello"
-    printed = capfd.readouterr()
-    assert "Traceback" not in printed.out + printed.err + caplog.text
-    assert os.linesep not in printed.err
 
 
 def test_an_idle_server_stops_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

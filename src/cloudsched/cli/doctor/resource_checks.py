@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, SERVICES, ok, skipped, unknown, wrong
+from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, SERVICES, ok, unknown, wrong
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
 
 if TYPE_CHECKING:
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
 
 MAX_RATE = 500
 """Dispatches a second of one Cloud Tasks queue."""
-RAMP_START, RAMP_GROWTH, RAMP_MINUTES = 500, 1.5, 5
-"""How Firestore and Cloud Tasks ask for load to grow: 500 operations a second, and half more every five minutes
-(firebase.google.com/docs/firestore/best-practices, cloud.google.com/tasks/docs/manage-cloud-task-scaling)."""
-OPERATIONS_PER_OCCURRENCE = 3
-"""A read and two writes of its task."""
 RISING = {"createdAt", "unlisted.createdAt", "nextExecutionTime", "wakeAt", "order", "writtenAt"}
 """The fields whose values rise: ranges of them that nothing leads are replaced by shards."""
 MIN_ATTEMPTS = 100
@@ -139,7 +133,7 @@ def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Findi
         deployment: The deployment.
         capacity: How many dispatches the executor takes at once; None if that is unknown.
     """
-    together, rates = 0, 0.0
+    together = 0
     for kind in deployment.list_queues():
         name = deployment.queue(kind)
         found = deployment.gcloud.resource("tasks", "queues", "describe", name, f"--location={deployment.region}")
@@ -158,22 +152,10 @@ def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Findi
             yield wrong("queues", f"{name} dispatches nothing", deployment.deploy("queues"))
         else:
             rate = float(limits["maxDispatchesPerSecond"])
-            rates += rate
             yield ok("queues", f"{name} runs, {rate:g} a second, {limits.get('maxConcurrentDispatches')} at once")
     if capacity is not None and together > capacity:
         what = f"they send up to {together} dispatches at once, and the executor takes {capacity}"
         yield wrong("queues", what, "raise EXECUTE_MAX_INSTANCES in infra/config.sh, then infra/upgrade.sh")
-    first, minutes = find_ramp(rates)
-    if minutes:
-        what = f"together up to {rates:,.0f} a second; from cold, begin at {first:,} and add half of it every "
-        yield ok("queues", f"{what}{RAMP_MINUTES} minutes, so that Google's services keep up: {minutes} minutes")
-
-
-def find_ramp(rate: float) -> tuple[int, int]:
-    """Return with how many occurrences a second load may begin, and after how many minutes it may have a rate."""
-    operations = OPERATIONS_PER_OCCURRENCE * rate
-    steps = math.ceil(math.log(max(1.0, operations / RAMP_START), RAMP_GROWTH))
-    return RAMP_START // OPERATIONS_PER_OCCURRENCE, steps * RAMP_MINUTES
 
 
 def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
@@ -294,9 +276,6 @@ def check_job(deployment: Deployment, now: datetime) -> Iterator[Finding]:
 
 MAX_BACKUP_AGE = timedelta(hours=30)
 """How old the last backup may be of a database that is backed up each day: the time of day is Firestore's choice."""
-REHEARSED_EVERY = timedelta(days=180)
-"""How long ago a restore may have been tried."""
-_HOW = "docs/how-to/backup.md#rehearse-it"
 
 
 def check_backups(deployment: Deployment, now: datetime) -> Iterator[Finding]:
@@ -315,7 +294,6 @@ def check_backups(deployment: Deployment, now: datetime) -> Iterator[Finding]:
         yield wrong("backups", f"{deployment.database} is never backed up: it has no schedule", mend)
     else:
         yield _check_age(deployment, schedules, now)
-    yield _check_rehearsal(deployment, now)
 
 
 def _check_age(deployment: Deployment, schedules: list[Any], now: datetime) -> Finding:
@@ -332,17 +310,6 @@ def _check_age(deployment: Deployment, schedules: list[Any], now: datetime) -> F
     if begun and now - min(begun) <= limit:
         return ok("backups", f"the first backup of {deployment.database} is made within a day")
     return unknown("backups", f"there is no backup of {deployment.database} yet", mend)
-
-
-def _check_rehearsal(deployment: Deployment, now: datetime) -> Finding:
-    """Return when the deployment last moved to another database, as it does to one that was restored."""
-    secret = deployment.gcloud.resource("secrets", "describe", deployment.secret) or {}
-    text = str(secret.get("annotations", {}).get("moved.at", ""))
-    if not text.isdecimal():
-        return skipped("backups", f"no restore was ever tried here; {_HOW}")
-    age = now - datetime.fromtimestamp(int(text), UTC)
-    what = f"a restored database was last put to use {_say(age)} ago"
-    return ok("backups", what) if age <= REHEARSED_EVERY else skipped("backups", f"{what}; {_HOW}")
 
 
 def _parse(text: str) -> datetime:

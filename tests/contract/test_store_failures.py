@@ -14,8 +14,7 @@ import pytest
 from tests.conftest import MakeTask
 from tests.harness import new_project
 
-from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
+from cloudsched.adapters.firestore.store import FirestoreStore, FirestoreTaskCounter
 from cloudsched.domain.documents.execution import Execution, Message, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Task

@@ -9,8 +9,7 @@ import pytest
 from tests.conftest import NOW, MakeTask
 from tests.harness import new_project
 
-from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
+from cloudsched.adapters.firestore.store import FirestoreStore, FirestoreTaskCounter
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.store import Commit, ListingTaskCounter, Store, TaskCounter

@@ -19,7 +19,7 @@ import click
 
 from cloudsched.cli.main import NO_CREDENTIALS, SuggestingGroup
 from cloudsched.config.imports import pause_collection
-from cloudsched.emulator.model.instants import parse_time
+from cloudsched.emulator.model.names import parse_time
 from cloudsched.errors import InvalidSchedule, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:

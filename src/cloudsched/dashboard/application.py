@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import mimetypes
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 from wsgiref.types import StartResponse, WSGIEnvironment
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.ext import Extension
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
@@ -23,7 +26,6 @@ from cloudsched.dashboard import home_view
 from cloudsched.dashboard.downloads import FILES, write_file
 from cloudsched.dashboard.forms import Done, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
-from cloudsched.dashboard.page_templates import TEMPLATES
 from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, TABS, UNDONE_BY, VIEWS, View
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Api, Visit, task_path
@@ -34,6 +36,25 @@ if TYPE_CHECKING:
     from cloudsched.client.flow import FlowRunner
     from cloudsched.dashboard.home_view import LocalClock
     from cloudsched.dashboard.task_view import TaskPage
+
+
+class _Unindent(Extension):
+    """Drops the indentation of a template's lines. Besides, no line break is sent that follows ``{% … %}``."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        """Return the template's source without it."""
+        del name, filename
+        return re.sub(r"\n[ \t]+", "\n", source)
+
+
+TEMPLATES: Final = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    extensions=[_Unindent],
+)
+"""Compiled once for all who are signed in: each has a `Dashboard` of their own."""
 
 
 _FOLDER: Final = Path(__file__).parent / "static"

@@ -20,9 +20,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard.application import Dashboard, find_entrance, serve_file
+from cloudsched.dashboard.application import TEMPLATES, Dashboard, find_entrance, serve_file
 from cloudsched.dashboard.guard import find_refusal, protect
-from cloudsched.dashboard.page_templates import TEMPLATES
 from cloudsched.dashboard.visit import Api
 from cloudsched.errors import CloudschedError
 

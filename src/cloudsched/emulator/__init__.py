@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.runtime.dispatcher import ClockBusy, NotIdle
     from cloudsched.emulator.runtime.history import Attempt, Explanation
     from cloudsched.emulator.runtime.operations import StillWaiting, UnknownTask
-    from cloudsched.emulator.storage.write_ahead_log import UnreadableData
+    from cloudsched.emulator.write_ahead_log import UnreadableData
 
 __all__ = [
     "Attempt",
@@ -52,7 +52,7 @@ _HOMES: Final = {
     "NotIdle": "runtime.dispatcher",
     "StillWaiting": "runtime.operations",
     "UnknownTask": "runtime.operations",
-    "UnreadableData": "storage.write_ahead_log",
+    "UnreadableData": "write_ahead_log",
 }
 
 

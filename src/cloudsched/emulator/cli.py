@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cloudsched.emulator.http.control_json import InvalidControlRequest, read_faults
-from cloudsched.emulator.model.instants import parse_instant
+from cloudsched.emulator.model.names import parse_instant
 
 if TYPE_CHECKING:
     from cloudsched.emulator.model.faults import Faults
@@ -104,7 +104,7 @@ def emulator(
     from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL  # noqa: PLC0415
     from cloudsched.emulator.model.queues import BadQueue  # noqa: PLC0415
     from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415
-    from cloudsched.emulator.storage.write_ahead_log import UnreadableData  # noqa: PLC0415
+    from cloudsched.emulator.write_ahead_log import UnreadableData  # noqa: PLC0415
 
     stopped = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):

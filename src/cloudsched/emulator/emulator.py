@@ -25,7 +25,7 @@ from cloudsched.emulator.runtime.history import Attempt, Explanation, History
 from cloudsched.emulator.runtime.http_sender import HttpSender
 from cloudsched.emulator.runtime.operations import CompletionWaiters, ControlOperations, EmulatorParts
 from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
-from cloudsched.emulator.storage.write_ahead_log import WriteAheadLog
+from cloudsched.emulator.write_ahead_log import WriteAheadLog
 
 T = TypeVar("T")
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.adapters.firestore.listener import FirestoreListener
-    from cloudsched.adapters.firestore.store import FirestoreStore
-    from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
+    from cloudsched.adapters.firestore.store import FirestoreStore, FirestoreTaskCounter
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.config.settings import Settings
     from cloudsched.engine.people.webhook_verification import WebhookVerification
@@ -110,7 +109,7 @@ def open_firestore_store(settings: Settings) -> FirestoreStore:
 
 def open_firestore_task_counter(settings: Settings) -> FirestoreTaskCounter:
     """Return what counts an owner's tasks, in Firestore."""
-    from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.firestore.store import FirestoreTaskCounter  # noqa: PLC0415 - see the module's docstring
 
     return FirestoreTaskCounter(
         project=settings.project, database=settings.database, emulator=settings.firestore_emulator

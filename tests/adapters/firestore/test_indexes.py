@@ -34,8 +34,7 @@ from cloudsched.adapters.firestore import listener as listeners
 from cloudsched.adapters.firestore import rpc
 from cloudsched.adapters.firestore.listener import FirestoreListener
 from cloudsched.adapters.firestore.shards import Placement, Shards
-from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
+from cloudsched.adapters.firestore.store import FirestoreStore, FirestoreTaskCounter
 from cloudsched.adapters.google import backoff
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, Feed

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cloudsched.emulator.model.faults import Faults
-from cloudsched.emulator.model.instants import parse_instant
+from cloudsched.emulator.model.names import parse_instant
 
 _DURATION: Final = re.compile(
     r"P(?:(?P<weeks>\d+(?:\.\d+)?)W)?(?:(?P<days>\d+(?:\.\d+)?)D)?"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.model.task import Task
     from cloudsched.emulator.runtime.clock import MovableClock
     from cloudsched.emulator.runtime.dispatcher import Dispatcher
-    from cloudsched.emulator.storage.write_ahead_log import WriteAheadLog
+    from cloudsched.emulator.write_ahead_log import WriteAheadLog
 
 
 class CompletionWaiters:

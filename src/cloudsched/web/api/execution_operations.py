@@ -12,15 +12,17 @@ from cloudsched.domain.documents.responses import DeliveryList
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.engine.tasks import execution_counts
-from cloudsched.engine.tasks.execution_counts import count_days
 from cloudsched.engine.tasks.execution_search import (
     FoundExecution,
+    count_days,
     find_executions_with_tasks,
     load_execution,
     load_sealed_log,
 )
 from cloudsched.engine.tasks.execution_search import list_executions as list_task_executions
+from cloudsched.engine.tasks.execution_search import (
+    summarize_failures as sum_up_failures,
+)
 from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
@@ -288,7 +290,7 @@ def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Res
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     search = call.app.container.store.search
-    found = execution_counts.summarize_failures(search, query.to_execution_query(owner), query.to_execution_filter())
+    found = sum_up_failures(search, query.to_execution_query(owner), query.to_execution_filter())
     groups = tuple(
         overview_responses.FailureGroup(
             type=each.type,

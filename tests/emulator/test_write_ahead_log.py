@@ -300,7 +300,7 @@ def test_calls_succeed_while_the_file_cannot_be_compacted(
     data = tmp_path / "queues.data"
     with open_emulator(data):
         """Starting the emulator creates the file."""
-    monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log.MIN_REWRITE_BYTES", 2_000)
+    monkeypatch.setattr("cloudsched.emulator.write_ahead_log.MIN_REWRITE_BYTES", 2_000)
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with open_emulator(data) as emulator:
         client = connect(emulator.address)
@@ -314,7 +314,7 @@ def test_calls_succeed_while_the_file_cannot_be_compacted(
 
 
 def test_a_file_that_has_grown_is_compacted(tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log.MIN_REWRITE_BYTES", 20_000)
+    monkeypatch.setattr("cloudsched.emulator.write_ahead_log.MIN_REWRITE_BYTES", 20_000)
     data = tmp_path / "queues.data"
     largest = 0
     with open_emulator(data) as emulator:

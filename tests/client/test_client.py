@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
@@ -264,52 +263,6 @@ def test_wait_raises_a_timeout_if_the_api_ever_responded(client: Client, flaky: 
 def run(url: str, *words: str) -> Result:
     """Type a command."""
     return CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, *words])
-
-
-def test_the_command_line_covers_the_life_of_a_task(url: str, sim: Simulation) -> None:
-    """Create, list, get, update, pause, resume, trigger, cancel, retry and logs, for people and for programs."""
-    made = ["create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', "--id", "t"]
-    answer = run(
-        url, *made, "--rrule", "FREQ=DAILY;BYHOUR=9", "--timezone", "Europe/Paris", "--set", "lockLimit=2", "--json"
-    )
-    assert json.loads(answer.stdout)["lockLimit"] == 2
-    assert "Hello" in run(url, "list").stdout
-    assert [json.loads(line)["id"] for line in run(url, "list", "--owner", "ada", "--json").stdout.splitlines()] == [
-        "t"
-    ]
-    assert "No tasks." in run(url, "list", "--status", "PAUSED").stdout
-    assert (
-        json.loads(run(url, "update", "t", "--title", "New", "--set", "lockLimit=null", "--json").stdout)["title"]
-        == "New"
-    )
-    assert "PAUSED" in run(url, "pause", "t").stdout
-    assert "ACTIVE" in run(url, "resume", "t").stdout
-    run(url, "trigger", "t")
-    sim.advance(timedelta(seconds=1))
-    assert "hello Ada" in run(url, "logs", "t").stdout
-    assert json.loads(run(url, "logs", "t", "--json").stdout)["status"] == "SUCCEEDED"
-    assert "CANCELLED" in run(url, "cancel", "t").stdout
-    assert "revision" in run(url, "get", "t").stdout
-    with pytest.raises(NotAllowed, match="succeeded"):
-        run(url, "retry", "t")
-
-
-def test_logs_follow(client: Client, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each execution is shown when it is there, the earliest first, and again only when it has changed."""
-    client.create(**GREET, id="t", schedule=DAILY)
-    sim.advance(timedelta(hours=10))
-    days = [0, 1, 0, 2]
-
-    def sleep(_: float) -> None:
-        if not days:
-            raise KeyboardInterrupt
-        sim.advance(timedelta(days=days.pop(0)))
-
-    monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": sleep}))
-    followed = tasks_command.follow_executions(client, "t", 20, once=False)
-    assert [execution.id for execution in islice(followed, 4)] == [f"2027010{day}T090000Z" for day in (1, 2, 3, 4)]
-    with pytest.raises(KeyboardInterrupt):
-        next(followed)
 
 
 def test_logs_follow_through_an_outage(

@@ -21,7 +21,7 @@ from cloudsched.dashboard.application import act
 from cloudsched.dashboard.visit import Api
 from cloudsched.domain.documents.task import Action, TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.errors import NotFound, PreconditionFailed
+from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,23 +165,6 @@ def _pass_on(flaky: Flaky, *, loses: bool) -> Callable[[], Response]:
     return answer
 
 
-@pytest.mark.parametrize("duration", [timedelta(seconds=2), "today at 0:30"], ids=str)
-def test_a_snooze_that_is_repeated_runs_once(
-    client: Client, flaky: Flaky, sim: Simulation, duration: timedelta | str
-) -> None:
-    """Its run has ended by the time of the repetition, and words that have passed are no error; another call is."""
-    client.create(**GREET, id="t", schedule="in 2 seconds")
-    sim.advance(timedelta(minutes=1))
-    lose_answers(flaky, sim)
-    client.snooze("t", duration)
-    assert not flaky.fails
-    sim.advance(HOUR)
-    assert count_runs(sim) == [2]
-    client.snooze("t", timedelta(seconds=2))
-    sim.advance(HOUR)
-    assert count_runs(sim) == [3]
-
-
 CHANGES: dict[str, Callable[[Client, str], Any]] = {
     "EDITED": lambda client, _: client.update("t", schedule={"delay": "PT5H"}),
     "PAUSED": lambda client, _: client.pause("t"),
@@ -267,16 +250,6 @@ def test_a_task_whose_deletion_is_repeated_is_deleted(client: Client, flaky: Fla
     flaky.fails = [lambda: Response(status=502)]
     with pytest.raises(NotFound):
         client.get("t")
-
-
-def test_a_state_that_has_gone_is_not_deleted(client: Client, sim: Simulation) -> None:
-    """Nor is it paused, resumed or cancelled."""
-    seen = client.create(**GREET, id="t", schedule="in 5 hours").etag
-    sim.app.update("t", description="Theirs")
-    for change in (client.delete, client.pause, client.resume, client.cancel):
-        with pytest.raises(PreconditionFailed):
-            change("t", etag=seen)
-    assert sim.app.get("t").status is TaskStatus.ACTIVE
 
 
 def test_an_agent_s_same_call_is_one_change(sim: Simulation, url: str) -> None:

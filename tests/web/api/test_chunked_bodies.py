@@ -64,29 +64,6 @@ def test_a_chunked_claim_is_read_in_full(sim: Simulation, address: str) -> None:
     assert (claim["task"]["title"], run.lease and run.lease.worker) == ("second", "box")
 
 
-def test_a_chunked_retry_names_its_execution(sim: Simulation, address: str) -> None:
-    """The named execution is retried, not the last one."""
-    task = sim.app.create(owner="ada", title="x", handler="fail", schedule=Schedule(rrule="FREQ=DAILY;COUNT=3"))
-    sim.advance(timedelta(days=5))
-    first = sim.executions(task.id)[0].id
-    assert post(address, f"/v1/tasks/{task.id}/retry", {"executionId": first}).status == 200
-    assert [run.execution_id for run in sim.app.get(task.id).runs] == [first]
-
-
-def test_a_chunked_event_keeps_its_payload(sim: Simulation, address: str) -> None:
-    """The handler receives the payload that was sent."""
-    task = sim.app.create(owner="ada", title="x", handler="wait", schedule=Schedule.once(START))
-    sim.advance(timedelta(minutes=1))
-    assert post(address, f"/v1/tasks/{task.id}/events/approved", {"payload": {"by": "eve"}}).status == 200
-    sim.advance(timedelta(minutes=1))
-    assert sim.executions(task.id)[0].content == {"by": "eve"}
-
-
-def test_a_chunked_creation_creates_a_task(address: str) -> None:
-    """A required body is read as well."""
-    assert post(address, "/v1/tasks", TASK).status == 201
-
-
 def test_an_empty_body_stands_for_defaults_where_it_is_optional(sim: Simulation, address: str) -> None:
     """Where it is optional, one without bytes stands for all defaults; where it is not, it is refused."""
     sim.app.create(**TASK, schedule=Schedule.once(START))

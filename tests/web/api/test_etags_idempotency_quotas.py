@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -69,20 +68,6 @@ def test_an_unchanged_task_is_answered_with_304(call: Call, greeting: dict[str, 
     assert call("GET", "/v1/tasks/t", headers={"If-None-Match": seen}).status_code == 304
     call("POST", "/v1/tasks/t/trigger")
     assert call("GET", "/v1/tasks/t", headers={"If-None-Match": seen}).status_code == 200
-
-
-def test_a_creation_with_a_key_is_safe_to_repeat(call: Call, greeting: dict[str, Any]) -> None:
-    """The same key and request create one task, however often, and do not undo later changes."""
-    headers = {"Idempotency-Key": str(uuid.uuid4())}
-    made = call("POST", "/v1/tasks", greeting, headers=headers)
-    again = call("POST", "/v1/tasks", dict(reversed(greeting.items())), headers=headers)
-    assert (made.status_code, again.status_code) == (201, 200)
-    assert made.get_json() == again.get_json()
-    place = made.headers["Location"]
-    edited = call("PATCH", place, {"title": "Edited since"}).get_json()
-    third = call("POST", "/v1/tasks", greeting, headers=headers).get_json()
-    assert {name: value for name, value in third.items() if name != "readBack"} == edited
-    assert len(call("GET", "/v1/tasks").get_json()["tasks"]) == 1
 
 
 def test_an_idempotency_key_belongs_to_one_request(call: Call, greeting: dict[str, Any]) -> None:

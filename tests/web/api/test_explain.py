@@ -81,50 +81,6 @@ def test_what_is_to_come(why: Callable[..., Any], create: Callable[..., Task], s
     assert Reason.SWEEP_IS_LATE in reasons(why(task))
 
 
-def test_a_pause_and_an_end(why: Callable[..., Any], create: Callable[..., Task], app: App) -> None:
-    """With the message that the task has."""
-    task = create(schedule=HOURLY)
-    app.pause(task.id)
-    assert reasons(why(task)) == [Reason.PAUSED]
-    app.cancel(task.id)
-    found = why(task)
-    assert (reasons(found)[0], found["status"]) == (Reason.ENDED, "CANCELLED")
-
-
-def test_a_retry_says_what_failed(why: Callable[..., Any], create: Callable[..., Task], sim: Simulation) -> None:
-    """And when the next attempt starts; what the occurrence after it waits for."""
-    task = create(schedule=HOURLY, payload={"fails": True})
-    sim.advance(timedelta(minutes=5, seconds=3))
-    found = why(task)
-    assert reasons(found)[:2] == [Reason.RETRYING, Reason.OVERLAP]
-    assert "the printer is out of paper" in found["summary"]
-
-
-@pytest.mark.parametrize(
-    ("waits_for", "reason"),
-    [("sleep", Reason.SLEEPING), ("event", Reason.WAITING_FOR_EVENT), ("call", Reason.WAITING_FOR_CALLS)],
-)
-def test_a_durable_handler_that_waits(
-    why: Callable[..., Any], create: Callable[..., Task], sim: Simulation, waits_for: str, reason: Reason
-) -> None:
-    """For an instant, an event or a call."""
-    task = create(handler="order", payload={"waits_for": waits_for})
-    sim.advance(timedelta(minutes=5))
-    found = why(task)
-    assert reasons(found)[0] == reason
-    assert waits_for != "event" or "'approved'" in found["summary"]
-
-
-def test_work_that_no_worker_has_claimed(why: Callable[..., Any], create: Callable[..., Task], sim: Simulation) -> None:
-    """The queue and the skill that a worker needs."""
-    task = create(pull={"queue": "gpu", "skill": "cuda"})
-    sim.advance(timedelta(minutes=1))
-    found = why(task)
-    assert reasons(found)[0] == Reason.WAITING_FOR_WORKER
-    assert "'cuda'" in found["summary"]
-    assert "'gpu'" in found["summary"]
-
-
 def test_who_holds_the_lock(call: Call, create: Callable[..., Task], sim: Simulation, app: App) -> None:
     """An admin learns which task, a user only how many runs hold it; the holder runs, then it is late."""
     holder = create(title="First", lock_key="printer", pull="gpu")
@@ -143,19 +99,6 @@ def test_who_holds_the_lock(call: Call, create: Callable[..., Task], sim: Simula
     assert reasons(call("GET", f"/v1/tasks/{holder.id}/explain").get_json())[0] == Reason.RUNNING
     sim.clock.advance(timedelta(hours=2))
     assert reasons(call("GET", f"/v1/tasks/{holder.id}/explain").get_json())[0] == Reason.LEASE_ENDED
-
-
-def test_what_a_backfill_and_a_pause_have_left(
-    why: Callable[..., Any], create: Callable[..., Task], sim: Simulation, app: App
-) -> None:
-    """Past occurrences that are still to run."""
-    task = create(schedule=HOURLY, catch_up={"mode": "all"})
-    sim.advance(timedelta(hours=3))
-    app.pause(task.id)
-    sim.clock.advance(timedelta(minutes=1))
-    app.resume(task.id)
-    app.backfill(task.id, START, sim.now)
-    assert Reason.BACKLOG in reasons(why(task))
 
 
 def test_a_user_learns_no_task_of_another(app: App, simulate: Callable[..., Simulation]) -> None:

@@ -152,15 +152,6 @@ def test_history_notes_an_attempt_that_an_admin_ended(world: ApiWorld) -> None:
     assert entry["executionId"] == claim["executionId"]
 
 
-def test_history_of_what_a_worker_ends_itself_has_no_entry(world: ApiWorld) -> None:
-    """What runs as it should leaves no trace in the history."""
-    world.offer("t1", handler="remote")
-    claim = world.claim("gpu-1")
-    run = f"/v1/tasks/t1/executions/{claim['executionId']}"
-    assert world.report("gpu-1", "complete", run, claim["leaseToken"]).status_code == 200
-    assert [each["action"] for each in read(world, "t1")] == ["CREATED"]
-
-
 def test_history_is_bounded_and_says_what_it_lost(world: ApiWorld) -> None:
     """However often and with whatever texts a task is edited, its history stays small; lost entries are counted."""
     task_id = create(world)
@@ -188,22 +179,6 @@ def test_bulk_change_names_who_asked_for_it(world: ApiWorld) -> None:
     world.sim.advance(timedelta(minutes=2))
     entry = read(world, task_id)[-1]
     assert (entry["action"], entry["by"]["subject"]) == ("PAUSED", "key:ops")
-
-
-def test_code_has_no_name(world: ApiWorld) -> None:
-    """What the app's own code does is an entry of an admin without a subject."""
-    task = world.sim.app.create(owner="ada", title="T", handler="work", schedule=HOURLY)
-    world.sim.app.pause(task.id)
-    assert [each["by"] for each in read(world, task.id)] == [{"role": "admin"}, {"role": "admin"}]
-
-
-def test_notes_cost_no_operation(world: ApiWorld) -> None:
-    """A change with its note is one read and one commit, as it was without."""
-    task = world.sim.app.create(owner="ada", title="T", handler="work", schedule=HOURLY)
-    before = world.sim.counts.copy()
-    world.sim.app.pause(task.id)
-    spent = world.sim.counts.since(before)
-    assert (spent.reads, spent.commits, spent.writes) == (1, 1, 1)
 
 
 def test_history_of_others_is_hidden(world: ApiWorld) -> None:

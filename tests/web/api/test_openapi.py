@@ -22,7 +22,6 @@ from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.api.request_bodies import MAX_BATCH, BatchCreateRequest
 from cloudsched.web.functions import serve_api
 
 CONFIG = Path(__file__).parent / "schemathesis.toml"
@@ -82,12 +81,6 @@ def test_the_document_describes_each_operation_once(handlers: tuple[str, ...] | 
     assert used == set(schemas), "each schema is used, and each that is used is there"
     for schema in schemas.values():
         Draft202012Validator({**schema, "components": whole["components"]})
-
-
-def test_the_summary_of_a_batch_names_its_limit() -> None:
-    """A docstring cannot compute the limit that the summary names."""
-    (batch,) = [each for each in OPERATIONS if each.body is BatchCreateRequest]
-    assert f"up to {MAX_BATCH} tasks" in batch.summary
 
 
 def test_the_document_omits_the_scheduler_s_own_fields() -> None:

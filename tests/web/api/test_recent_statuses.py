@@ -79,13 +79,3 @@ def test_what_is_skipped_and_what_is_open_count(sim: Simulation, call: Callable[
     assert found[0] == "SUCCEEDED"
     assert "SKIPPED" in found
     assert len(found) <= MAX_RECENT
-
-
-def test_it_costs_nothing(sim: Simulation) -> None:
-    """An occurrence still needs one read, two commits with three writes, and one dispatch."""
-    create(sim)
-    sim.advance(HOUR)
-    before = sim.counts.copy()
-    sim.advance(10 * HOUR)
-    spent = sim.counts.since(before)
-    assert (spent.reads, spent.commits, spent.writes, spent.dispatches) == (10, 20, 30, 10)

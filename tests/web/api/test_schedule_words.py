@@ -56,35 +56,6 @@ def test_a_question_comes_back_with_its_readings(call: Call) -> None:
     assert descriptions[0] != descriptions[1]
 
 
-def test_an_edit_in_words_changes_the_schedule_and_nothing_else(call: Call) -> None:
-    """Fields that the words do not mention stay, including the title and the zone."""
-    task = create(call, **WEEKDAYS)
-    answer = call("PATCH", f"/v1/tasks/{task['id']}", {"schedule": "make it 10:00 instead"})
-    assert answer.status_code == 200, answer.text
-    edited = answer.get_json()
-    times = call("GET", f"/v1/tasks/{task['id']}/upcoming?count=2").get_json()["occurrences"]
-    assert [each["local"][:16] for each in times] == ["2027-01-01T10:00", "2027-01-04T10:00"]
-    assert (edited["title"], edited["schedule"]["timezone"]) == ("Tea", "Europe/Paris")
-
-
-def test_an_edit_takes_cron(call: Call) -> None:
-    """As a creation does, with the zone inside."""
-    task = create(call, **WEEKDAYS)
-    cron = {"schedule": {"cron": "0 7 * * *", "timezone": "Europe/Paris"}}
-    assert call("PATCH", f"/v1/tasks/{task['id']}", cron).status_code == 200
-    times = call("GET", f"/v1/tasks/{task['id']}/upcoming?count=1").get_json()["occurrences"]
-    assert times[0]["local"][:16] == "2027-01-01T07:00"
-
-
-def test_an_edit_may_turn_a_rule_into_an_instant(call: Call) -> None:
-    """Nothing of the older schedule is left beside the new one, but the zone in which it is shown."""
-    task = create(call, **WEEKDAYS)
-    answer = call("PATCH", f"/v1/tasks/{task['id']}", {"schedule": "2027-03-01T09:00:00Z"})
-    schedule = answer.get_json()["schedule"]
-    assert (schedule["at"], schedule["timezone"]) == ("2027-03-01T09:00:00Z", "Europe/Paris")
-    assert "rrule" not in schedule
-
-
 def test_a_preview_says_what_it_assumed(call: Call) -> None:
     """Nothing is stored."""
     answer = call("POST", "/v1/schedules/preview", {"schedule": "every weekday at 9", "timezone": "Europe/Paris"})
@@ -92,14 +63,6 @@ def test_a_preview_says_what_it_assumed(call: Call) -> None:
     assert preview["description"].startswith("every weekday at 09:00")
     assert preview["assumptions"] == ["9:00 is in the morning."]
     assert preview["occurrences"][0]["local"].startswith("2027-01-01T09:00")
-
-
-def test_a_creation_that_is_repeated_is_the_same_task(call: Call) -> None:
-    """The words may be read at another moment: the idempotency key belongs to the request as it was sent."""
-    sent = {**TASK, "schedule": "in 20 minutes"}
-    first, second = (call("POST", "/v1/tasks", sent, headers={"Idempotency-Key": "k"}) for _ in range(2))
-    assert (first.status_code, second.status_code) == (201, 200)
-    assert first.get_json() == second.get_json()
 
 
 def test_the_language_is_said_or_found_out(call: Call) -> None:

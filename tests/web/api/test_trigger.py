@@ -11,7 +11,6 @@ from tests.web.api.test_claim_identity import KEYS, ApiWorld
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.json_limits import MAX_PAYLOAD
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.authentication import create_key
 
@@ -70,16 +69,6 @@ def test_the_run_is_named_with_its_payload(world: ApiWorld) -> None:
     assert not any("payload" in each for each in listed)
 
 
-def test_without_one_it_is_the_tasks(world: ApiWorld) -> None:
-    """No body, an empty body and null are the same."""
-    task = create(world)
-    for body in (None, {}, {"payload": None}):
-        answer = world.ask("ada", f"/v1/tasks/{task}/trigger", body)
-        assert answer.get_json()["triggered"]["payload"] == {"n": 1}
-        world.sim.advance(timedelta(0))
-    assert SEEN == [{"n": 1}] * 3
-
-
 def test_an_open_one_is_not_listed_with_it(world: ApiWorld) -> None:
     """A run that a worker has claimed shows its payload in its task's list, and not in the lists across tasks."""
     task = create(world, pull="gpu")
@@ -91,23 +80,6 @@ def test_an_open_one_is_not_listed_with_it(world: ApiWorld) -> None:
     assert "payload" not in listed
     (own,) = world.ask("ada", f"/v1/tasks/{task}/executions", method="GET").get_json()["executions"]
     assert own["payload"] == {"n": 7}
-
-
-def test_a_key_starts_one_run(world: ApiWorld) -> None:
-    """A repeated request gets the same execution; another payload with the key is refused, another caller's is not."""
-    task = create(world)
-    path, key = f"/v1/tasks/{task}/trigger", {"Idempotency-Key": "k"}
-    first = world.ask("ada", path, {"payload": {"n": 7}}, headers=key)
-    world.ask("ada", path, {"payload": {"n": 8}})
-    world.sim.advance(MINUTE)
-    second = world.ask("ada", path, {"payload": {"n": 7}}, headers=key)
-    assert second.get_json()["triggered"] == first.get_json()["triggered"]
-    for other in ({"payload": {"n": 9}}, None):
-        refused = world.ask("ada", path, other, headers=key)
-        assert (refused.status_code, refused.get_json()["type"].rsplit("/", 1)[-1]) == (422, "key-reused")
-    assert world.ask("root", path, {"payload": {"n": 9}}, headers=key).status_code == 200
-    world.sim.advance(MINUTE)
-    assert SEEN == [{"n": 7}, {"n": 8}, {"n": 9}]
 
 
 def test_a_dry_run_starts_nothing(world: ApiWorld) -> None:
@@ -122,31 +94,6 @@ def test_a_dry_run_starts_nothing(world: ApiWorld) -> None:
     assert (refused.status_code, refused.get_json()["field"]) == (400, "payload.n")
     spent = world.sim.counts.since(before)
     assert (spent.commits, spent.writes, spent.dispatches) == (0, 0, 0)
-    world.sim.advance(MINUTE)
-    assert SEEN == []
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"payload": [1]}, 400),
-        ({"payload": "x"}, 400),
-        ({"payload": {"n": 1.5}}, 400),
-        ({"payload": {"x" * MAX_PAYLOAD: 1}}, 400),
-        ({"pay": {}}, 400),
-        (b"{", 400),
-    ],
-    ids=["list", "text", "wrong type", "too large", "unknown field", "no JSON"],
-)
-def test_bad_bodies_are_refused(world: ApiWorld, body: Any, status: int) -> None:  # noqa: ANN401 - any body
-    """As those of an edit; nothing runs."""
-    task = create(world)
-    path = f"/v1/tasks/{task}/trigger"
-    if isinstance(body, bytes):
-        answer = world._client.post(path, data=body, headers={"X-Api-Key": world._keys["ada"]})  # noqa: SLF001 - a test
-    else:
-        answer = world.ask("ada", path, body)
-    assert answer.status_code == status, answer.text
     world.sim.advance(MINUTE)
     assert SEEN == []
 

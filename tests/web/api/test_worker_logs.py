@@ -135,16 +135,6 @@ def test_the_next_holder_leaves_the_lines_before_alone(world: ApiWorld, verb: st
     assert attempts == ([1, 1, 1, 1] if verb == "release" else [1, 1, 2, 2])
 
 
-@pytest.mark.parametrize("verb", ENDS)
-def test_the_first_report_counts(world: ApiWorld, verb: str) -> None:
-    """A repetition, even with more lines, changes nothing."""
-    world.offer("a", retry={"maxRetries": 0})
-    claim = world.claim("gpu-1")
-    assert send(world, "gpu-1", verb, claim, "one") == 200
-    assert send(world, "gpu-1", verb, claim, "one", "two") == 200
-    assert texts(world, claim) == ["one"]
-
-
 def test_a_delayed_heartbeat_takes_nothing_back(world: ApiWorld) -> None:
     """Requests may overtake each other: one with fewer lines is older."""
     world.offer("a")
@@ -155,17 +145,6 @@ def test_a_delayed_heartbeat_takes_nothing_back(world: ApiWorld) -> None:
     assert texts(world, claim) == ["one", "two", "three"]
     assert send(world, "gpu-1", "heartbeat", claim, "three", "four", left_out=2) == 200
     assert (texts(world, claim), read(world, claim)["leftOut"]) == (["three", "four"], 2)
-
-
-def test_after_the_lease_has_ended_nothing_is_taken(world: ApiWorld) -> None:
-    """Once the next attempt is offered, the late report of the one before is refused with its lines."""
-    world.offer("a", expectedDuration="PT1M", retry={"maxRetries": 1})
-    claim = world.claim("gpu-1")
-    send(world, "gpu-1", "heartbeat", claim, "in time")
-    world.sim.advance(timedelta(hours=1))
-    for verb in VERBS:
-        assert send(world, "gpu-1", verb, claim, "in time", "too late") == 409
-    assert texts(world, claim) == ["in time"]
 
 
 def test_bounds_are_those_of_every_log(world: ApiWorld) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -100,27 +99,6 @@ def test_a_worker_s_whole_life(call: Call, sim: Simulation, offer: Callable[...,
     assert claim_from_queue(call) == []
 
 
-def test_concurrent_claims_never_return_the_same_run(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
-    """Of 40 tasks and 4 workers, each task is claimed once, and none is left."""
-    for number in range(40):
-        call("POST", "/v1/tasks", {**greeting, "id": f"t{number}", "pull": "gpu"})
-    sim.advance(SOON)
-    had: list[str] = []
-    together = threading.Barrier(4)
-
-    def work() -> None:
-        together.wait(60)
-        while found := claim_from_queue(call, limit=3):
-            had.extend(claim["task"]["id"] for claim in found)
-
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    assert sorted(had) == sorted(f"t{number}" for number in range(40))
-
-
 def test_a_claim_returns_only_what_it_asks_for(call: Call, offer: Callable[..., str]) -> None:
     """By queue, skill, handler and number; the most urgent first."""
     offer(id="any", priority="LOW")
@@ -177,24 +155,6 @@ def test_reports_on_a_deleted_task_are_answered_with_not_found(call: Call, offer
     read_problem(call("GET", place), 404)
 
 
-@pytest.mark.parametrize("verb", ["complete", "fail"])
-def test_reporting_an_end_twice_changes_nothing(
-    call: Call, sim: Simulation, offer: Callable[..., str], verb: str
-) -> None:
-    """A report repeated because its response was lost is answered with the task and changes nothing."""
-    offer(retry={"maxRetries": 3})
-    (claim,) = claim_from_queue(call)
-    said = {"leaseToken": claim["leaseToken"]}
-    said |= {"content": 1} if verb == "complete" else {"error": {"type": "E", "message": "no"}, "retryAfter": 60}
-    first = call("POST", f"{run_path(claim)}/{verb}", said)
-    commits = sim.counts.commits
-    again = call("POST", f"{run_path(claim)}/{verb}", said)
-    assert (first.status_code, again.status_code, sim.counts.commits) == (200, 200, commits)
-    assert again.get_json() == first.get_json()
-    stranger = call("POST", f"{run_path(claim)}/{verb}", {**said, "leaseToken": "0" * 32})
-    assert read_problem(stranger, 409)["type"].endswith("/lease-lost")
-
-
 def test_a_failure_is_tried_again_as_the_task_says(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:
     """By its policy, or when the worker says; until no attempt is left, or the worker says that none is worth it."""
     place = offer(retry={"maxRetries": 2, "firstDelay": 60})
@@ -243,24 +203,6 @@ def test_a_final_failure_is_final(call: Call, offer: Callable[..., str]) -> None
     (claim,) = claim_from_queue(call)
     said = {"leaseToken": claim["leaseToken"], "error": {"type": "E", "message": "m"}, "isFinal": True}
     assert call("POST", f"{run_path(claim)}/fail", said).get_json()["status"] == "FAILED"
-
-
-def test_a_released_run_keeps_its_place_and_costs_no_attempt(
-    call: Call, sim: Simulation, offer: Callable[..., str]
-) -> None:
-    """The next claim returns it before work that came due later, as the same attempt, with the progress so far."""
-    offer(id="first", retry={"maxRetries": 0})
-    offer(id="second")
-    sim.advance(timedelta(minutes=1))
-    (claim,) = claim_from_queue(call)
-    said = {"leaseToken": claim["leaseToken"], "reason": "going home", "progress": [{"text": "half"}]}
-    assert is_about(call("POST", f"{run_path(claim)}/release", said).get_json()["offeredAt"], SOON)
-    assert call("GET", run_path(claim)).get_json()["message"] == "going home"
-    (again,) = claim_from_queue(call)
-    assert (again["task"]["id"], again["attempt"]) == ("first", 1)
-    assert [step["text"] for step in again["progress"]] == ["half"]
-    assert again["leaseToken"] != claim["leaseToken"]
-    read_problem(call("POST", f"{run_path(claim)}/complete", {"leaseToken": claim["leaseToken"]}), 409)
 
 
 def test_a_released_run_is_offered_again_after_the_delay(

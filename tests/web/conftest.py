@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import pytest
 from tests import greeting_app
 from tests.harness import LocalClient
+from tests.web.callers import KEYS, ApiWorld, RoleHarness, make_keys, open_roles
 from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
 from cloudsched import App
 from cloudsched.client import task_operations
 from cloudsched.testing import Simulation
+from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 
@@ -33,6 +35,20 @@ def _allow_slow_last_poll() -> Iterator[None]:
 def app() -> App:
     """The app with the greeting handlers, in place of one without handlers."""
     return greeting_app.app
+
+
+@pytest.fixture
+def roles(app: App) -> Iterator[RoleHarness]:
+    """The API of `open_roles`."""
+    with open_roles(app) as opened:
+        yield opened
+
+
+@pytest.fixture
+def world(simulate: Callable[..., Simulation]) -> ApiWorld:
+    """An API for the callers of `KEYS`, and for a worker of Ada's alone."""
+    keys, access = make_keys({**KEYS, "adas-worker": (Role.WORKER, "ada")})
+    return ApiWorld(simulate(access=access), keys)
 
 
 @pytest.fixture

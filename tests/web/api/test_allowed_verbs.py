@@ -12,11 +12,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.web.callers import make_keys
 from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters, SenderRole
 from cloudsched.domain.documents.children import Child
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
@@ -28,7 +28,6 @@ from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
@@ -164,10 +163,10 @@ class World:
 
 @pytest.fixture
 def world(simulate: Callable[..., Simulation]) -> World:
-    made = {name: create_key(name, *rest) for name, rest in ROLES.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    keys, access = make_keys(ROLES)
+    sim = simulate(access=access)
     client = Client(Request.application(lambda request: serve_api(sim.app, request)))
-    return World(sim, {name: key for name, (key, _) in made.items()}, client)
+    return World(sim, keys, client)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *REMADE])

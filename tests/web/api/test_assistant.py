@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.engine.assistant.harness import ON, ScriptedModel, Tools, answer
 from tests.engine.assistant.harness import call as call_tool
-from tests.web.auth.test_roles import RoleHarness
+from tests.web.callers import RoleHarness
 from tests.web.conftest import Call
 
 from cloudsched.config.access import Access

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.auth.test_roles import RoleHarness
+from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.engine.ports import search
 from cloudsched.engine.tasks import batch_changes
 from cloudsched.engine.tasks.scheduler import Scheduler
-from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 PATH = "/v1/tasks/batchChange"
 YEARLY: dict[str, Any] = {"title": "T", "handler": "work", "payload": {}, "schedule": "every year"}
@@ -47,15 +42,6 @@ def app(calls: list[str]) -> App:
         raise ValueError("broken")
 
     return app
-
-
-@pytest.fixture
-def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
-    """An API for Ada and Bob, who are users, and an admin."""
-    people = {"ada": Role.USER, "bob": Role.USER, "admin": Role.ADMIN, "viewer": Role.VIEWER}
-    made = {name: create_key(name, role, name if role is Role.USER else None) for name, role in people.items()}
-    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
-    return RoleHarness(simulate(access=access), {name: key for name, (key, _) in made.items()})
 
 
 def change(roles: RoleHarness, who: str, action: str, **more: Any) -> dict[str, Any]:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.auth.test_roles import RoleHarness
+from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.access import Access
-from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 RETRY, FAILURES = "/v1/executions/batchRetry", "/v1/executions/failures"
 MINUTE = timedelta(minutes=1)
@@ -42,15 +37,6 @@ def app() -> App:
         ctx.call("parse", {}).result()
 
     return app
-
-
-@pytest.fixture
-def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
-    """An API for Ada and Bob, who are users, an admin and a viewer."""
-    people = {"ada": Role.USER, "bob": Role.USER, "admin": Role.ADMIN, "viewer": Role.VIEWER}
-    made = {name: create_key(name, role, name if role is Role.USER else None) for name, role in people.items()}
-    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
-    return RoleHarness(simulate(access=access), {name: key for name, (key, _) in made.items()})
 
 
 def run(roles: RoleHarness, owner: str, handler: str, count: int = 1) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.api.test_claim_identity import KEYS, ApiWorld
-from tests.web.api.test_worker_operations import run_path
+from tests.web.callers import ApiWorld, run_path
 
 from cloudsched import App, Context, Fail, Settings
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
-from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.authentication import create_key
+from cloudsched.testing import START
 
 SECOND = timedelta(seconds=1)
 PULL_CHILD = {"handler": "work", "pull": "gpu"}
@@ -56,13 +52,6 @@ def app() -> App:
         return ctx.call(CHILDREN_HANDLER, {}, children=[PULL_CHILD])
 
     return app
-
-
-@pytest.fixture
-def world(simulate: Callable[..., Simulation]) -> ApiWorld:
-    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
-    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
 
 
 def create(world: ApiWorld, **fields: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.harness import WAIT_SECONDS, Reply, request
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Schedule, Settings
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.api.parse import MAX_BODY
@@ -25,19 +25,11 @@ TASK: dict[str, Any] = {"owner": "ada", "title": "x", "handler": "work"}
 
 @pytest.fixture
 def app() -> App:
-    """An app with a handler for workers, one that fails and one that waits for an event."""
+    """An app with a handler for workers."""
     app = App(Settings())
 
     @app.handler("work", pull="gpu")
     def work() -> None: ...
-
-    @app.handler("fail", retry=False)
-    def fail() -> None:
-        raise ValueError("no")
-
-    @app.handler("wait")
-    def wait(ctx: Context) -> Any:  # noqa: ANN401 - what it was told
-        return ctx.wait_for("approved")
 
     return app
 

@@ -3,76 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from tests.web.api.test_worker_operations import run_path
-from werkzeug.test import Client, TestResponse
-from werkzeug.wrappers import Request
+from tests.web.callers import ENDS, KEYS, VERBS, ApiWorld, make_keys, run_path
 
-from cloudsched import App, Context, Schedule, Settings
-from cloudsched.config.access import Access
+from cloudsched import App, Context, Settings
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
-from cloudsched.web.functions import serve_api
 
-SECOND = timedelta(seconds=1)
-ERROR = {"error": {"type": "E", "message": "m"}}
-VERBS = ("heartbeat", "complete", "fail", "release")
-ENDS = ("complete", "fail", "release")
-KEYS: dict[str, tuple[Role, str | None]] = {
-    "ada": (Role.USER, "ada"),
-    "gpu-1": (Role.WORKER, None),
-    "gpu-2": (Role.WORKER, None),
-    "root": (Role.ADMIN, None),
-    "ops": (Role.ADMIN, None),
-}
 RULES = Path(__file__).parents[3] / "infra" / "firestore.rules"
-
-
-class ApiWorld:
-    """An API with a key for each caller, and handlers that let a test act while they run."""
-
-    def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
-        self.sim = sim
-        self._keys = keys
-        self.while_running: Callable[[Context], object] = lambda _: None
-        self._client = Client(Request.application(lambda request: serve_api(sim.app, request)))
-
-    def ask(
-        self, who: str, path: str, body: object = None, method: str = "POST", headers: dict[str, str] | None = None
-    ) -> TestResponse:
-        """Send a request with a caller's credential."""
-        content: dict[str, Any] = {} if body is None else {"json": body}
-        named = {"X-Api-Key": self._keys[who], **(headers or {})}
-        return self._client.open(path, method=method, headers=named, **content)
-
-    def ask_with(self, path: str, headers: dict[str, str]) -> TestResponse:
-        """GET with credentials of the test's own."""
-        return self._client.get(path, headers=headers)
-
-    def offer(self, task_id: str, **fields: Any) -> None:
-        """Create a task of ada's for the queue ``gpu``, and let it come due."""
-        usual = {"owner": "ada", "title": "T", "handler": "work", "schedule": Schedule.once(self.sim.now + SECOND)}
-        self.sim.app.create(**{"id": task_id, "pull": "gpu", **usual, **fields})
-        self.sim.advance(2 * SECOND)
-
-    def claim(self, who: str) -> dict[str, Any]:
-        """Claim one run of the queue ``gpu``, which has to be there."""
-        (claim,) = self.ask(who, "/v1/queues/gpu/claim", {"worker": "box"}).get_json()["claims"]
-        found: dict[str, Any] = claim
-        return found
-
-    def report(self, who: str, verb: str, run: str, token: str) -> TestResponse:
-        """Report on a run with a lease token."""
-        return self.ask(who, f"{run}/{verb}", {"leaseToken": token, **(ERROR if verb == "fail" else {})})
 
 
 @pytest.fixture
@@ -89,9 +34,9 @@ def world() -> Iterator[ApiWorld]:
         ctx.notify("Began", "It has begun.")
         return ctx.call("work", {}, pull="gpu")
 
-    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
-    with Simulation(app, access=Access(api_keys=tuple(str(kept) for _, kept in made.values()))) as sim:
-        worlds.append(ApiWorld(sim, {name: key for name, (key, _) in made.items()}))
+    keys, access = make_keys(KEYS)
+    with Simulation(app, access=access) as sim:
+        worlds.append(ApiWorld(sim, keys))
         yield worlds[0]
 
 

@@ -7,13 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.auth.test_roles import RoleHarness
+from tests.web.callers import PEOPLE, RoleHarness, make_keys
 
 from cloudsched import App, Settings, Task
-from cloudsched.config.access import Access
 from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 HOUR = timedelta(hours=1)
@@ -29,12 +27,10 @@ def app() -> App:
 @pytest.fixture
 def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
     """Ada, Eve and a server."""
-    made = {name: create_key(name, Role.USER, name) for name in ("ada", "eve")}
-    made["admin"] = create_key("admin", Role.ADMIN)
-    keys = tuple(str(stored) for _, stored in made.values())
-    sim = simulate(access=Access(api_keys=keys, max_active_tasks=1))
+    keys, access = make_keys({**PEOPLE, "eve": (Role.USER, "eve")}, max_active_tasks=1)
+    sim = simulate(access=access)
     sim.add_person("ada")
-    return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
+    return RoleHarness(sim, keys)
 
 
 def body(**fields: Any) -> dict[str, Any]:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.drafts_app import make_app
-from tests.web.auth.test_roles import RoleHarness
+from tests.web.callers import RoleHarness
 from werkzeug.test import TestResponse
 
 from cloudsched import App
-from cloudsched.config.access import Access
-from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 TEXT = {"text": "Remind me to stretch every weekday at 9:00", "timezone": "Europe/Paris"}
 
@@ -26,17 +21,6 @@ TEXT = {"text": "Remind me to stretch every weekday at 9:00", "timezone": "Europ
 def app() -> App:
     """The app with handlers for drafts, in place of the greeting one."""
     return make_app()
-
-
-@pytest.fixture
-def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
-    """The users ada and bob, a second program of ada's, a reader of her tasks, and a server."""
-    made = {name: create_key(name, Role.USER, name) for name in ("ada", "bob")}
-    made["phone"] = create_key("phone", Role.USER, "ada")
-    made["reader"] = create_key("reader", Role.READER, "ada")
-    made["admin"] = create_key("admin", Role.ADMIN)
-    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
-    return RoleHarness(simulate(access=access), {name: key for name, (key, _) in made.items()})
 
 
 def draft(roles: RoleHarness, who: str = "ada", **fields: Any) -> dict[str, Any]:

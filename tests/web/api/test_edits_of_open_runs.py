@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.api.test_claim_identity import KEYS, SECOND, ApiWorld
-from tests.web.api.test_worker_operations import run_path
+from tests.web.callers import SECOND, ApiWorld, run_path
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.access import Access
-from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
 
 log = logging.getLogger("tests.bank")
 
@@ -40,13 +35,6 @@ def app() -> App:
         return f"{payload}"
 
     return app
-
-
-@pytest.fixture
-def world(simulate: Callable[..., Simulation]) -> ApiWorld:
-    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
-    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
 
 
 def create(world: ApiWorld, **fields: Any) -> str:

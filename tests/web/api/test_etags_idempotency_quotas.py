@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.greeting_app import app
 from tests.harness import LocalClient
-from tests.web.auth.test_roles import TASK, RoleHarness
+from tests.web.callers import PEOPLE, TASK, RoleHarness, make_keys
 from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
@@ -19,8 +19,6 @@ from cloudsched.testing import Simulation
 from cloudsched.web.api.operation import Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.request_bodies import MAX_BATCH
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
@@ -162,16 +160,9 @@ def test_a_list_has_the_order_that_is_asked_for(call: Call, sim: Simulation, gre
     assert wrong.get_json()["field"] == "orderBy"
 
 
-def _limit_access(**limits: Any) -> tuple[Access, dict[str, str]]:
-    made = {"ada": create_key("ada", Role.USER, "ada"), "bob": create_key("bob", Role.USER, "bob")}
-    made["admin"] = create_key("admin", Role.ADMIN)
-    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()), **limits)
-    return access, {name: key for name, (key, _) in made.items()}
-
-
 def test_an_owner_s_active_tasks_are_limited(simulate: Callable[..., Simulation]) -> None:
     """The limit is each user's own; a paused task counts, one that has ended does not; servers have none."""
-    access, keys = _limit_access(max_active_tasks=3)
+    keys, access = make_keys(PEOPLE, max_active_tasks=3)
     sim = simulate(access=access)
     world = RoleHarness(sim, keys)
     made = [world.ask("ada", "POST", "/v1/tasks", TASK) for _ in range(4)]
@@ -189,7 +180,7 @@ def test_an_owner_s_active_tasks_are_limited(simulate: Callable[..., Simulation]
 
 def test_an_owner_s_creations_per_minute_are_limited(simulate: Callable[..., Simulation]) -> None:
     """Over any minute, and again in the next; the refusal says when to come back; a batch is cut where room ends."""
-    access, keys = _limit_access(max_creations=5)
+    keys, access = make_keys(PEOPLE, max_creations=5)
     sim = simulate(access=access)
     world = RoleHarness(sim, keys)
     batch = world.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [TASK] * 7}).get_json()["results"]

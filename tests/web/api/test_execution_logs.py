@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.web.api.test_claim_identity import KEYS, ApiWorld
+from tests.web.callers import ApiWorld
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
-from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.authentication import create_key
+from cloudsched.testing import START
 
 log = logging.getLogger("tests.bank")
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture
-def world(simulate: Callable[..., Simulation]) -> ApiWorld:
-    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
-    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
 
 
 @pytest.fixture

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 from tests.harness import LocalClient
+from tests.web.callers import PEOPLE, make_keys
 from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, RetryPolicy, Settings
-from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
@@ -144,16 +143,8 @@ def test_what_no_index_serves_is_refused(call: Call, query: str, says: str) -> N
 
 def test_users_see_only_their_own(simulate: Callable[..., Simulation]) -> None:
     """Another owner is refused, another's page token too; a worker's key lists nothing."""
-    keys, kept = {}, []
-    for name, role, owner in (
-        ("admin", Role.ADMIN, None),
-        ("ada", Role.USER, "ada"),
-        ("bob", Role.READER, "bob"),
-        ("worker", Role.WORKER, None),
-    ):
-        keys[name], entry = create_key(name, role, owner)
-        kept.append(str(entry))
-    sim = simulate(access=Access(api_keys=tuple(kept)))
+    keys, access = make_keys({**PEOPLE, "bob": (Role.READER, "bob")})
+    sim = simulate(access=access)
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
     def ask(who: str, path: str, **more: Any) -> Any:  # noqa: ANN401 - a response

@@ -11,7 +11,7 @@ from tests.harness import LocalClient
 from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
-from cloudsched import App, Context, Done, Schedule, Settings, Task
+from cloudsched import App, Schedule, Settings, Task
 from cloudsched.config.access import Access
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.engine.tasks.explanations import explain_task
@@ -25,23 +25,13 @@ HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(minutes=5), 
 
 @pytest.fixture
 def app() -> App:
-    """Handlers that succeed, fail, and wait."""
+    """A handler that succeeds or fails."""
     app = App(Settings())
 
     @app.handler("work", retry=2)
     def work(payload: dict[str, Any]) -> None:
         if payload.get("fails"):
             raise ConnectionError("the printer is out of paper")
-
-    @app.handler("order")
-    def order(ctx: Context, payload: dict[str, Any]) -> Done:
-        if payload["waits_for"] == "sleep":
-            ctx.sleep(timedelta(days=1))
-        elif payload["waits_for"] == "event":
-            ctx.wait_for("approved", timeout=timedelta(days=1))
-        else:
-            ctx.call("work", pull="gpu").result()
-        return Done()
 
     return app
 

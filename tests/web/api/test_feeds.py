@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from icalendar import Calendar
-from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.callers import RoleHarness
 from tests.web.conftest import Call
 
 from cloudsched.adapters.operation_counts import Counts
@@ -18,7 +18,6 @@ from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks import feeds
 from cloudsched.testing import START, Simulation
 
-__all__ = ["roles"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those libraries' own
 WEEKDAYS = {"rrule": "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9", "timezone": "Europe/Paris"}
 

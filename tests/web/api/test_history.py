@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.api.test_claim_identity import KEYS, ApiWorld
+from tests.web.callers import ApiWorld
 
 from cloudsched import App, Context, Fail, Schedule, Settings
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.domain.transitions.growth import MAX_HISTORY_BYTES
-from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.authentication import create_key
+from cloudsched.testing import START
 
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
 PRIVATE = "hunter2-and-more"
@@ -35,13 +32,6 @@ def app() -> App:
         pass
 
     return app
-
-
-@pytest.fixture
-def world(simulate: Callable[..., Simulation]) -> ApiWorld:
-    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
-    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
 
 
 def create(world: ApiWorld, who: str = "ada", **fields: Any) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.conftest import NOW
-from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.callers import RoleHarness
 
 from cloudsched.domain.documents.execution import Message
 from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import Simulation
-
-__all__ = ["roles"]
 
 
 @pytest.fixture

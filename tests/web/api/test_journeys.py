@@ -6,12 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.callers import RoleHarness
 from tests.web.conftest import Call
 
 from cloudsched.testing import Simulation
 
-__all__ = ["roles"]
 AT_NINE = {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "owner"}
 TASK: dict[str, Any] = {
     "id": "t",

@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from tests.harness import LocalClient
+from tests.web.callers import PEOPLE, make_keys
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.engine.tasks.overview import Overview
 from cloudsched.engine.tasks.shard_sweeps import SweepNotes
 from cloudsched.engine.tasks.sweeper import Sweep
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
@@ -60,12 +59,8 @@ def app() -> App:
 @pytest.fixture
 def ask(simulate: Callable[..., Simulation]) -> Callable[..., Any]:
     """Ask as an admin, as a viewer, as Ada, as Bob or with a worker's key; `ask.sim` has the simulation."""
-    keys, kept = {}, []
-    people = {"admin": Role.ADMIN, "viewer": Role.VIEWER, "ada": Role.USER, "bob": Role.READER, "worker": Role.WORKER}
-    for name, role in people.items():
-        keys[name], entry = create_key(name, role, name if name in {"ada", "bob"} else None)
-        kept.append(str(entry))
-    sim = simulate(access=Access(api_keys=tuple(kept)))
+    keys, access = make_keys({**PEOPLE, "bob": (Role.READER, "bob")})
+    sim = simulate(access=access)
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
     def send(who: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - a response

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 from tests.cases import try_each
-from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.callers import RoleHarness
 from tests.web.conftest import Call
 
 from cloudsched.domain.documents.person import ContactSecrets, Person
 from cloudsched.testing import Simulation
 
-__all__ = ["roles"]
 ADA: dict[str, Any] = {
     "name": "Ada Lovelace",
     "email": {"address": "ada@example.com"},

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.instants import about
-from tests.web.auth.test_roles import RoleHarness
+from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.callers import RoleHarness
 from tests.web.conftest import Call
-
-__all__ = ["roles"]
 
 HELLO = {"source": "return `Hello ${input.name}`", "description": "Greets."}
 

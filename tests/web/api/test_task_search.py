@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.auth.test_roles import RoleHarness
+from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.access import Access
 from cloudsched.engine.tasks import task_search
-from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 
 @pytest.fixture
@@ -33,14 +28,6 @@ def app() -> App:
             ctx.call("tidy", {})
 
     return app
-
-
-@pytest.fixture
-def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
-    people = {"ada": Role.USER, "bob": Role.USER, "admin": Role.ADMIN}
-    made = {name: create_key(name, role, name if role is Role.USER else None) for name, role in people.items()}
-    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
-    return RoleHarness(simulate(access=access), {name: key for name, (key, _) in made.items()})
 
 
 def create(roles: RoleHarness, owner: str, title: str, handler: str = "tidy", **more: Any) -> None:

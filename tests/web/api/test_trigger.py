@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.api.test_claim_identity import KEYS, ApiWorld
+from tests.web.callers import ApiWorld
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.config.access import Access
-from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.authentication import create_key
+from cloudsched.testing import START
 
 MINUTE = timedelta(minutes=1)
 YEARLY = Schedule(rrule="FREQ=YEARLY", dtstart="2030-01-01T00:30:00")
@@ -38,13 +35,6 @@ def app() -> App:
         return ctx.call("work", {"n": 1}, pull="gpu").result()
 
     return app
-
-
-@pytest.fixture
-def world(simulate: Callable[..., Simulation]) -> ApiWorld:
-    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
-    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
 
 
 def create(world: ApiWorld, task_id: str = "t1", handler: str = "work", **fields: Any) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.harness import LocalClient
-from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.callers import RoleHarness
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
@@ -19,8 +19,6 @@ from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_links
-
-__all__ = ["roles"]
 
 
 @pytest.fixture(autouse=True)

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from tests.harness import LocalClient
+from tests.web.callers import PEOPLE, make_keys
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.config.access import Access
 from cloudsched.config.settings import Prices
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
@@ -38,13 +37,9 @@ def app() -> App:
 @pytest.fixture
 def ask(simulate: Callable[..., Simulation]) -> Callable[..., Any]:
     """Ask as one of these callers; `ask.sim` has the simulation."""
-    keys, kept = {}, []
-    people = {"admin": Role.ADMIN, "viewer": Role.VIEWER, "ada": Role.USER, "bob": Role.READER, "worker": Role.WORKER}
-    for name, role in people.items():
-        keys[name], entry = create_key(name, role, name if name in {"ada", "bob"} else None)
-        kept.append(str(entry))
+    keys, access = make_keys({**PEOPLE, "bob": (Role.READER, "bob")})
     prices = Prices.from_environment({"CLOUDSCHED_PRICES": "query=1000 token=2"})
-    sim = simulate(access=Access(api_keys=tuple(kept)), prices=prices)
+    sim = simulate(access=access, prices=prices)
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
     def send(who: str, path: str, body: object = None, method: str = "GET") -> Any:  # noqa: ANN401 - a response

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.authorities import as_user
-from tests.web.api.test_claim_identity import KEYS, SECOND, ApiWorld
-from tests.web.api.test_worker_operations import run_path
+from tests.web.callers import SECOND, ApiWorld, run_path
 
 from cloudsched import App, Context, Execution, Schedule, Settings, Task
-from cloudsched.config.access import Access
 from cloudsched.engine.pull.overview import WorkerPresence, count_listeners
-from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 FINAL = {"error": {"type": "E", "message": "forged"}, "isFinal": True}
 VERBS = ("heartbeat", "complete", "fail", "release")
@@ -49,13 +43,6 @@ def app(told: list[str]) -> App:
         return ctx.call("paint", {})
 
     return app
-
-
-@pytest.fixture
-def world(simulate: Callable[..., Simulation]) -> ApiWorld:
-    made = {name: create_key(name, *rest) for name, rest in {**KEYS, "adas-worker": (Role.WORKER, "ada")}.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
-    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
 
 
 def create(world: ApiWorld, who: str, **fields: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 from tests.web.api.test_webhook_verification import Network, network, verify
-from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.callers import RoleHarness
 from werkzeug.wrappers import Response
 
 from cloudsched import App
@@ -18,7 +18,7 @@ from cloudsched.engine.ports.sender import Message
 from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 
-__all__ = ["network", "roles"]
+__all__ = ["network"]
 DOCUMENT = build_document(None)
 URL = "https://ada.example.com/done"
 

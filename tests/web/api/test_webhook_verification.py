@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from standardwebhooks.webhooks import Webhook
-from tests.web.auth.test_roles import RoleHarness, roles
+from tests.web.callers import RoleHarness
 from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request, Response
 
@@ -21,7 +21,6 @@ from cloudsched.engine.people.webhook_verification import WebhookVerification
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.local.wsgi_server import WebServer
 
-__all__ = ["roles"]
 URL = "https://ada.example.com/hook"
 VERIFY = "/v1/people/ada/webhook/verify"
 

@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 from tests.harness import LocalClient
+from tests.web.callers import PEOPLE, make_keys
 from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.records import SqliteRecords
-from cloudsched.config.access import Access
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.pull.overview import MAX_NAMES_OF_USER, PresenceNotes, WorkerPresence
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
@@ -166,17 +165,8 @@ def test_a_lock_shows_its_first_ten_waiters(call: Call, sim: Simulation, tasks: 
 
 def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:
     """A user sees no queue, task, worker or lock of another; a worker's key sees nothing of it all."""
-    keys, kept = {}, []
-    people = {
-        "admin": (Role.ADMIN, None),
-        "ada": (Role.USER, "ada"),
-        "bob": (Role.READER, "bob"),
-        "w": (Role.WORKER, None),
-    }
-    for name, (role, owner) in people.items():
-        keys[name], entry = create_key(name, role, owner)
-        kept.append(str(entry))
-    sim = simulate(access=Access(api_keys=tuple(kept)))
+    keys, access = make_keys({**PEOPLE, "bob": (Role.READER, "bob"), "w": (Role.WORKER, None)})
+    sim = simulate(access=access)
     sim.app.handler("mine", access="users", user_queues=("q-ada",))(lambda: None)
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 

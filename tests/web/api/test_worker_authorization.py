@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from tests.authorities import as_user
 from tests.harness import LocalClient
 from tests.web.api.test_invalid_input import read_problem
-from tests.web.api.test_worker_operations import run_path
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
+from tests.web.callers import run_path
 from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 from tests.web.api.test_fuzz import ANYTHING, SCALARS
 from tests.web.api.test_invalid_input import BAD_BODIES, DEEP, read_problem
-from tests.web.api.test_worker_operations import claim_from_queue, run_path
+from tests.web.api.test_worker_operations import claim_from_queue
+from tests.web.callers import run_path
 from tests.web.conftest import Call
 
 from cloudsched.domain.documents.task import MAX_COUNT

@@ -10,23 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.instants import about
-from tests.web.api.test_claim_identity import ENDS, ERROR, KEYS, VERBS, ApiWorld
-from tests.web.api.test_worker_operations import run_path
+from tests.web.callers import ENDS, ERROR, KEYS, VERBS, ApiWorld, make_keys, run_path
 
 from cloudsched import App, Settings
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
 from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.authentication import create_key
 
 MINUTE = timedelta(minutes=1)
 
 
 def open_world(**options: Any) -> Iterator[ApiWorld]:
-    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
-    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
+    keys, access = make_keys(KEYS)
     with Simulation(App(Settings()), access=access, **options) as sim:
-        yield ApiWorld(sim, {name: key for name, (key, _) in made.items()})
+        yield ApiWorld(sim, keys)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.web.api.test_invalid_input import read_problem
+from tests.web.callers import run_path
 from tests.web.conftest import Call
 from werkzeug.test import TestResponse
 
@@ -43,11 +44,6 @@ def claim_from_queue(call: Call, queue: str = "gpu", **wanted: object) -> list[d
     assert answer.headers["Cache-Control"] == "no-store"
     found: list[dict[str, Any]] = answer.get_json()["claims"]
     return found
-
-
-def run_path(claim: dict[str, Any]) -> str:
-    """Return the path of a claimed run."""
-    return f"/v1/tasks/{claim['task']['id']}/executions/{claim['executionId']}"
 
 
 def test_a_worker_s_whole_life(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:

@@ -10,15 +10,14 @@ from urllib.parse import quote
 
 import pytest
 from tests.cases import try_each
-from tests.web.auth.test_roles import RIGHTS, RoleHarness, body_for, path_for
+from tests.web.auth.test_roles import RIGHTS, body_for, path_for
+from tests.web.callers import RoleHarness, make_keys
 from werkzeug.test import TestResponse
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.access import Access
 from cloudsched.errors import Forbidden
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operation import Operation
-from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import ON_BEHALF_OF, Caller, Role
 
 MINUTE = timedelta(minutes=1)
@@ -49,10 +48,9 @@ def make_app() -> App:
 
 @contextmanager
 def serve(**limits: int) -> Iterator[RoleHarness]:
-    made = {name: create_key(name, role, owner) for name, (role, owner) in KEYS.items()}
-    access = Access(api_keys=tuple(str(entry) for _, entry in made.values()), **limits)  # type: ignore[arg-type]
+    keys, access = make_keys(KEYS, **limits)
     with Simulation(make_app(), access=access) as sim:
-        yield RoleHarness(sim, {name: key for name, (key, _) in made.items()})
+        yield RoleHarness(sim, keys)
 
 
 @pytest.fixture

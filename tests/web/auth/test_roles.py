@@ -3,80 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 from jsonschema_rs import Draft202012Validator
-from tests import greeting_app
 from tests.cases import try_each
-from tests.harness import LocalClient
-from werkzeug.test import TestResponse
-from werkzeug.wrappers import Request
+from tests.web.callers import PEOPLE, TASK, RoleHarness, open_roles
 
-from cloudsched import App
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.errors import Misconfigured, Unauthenticated
-from cloudsched.testing import Simulation
 from cloudsched.web.api.operation import Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.authentication import ApiKey, ApiKeys, create_key
 from cloudsched.web.auth.roles import Caller, Right, Role
-from cloudsched.web.functions import serve_api
 
-WHO = {"ada": (Role.USER, "ada"), "bob": (Role.USER, "bob"), "reader": (Role.READER, "ada")}
-SERVERS = {"viewer": Role.VIEWER, "admin": Role.ADMIN, "worker": Role.WORKER}
-TASK = {"title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
 HASH = "0" * 64
 OF_A_TASK = [each for each in OPERATIONS if "{taskId}" in each.path]
 RIGHTS = [each for each in OPERATIONS if each.right]
-
-
-class RoleHarness:
-    """An API with one key for each of six callers."""
-
-    def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
-        self.sim = sim
-        self._keys = keys
-        self._client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
-
-    def ask(self, who: str | None, method: str, path: str, body: object = None, **headers: str) -> TestResponse:
-        """Send a request with a caller's credential, or without one."""
-        key = {} if who is None else {"X-Api-Key": self._keys[who]}
-        content: dict[str, Any] = {} if body is None else {"json": body}
-        return self._client.open(path, method=method, headers={**key, **headers}, **content)
-
-    def headers(self, who: str) -> dict[str, str]:
-        """Return a caller's credential."""
-        return {"X-Api-Key": self._keys[who]}
-
-    def task(self, owner: str, **more: object) -> str:
-        """Create a task of an owner and return its id."""
-        answer = self.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": owner, **more})
-        assert answer.status_code == 201, answer.text
-        return str(answer.get_json()["id"])
-
-
-@contextmanager
-def open_roles(app: App = greeting_app.app) -> Iterator[RoleHarness]:
-    """Open an API for Ada and Bob, a reader of Ada's tasks, two servers, and a worker of all queues."""
-    made = {name: create_key(name, role, owner) for name, (role, owner) in WHO.items()}
-    made |= {name: create_key(name, role) for name, role in SERVERS.items()}
-    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
-    with Simulation(app, access=access, public_url="https://api.example") as sim:
-        yield RoleHarness(sim, {name: key for name, (key, _) in made.items()})
-
-
-@pytest.fixture
-def roles(app: App) -> Iterator[RoleHarness]:
-    """The API of `open_roles`."""
-    with open_roles(app) as opened:
-        yield opened
 
 
 def path_for(operation: Operation, task_id: str) -> str:
@@ -389,6 +336,6 @@ def test_access_settings_survive_environment_variables() -> None:
 
 def test_no_response_repeats_a_key(roles: RoleHarness) -> None:
     """Whatever is asked with a key, the answer does not contain it."""
-    for who in (*WHO, *SERVERS):
+    for who in PEOPLE:
         answer: Any = roles.ask(who, "GET", "/v1/tasks")
         assert "csk_" not in answer.text + json.dumps(dict(answer.headers))

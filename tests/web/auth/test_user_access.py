@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.web.auth.test_roles import RoleHarness
+from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 SCRIPT = "return await tools.{}({{}})"
 
@@ -36,14 +32,6 @@ def app() -> App:
         return [ctx.wait_for("approved", by=("admin",)), ctx.wait_for("approved")]
 
     return app
-
-
-@pytest.fixture
-def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
-    """Ada, a user, and a server."""
-    made = {"ada": create_key("ada", Role.USER, "ada"), "admin": create_key("admin", Role.ADMIN)}
-    sim = simulate(access=Access(api_keys=tuple(str(stored) for _, stored in made.values())))
-    return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
 def task(**fields: Any) -> dict[str, Any]:

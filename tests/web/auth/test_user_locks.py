@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.web.auth.test_roles import RoleHarness
+from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.policy import LockScope, scoped_lock_key
-from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 PRESS = {"lockKey": "press"}
 
@@ -32,16 +27,6 @@ def app() -> App:
         return ctx.call("work", {}, **payload)
 
     return app
-
-
-@pytest.fixture
-def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
-    """The users Ada and Bob, and a server."""
-    made = {name: create_key(name, Role.USER, name) for name in ("ada", "bob")} | {
-        "admin": create_key("admin", Role.ADMIN)
-    }
-    sim = simulate(access=Access(api_keys=tuple(str(stored) for _, stored in made.values())))
-    return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
 def create(roles: RoleHarness, who: str, **fields: Any) -> dict[str, Any]:

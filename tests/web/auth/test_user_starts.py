@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.cases import try_each
-from tests.web.auth.test_roles import RoleHarness
+from tests.web.callers import RoleHarness
 
 from cloudsched import App, Fail, Settings
-from cloudsched.config.access import Access
-from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 STARTS: dict[str, object] = {
     "trigger": None,
@@ -32,14 +27,6 @@ def app() -> App:
     app.handler("open", access="users", tool=True, retry=False)(lambda: Fail("open"))
     app.handler("closed", tool=True, retry=False)(lambda: Fail("closed"))
     return app
-
-
-@pytest.fixture
-def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
-    """Ada, a user, and a server."""
-    made = {"ada": create_key("ada", Role.USER, "ada"), "admin": create_key("admin", Role.ADMIN)}
-    sim = simulate(access=Access(api_keys=tuple(str(stored) for _, stored in made.values())))
-    return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
 def create(roles: RoleHarness, **fields: Any) -> str:
@@ -86,31 +73,6 @@ def test_a_user_cannot_start_what_only_servers_may_ask_for(
     assert start(roles, "admin", task_id, action) == (409 if is_offered else 200)
     assert roles.ask("ada", "POST", f"/v1/tasks/{task_id}/cancel").status_code == 200
     assert roles.ask("ada", "DELETE", f"/v1/tasks/{task_id}").status_code == 204
-
-
-FOR_USERS: dict[str, dict[str, Any]] = {
-    "a handler": {"handler": "open"},
-    "children": {"children": [{"handler": "open"}]},
-    "a script with tools for users": {"script": {"source": "return await tools.open({})", "tools": ["open"]}},
-    "a lock of the owner's": {"handler": "open", "lockKey": "press", "lockScope": "owner"},
-}
-
-
-@pytest.mark.parametrize("action", STARTS)
-@try_each("fields", FOR_USERS.values())
-def test_a_user_may_start_what_users_may_ask_for(roles: RoleHarness, fields: dict[str, Any], action: str) -> None:
-    """This holds for every author, and for everyone who may have paused the task."""
-    task_id = create(roles, **fields)
-    if action == "resume":
-        roles.ask("admin", "POST", f"/v1/tasks/{task_id}/pause")
-    assert start(roles, "ada", task_id, action) == 200
-
-
-def test_a_user_may_start_their_own_script(roles: RoleHarness) -> None:
-    """It calls only tools for users, although other tools exist."""
-    body = {"title": "Mine", "schedule": DAILY, "script": {"source": "return await tools.open({})"}}
-    task_id = roles.ask("ada", "POST", "/v1/tasks", body).get_json()["id"]
-    assert start(roles, "ada", task_id, "trigger") == 200
 
 
 def test_a_user_may_end_their_own_pause_only(roles: RoleHarness) -> None:

@@ -40,7 +40,6 @@ def make_app() -> App:
         return "done"
 
     app.handler("talk", access="users", logs="owner")(talk)
-    app.handler("whisper", access="users")(talk)
     return app
 
 

@@ -6,8 +6,6 @@ import re
 import subprocess
 import sys
 import tarfile
-from importlib.util import module_from_spec, spec_from_file_location
-from types import ModuleType
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
@@ -103,34 +101,3 @@ def test_the_notes_are_the_section_of_the_version(changelog: str, notes: str, mo
     import read_changes  # type: ignore[import-not-found]  # noqa: PLC0415 - of the folder of scripts
 
     assert read_changes.read_section(changelog, VERSION) == notes
-
-
-def test_packages_lead_to_the_repository_that_they_were_built_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To the workflow's repository, or where their source distribution leads; else nowhere: no address is made up."""
-    spec = spec_from_file_location("hatch_urls", ROOT / ".ci" / "hatch_urls.py")
-    assert spec
-    assert spec.loader
-    hatchling = ModuleType("hatchling.metadata.plugin.interface")
-    hatchling.MetadataHookInterface = object  # type: ignore[attr-defined]
-    for name in ("hatchling", "hatchling.metadata", "hatchling.metadata.plugin"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", hatchling)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for name in ("GITHUB_REPOSITORY", "GITHUB_REF_NAME", "GITHUB_SERVER_URL"):
-        monkeypatch.delenv(name, raising=False)
-    assert module.find_urls(tmp_path) == {}
-    (tmp_path / "PKG-INFO").write_text(
-        "Metadata-Version: 2.4\nProject-URL: Repository, https://example.com/a\n\nText\n"
-    )
-    assert module.find_urls(tmp_path) == {"Repository": "https://example.com/a"}
-    monkeypatch.setenv("GITHUB_REPOSITORY", "owner/name")
-    monkeypatch.setenv("GITHUB_REF_NAME", "v9.8.7")
-    assert module.find_urls(tmp_path) == {
-        "Repository": "https://github.com/owner/name",
-        "Documentation": "https://github.com/owner/name/blob/v9.8.7/README.md",
-        "Changelog": "https://github.com/owner/name/blob/v9.8.7/CHANGELOG.md",
-        "Issues": "https://github.com/owner/name/issues",
-    }

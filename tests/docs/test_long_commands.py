@@ -12,23 +12,12 @@ import pytest
 from tests.cli.test_missing_extras import COMMAND, run
 from tests.doc_blocks import matches, read_blocks
 from tests.docs import handlers
-from tests.docs.terminal import KEEP_RUNNING
 from tests.docs.test_shell_blocks import PAGES, needs_process, read_steps
 from tests.harness import ROOT, free_port, process
 
 if TYPE_CHECKING:
     from tests.docs.test_shell_blocks import Step
 
-STARTED_BY = {
-    "dev": "stories/test_dev.py",
-    "serve": "docs/test_long_commands.py",
-    "worker": "stories/test_worker_process.py",
-    "emulator": "docs/test_long_commands.py",
-    "mcp": "cli/agents",
-    "dashboard": "dashboard",
-    "demo": "stories/test_demo.py",
-}
-"""The tests that start each command that keeps running."""
 STEPS = [
     (page, step) for page in PAGES for step in read_steps(page) if step.shown is not None and needs_process(step.text)
 ]
@@ -65,13 +54,6 @@ def test_they_print_what_the_page_shows(tmp_path: Path, page: Path, step: Step) 
         started.wait_for(re.escape(shown.strip().splitlines()[-1]))
         printed = FIRST_SWEEP.sub("", started.output)
         assert matches(shown, printed), f"{page.name} shows\n{shown}\nand this was printed:\n{printed}"
-
-
-def test_each_command_that_keeps_running_is_started_by_a_test() -> None:
-    """It is only parsed where the pages are read."""
-    assert set(STARTED_BY) == KEEP_RUNNING
-    assert {name for name, test in STARTED_BY.items() if not (ROOT / "tests" / test).exists()} == set()
-    assert {page.name for page, _ in STEPS} >= {"serve.md", "emulator.md"}
 
 
 def test_a_plain_install_says_what_is_missing(tmp_path: Path) -> None:

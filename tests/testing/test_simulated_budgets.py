@@ -106,14 +106,6 @@ def test_a_raised_budget_counts_at_once_and_a_deleted_one_no_more(sim: Simulatio
     assert sim.app.container.store.records.list_all(Budget, limit=1) == []
 
 
-def test_an_idle_simulation_ends(sim: Simulation) -> None:
-    """With budgets, too, nothing is left to do once nothing comes due: looking finds nothing, and stops."""
-    sim.app.create(owner="ada", title="Once", handler="spend", schedule={"at": "2027-01-05T00:00:00Z"})
-    limit(sim, 5)
-    sim.run_until_idle()
-    assert sim.now < datetime(2027, 2, 2, tzinfo=UTC)
-
-
 def test_years_without_anything_to_do_pass_at_once(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look follows a change, not the clock: ten years with a yearly task are not a million looks."""
     task_id = create(sim, "FREQ=YEARLY")

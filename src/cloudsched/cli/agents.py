@@ -34,18 +34,7 @@ MIN_KEY_LENGTH: Final = 16
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="With --http: the port.")
 @click.option("--owner", help="The user for whom the tools act; they have the key's own rights if omitted.")
 @click.option("--bearer", envvar="CLOUDSCHED_MCP_BEARER", help="With --http: the key that agents send.")
-def mcp(  # noqa: PLR0913 - one argument for each option
-    *,
-    url: str,
-    key: str | None,
-    token: str | None,
-    platform_token: str | None,
-    over_http: bool,
-    host: str,
-    port: int,
-    owner: str | None,
-    bearer: str | None,
-) -> None:
+def mcp(*, over_http: bool, host: str, port: int, owner: str | None, bearer: str | None, **connection: Any) -> None:
     """Give agents tools to schedule, with the rights of --key.
 
     An agent on this machine starts this command itself, and talks to it by stdio. The tools: preview_schedule,
@@ -56,7 +45,7 @@ def mcp(  # noqa: PLR0913 - one argument for each option
 
     if over_http and bearer is None:
         raise click.UsageError("--http needs --bearer (or CLOUDSCHED_MCP_BEARER).")
-    client = AsyncClient(url, key=key, token=token, platform_token=platform_token)
+    client = AsyncClient(**connection)
     server = make_server(client, owner)
     if bearer is None or not over_http:
         asyncio.run(_serve_until_end(client, server.run_stdio_async()))

@@ -190,11 +190,12 @@ class ApiCommand(_ExplainsErrors):
     """A command that uses the API."""
 
 
-def _make_client(url: str, key: str | None, token: str | None, platform_token: str | None) -> Client:
+def _make_client(options: dict[str, Any]) -> Client:
+    """Return a client with the options of `connection_options`, which are taken out of the others."""
     with pause_collection(keeps_all=True):
         from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
 
-    return Client(url, key=key, token=token, platform_token=platform_token)
+    return Client(**{name: options.pop(name) for name in ("url", "key", "token", "platform_token")})
 
 
 def client_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -202,8 +203,8 @@ def client_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @connection_options
     @wraps(command)
-    def with_client(url: str, key: str | None, token: str | None, platform_token: str | None, **options: Any) -> None:
-        with _make_client(url, key, token, platform_token) as client:
+    def with_client(**options: Any) -> None:
+        with _make_client(options) as client:
             command(client, **options)
 
     return with_client
@@ -215,13 +216,8 @@ def api_options(group: Callable[[], None]) -> Callable[..., None]:
     @connection_options
     @click.pass_context
     @wraps(group)
-    def with_client(
-        context: click.Context, url: str, key: str | None, token: str | None, platform_token: str | None
-    ) -> None:
-        def open_client() -> Client:
-            return context.with_resource(closing(_make_client(url, key, token, platform_token)))
-
-        context.obj = open_client
+    def with_client(context: click.Context, /, **options: Any) -> None:
+        context.obj = lambda: context.with_resource(closing(_make_client(dict(options))))
         group()
 
     return with_client

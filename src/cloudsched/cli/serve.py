@@ -6,6 +6,7 @@ import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -94,7 +95,7 @@ def serve(*, store: str, data: Path, host: str, port: int, threads: int, handler
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DASHBOARD_PORT, show_default=True, help="Its port; 0 for any."
 )
-def dashboard(url: str, key: str | None, token: str | None, platform_token: str | None, port: int) -> None:
+def dashboard(url: str, port: int, **credentials: Any) -> None:
     """Show the dashboard of a deployment, on this machine only.
 
     It acts with your credentials, so nothing is made public, and it offers only what they allow. Ctrl-C stops it.
@@ -106,7 +107,7 @@ def dashboard(url: str, key: str | None, token: str | None, platform_token: str 
     with raise_on_signal():
         try:
             with ExitStack() as parts:
-                client = parts.enter_context(Client(url, key=key, token=token, platform_token=platform_token))
+                client = parts.enter_context(Client(url, **credentials))
                 application = Dashboard(client, place=f"of {urlsplit(url).netloc}")
                 server = parts.enter_context(WebServer(application, port=port))
                 server.serve()

@@ -32,8 +32,7 @@ _NON_USER_PATHS = (
     "<frozen",
 )
 """Folders of code that is not the user's."""
-_NULL_BYTES = "source code string cannot contain null bytes"
-"""A SyntaxError from Python 3.11.4 on, and a ValueError before (github.com/python/cpython/issues/96670)."""
+_NAME_HINT = "Name a module, or a file that ends in .py."
 _MAX_FRAMES = 5
 """How many of the innermost lines of the user's code are shown."""
 
@@ -59,14 +58,12 @@ def explain_import_errors(name: str) -> Iterator[None]:
         )
         raise Misconfigured(_with_user_frames(f"{name} cannot be imported: {reason}", error)) from error
     except ModuleNotFoundError as error:
-        hint = "Name a module, or a file that ends in .py." if error.name == name else "Is it installed?"
+        hint = _NAME_HINT if error.name == name else "Is it installed?"
         raise Misconfigured(_with_user_frames(f"{name} cannot be imported: {error}. {hint}", error)) from error
     except (Exception, SystemExit) as error:
         text = to_printable(str(error))
         kind = type(error).__name__
         message = f"{name} cannot be imported: {kind}{f': {text}' if text else ''}"
-        if text == _NULL_BYTES:
-            message = f"{name}: {text}"
         raise Misconfigured(_with_user_frames(message, error)) from error
 
 
@@ -96,7 +93,6 @@ def _to_relative_path(file: str) -> str:
 
 DEFAULT_FILES = (Path("functions/handlers.py"), Path("handlers.py"))
 """The files that are tried if none is named."""
-_NAME_HINT = "Name a module, or a file that ends in .py."
 _EXAMPLE = '"from cloudsched import App; app = App()", then functions decorated with @app.handler("name")'
 
 

@@ -35,11 +35,9 @@ if TYPE_CHECKING:
 @click.pass_context
 def doctor(  # noqa: PLR0913 - one parameter for each option
     context: click.Context,
+    /,
     *,
     url: str,
-    key: str | None,
-    token: str | None,
-    platform_token: str | None,
     project: str | None,
     region: str,
     name: str,
@@ -49,6 +47,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     timeout: int,
     no_canary: bool,
     as_json: bool,
+    **credentials: Any,
 ) -> None:
     """Say what is right and wrong with the local stack, or with a deployment.
 
@@ -71,7 +70,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
         if context.get_parameter_source("url") is click.core.ParameterSource.DEFAULT:
             url = (services.get("api") or {}).get("status", {}).get("url", "")
     if url:
-        with Client(url, key=key, token=token, platform_token=platform_token) as client:
+        with Client(url, **credentials) as client:
             api = Api(
                 client, url, is_this_machine(url), "infra/upgrade.sh" if project else "restart it: cloudsched dev"
             )

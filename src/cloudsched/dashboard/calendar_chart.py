@@ -5,12 +5,24 @@ The part of the day that is shown is in the address, as are those that show more
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from cloudsched.dashboard.chart_axis import WHOLE, Move, Part, element, find_parts, group, make_moves, percent
+from cloudsched.dashboard.chart_axis import (
+    WHOLE,
+    Move,
+    Part,
+    draw_picture,
+    draw_vertical,
+    element,
+    find_parts,
+    group,
+    make_moves,
+    percent,
+)
 from cloudsched.dashboard.times import DAY, WallDay
 
 if TYPE_CHECKING:
@@ -362,17 +374,14 @@ def draw_day(  # noqa: PLR0913 - what a row shows
     )
     below = base + (_BELOW if has_bars else 0) + _TEXT * bool(spans)
     height = max(below + _TEXT * bool(unlisted) + 2, _LEAST)
-    parts = [
-        element("line", cls="ax", x1=percent(place), x2=percent(place), y1=0, y2=height)
-        for _, place in _find_hours(part)
-    ]
+    parts = [draw_vertical("ax", place, 0, height) for _, place in _find_hours(part)]
     parts += _draw_unlisted(unlisted, height)
     parts += _draw_spans(day, height, part, y=height - 3 - _TEXT * bool(unlisted))
     if has_bars:
         parts += _draw_bars(bins, most, now, base)
         parts.append(element("line", cls="base", x1=0, x2="100%", y1=base + 0.5, y2=base + 0.5))
     if now is not None:
-        parts.append(element("line", cls="nowl", x1=percent(now), x2=percent(now), y1=0, y2=height))
+        parts.append(draw_vertical("nowl", now, 0, height))
     links = [_draw_mark(each, is_first=index == 0) for index, each in enumerate(placed)]
     links += _draw_more(left_out, more_lane * _LANE + 13, more_href, name, is_first=not links)
     scenery = element("g", *parts, **{"aria-hidden": "true"})
@@ -475,7 +484,7 @@ def draw_hours(part: Part = WHOLE) -> Markup:
         )
         for label, place in _find_hours(part)
     ]
-    return element("svg", *texts, cls="c", height=26, **{"aria-hidden": "true"})
+    return draw_picture(26, *texts)
 
 
 def _find_hours(part: Part) -> Iterator[tuple[str, float]]:
@@ -490,7 +499,7 @@ def _find_hours(part: Part) -> Iterator[tuple[str, float]]:
 
 def count_bins(places: Sequence[tuple[float, str]], parts: int) -> list[Bin]:
     """Return how many of each kind, by their names in a `Bin`, lie in each of the equal parts of a day."""
-    counts = [{"ran": 0, "failed": 0, "due": 0, "late": 0, "skipped": 0} for _ in range(parts)]
+    counts: list[Counter[str]] = [Counter() for _ in range(parts)]
     for place, kind in places:
         counts[min(parts - 1, int(place * parts))][kind] += 1
     return [Bin(**each) for each in counts]

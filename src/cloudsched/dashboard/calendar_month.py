@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zoneinfo
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.calendar_chart import Bin
-from cloudsched.dashboard.chart_axis import element, percent
+from cloudsched.dashboard.chart_axis import draw_picture, element, percent
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.times import DAY, WallDay, find_zone, parse_instant, write_hours
 from cloudsched.dashboard.visit import UTC_ZONE, Json, Visit
@@ -63,16 +63,13 @@ def read_entries(answer: Json, visit: Visit, *, is_own: bool) -> Iterator[Entry]
 
 def find_busy(entries: Sequence[Entry]) -> set[str]:
     """Return the tasks that are busy on a day, of all that is in it."""
-    times: defaultdict[str, int] = defaultdict(int)
-    for each in entries:
-        times[each.task_id] += 1
+    times = Counter(each.task_id for each in entries)
     return {task_id for task_id, count in times.items() if count > BUSY}
 
 
 def count_entries(entries: Sequence[Entry]) -> Bin:
     """Return how much of each kind there is."""
-    kinds = [each.kind for each in entries]
-    return Bin(**{kind: kinds.count(kind) for kind in ("ran", "failed", "due", "late", "skipped")})
+    return Bin(**Counter(each.kind for each in entries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +205,7 @@ def draw_density(totals: DayTotals, most: int) -> Markup:
         parts.append(
             element("rect", cls="f-fail", x="0", y=_LINE + 1, width=percent(failed), height=_HEIGHT - _LINE - 1)
         )
-    return element("svg", *parts, cls="c", height=_HEIGHT, **{"aria-hidden": "true"})
+    return draw_picture(_HEIGHT, *parts)
 
 
 def _scale(count: int, most: int) -> float:

@@ -163,3 +163,13 @@ def percent(fraction: float) -> str:
 def group(*children: Markup) -> Markup:
     """Return elements one after the other."""
     return Markup("").join(children)
+
+
+def draw_picture(height: float, *children: Markup) -> Markup:
+    """Return a chart of the full width, which is hidden from those who do not see it: words beside it say the same."""
+    return element("svg", *children, cls="c", height=height, **{"aria-hidden": "true"})
+
+
+def draw_vertical(css: str, place: float, top: float, bottom: float) -> Markup:
+    """Return a vertical line at a place of the width, from 0 to 1."""
+    return element("line", cls=css, x1=percent(place), x2=percent(place), y1=top, y2=bottom)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.chart_axis import element, group, percent
+from cloudsched.dashboard.chart_axis import draw_picture, draw_vertical, element, group, percent
 from cloudsched.dashboard.status import BAD, OPEN
 from cloudsched.dashboard.times import ClockChange, find_clock_changes, write_duration
 
@@ -100,15 +100,13 @@ def draw_life(
     if due:
         marks.append(element("text", "due", x=percent(at(due[0])), dx=10, y=y + 9))
     if has_now:
-        line = element("line", cls="nowl", x1=percent(at(now)), x2=percent(at(now)), y1=14, y2=height)
         side = "end" if at(now) > _LABEL_SIDE else "start"
         shift = -5 if side == "end" else 5
         marks += [
-            line,
+            draw_vertical("nowl", at(now), 14, height),
             element("text", "now", cls="nowt", x=percent(at(now)), dx=shift, y=bottom - 2, text_anchor=side),
         ]
-    inside = element("g", *marks, **{"aria-hidden": "true"})
-    return element("svg", inside, cls="c", height=height, **{"aria-hidden": "true"})
+    return draw_picture(height, *marks)
 
 
 def _draw_noted(noted: Sequence[Noted], start: datetime, end: datetime, height: int) -> Iterator[Markup]:
@@ -117,7 +115,7 @@ def _draw_noted(noted: Sequence[Noted], start: datetime, end: datetime, height: 
     for each in sorted(noted, key=lambda one: one.at):
         left, right = ((min(max(at, start), end) - start) / (end - start) for at in (each.at, each.end or each.at))
         if each.end is None:
-            yield element("line", cls="did", x1=percent(left), x2=percent(left), y1=14, y2=height)
+            yield draw_vertical("did", left, 14, height)
         else:
             yield element("rect", cls="paused", x=percent(left), y=14, width=percent(right - left), height=height - 14)
         width = len(each.word) * _LETTER + _AXIS_SHIFT
@@ -166,7 +164,7 @@ def draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: 
         left = place * _NARROWEST - (width if is_last else 0)
         css = "wide" if left < free else ""
         free = free if css else left + width + _SPACE
-        yield _draw_line("ax", place, height) + _draw_label(label, place, css, y=10)
+        yield draw_vertical("ax", place, 14, height) + _draw_label(label, place, css, y=10)
 
 
 def draw_changes(
@@ -176,11 +174,7 @@ def draw_changes(
     for change in changes:
         place = (change.at - start) / (end - start)
         hours = change.shift.total_seconds() / 3600
-        yield _draw_line("chg", place, height) + _draw_label(f"{hours:+g} h", place, "chgt", y=y)
-
-
-def _draw_line(css: str, place: float, height: int) -> Markup:
-    return element("line", cls=css, x1=percent(place), x2=percent(place), y1=14, y2=height)
+        yield draw_vertical("chg", place, 14, height) + _draw_label(f"{hours:+g} h", place, "chgt", y=y)
 
 
 def _draw_label(text: str, place: float, css: str, *, y: int) -> Markup:
@@ -305,7 +299,7 @@ def draw_strip(
             marks.append(_draw_bar("f-fail", *past, start, end, y=base, height=tall))
     marks.append(element("line", cls="nowl", x1="50%", x2="50%", y1=12, y2=height))
     marks.append(element("text", f"most in a bar: {most:,}", x="100%", y=height - 2, text_anchor="end"))
-    return element("svg", element("g", *marks), cls="c", height=height, **{"aria-hidden": "true"})
+    return draw_picture(height, *marks)
 
 
 def _draw_bar(
@@ -334,7 +328,7 @@ def draw_lateness(
         label = f"{write_duration(most)} at {at.astimezone(zone):%H:%M}"
         marks.append(element("text", label, x=percent(place), dx=shift, y=_LATE_TOP - 2, text_anchor=side))
     marks.append(element("line", cls="nowl", x1="50%", x2="50%", y1=0, y2=base + 6))
-    return element("svg", element("g", *marks), cls="c", height=base + 8, **{"aria-hidden": "true"})
+    return draw_picture(base + 8, *marks)
 
 
 def _draw_stems(

@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.chart_axis import element, percent
+from cloudsched.dashboard.chart_axis import draw_picture, element, percent
 from cloudsched.dashboard.status import Status
 from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
 
@@ -41,7 +41,7 @@ def draw_budget(used: int, most: int) -> Markup:
         parts.append(element("rect", cls=css, x="0", y=top, width=percent(filled * 0.99), height=_BAR))
     mark = percent(WARNING * 0.99)
     parts.append(element("line", cls="base", x1=mark, x2=mark, y1=0, y2=_HEIGHT))
-    return element("svg", *parts, cls="c", height=_HEIGHT, **{"aria-hidden": "true"})
+    return draw_picture(_HEIGHT, *parts)
 
 
 OWNERS: Final = 50

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.chart_axis import clip, element, group, percent
+from cloudsched.dashboard.chart_axis import clip, draw_picture, draw_vertical, element, group, percent
 from cloudsched.dashboard.life_chart import find_ticks
 from cloudsched.dashboard.times import parse_instant, write_duration
 
@@ -398,8 +398,8 @@ def _draw_tick_lines(scale: Scale, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
         if stretch.is_gap or stretch.width <= _LEAST_LABELLED:
             continue
         for at, _ in find_ticks(stretch.start, stretch.end, zone):
-            x = percent(stretch.left + stretch.width * ((at - stretch.start) / stretch.duration))
-            yield element("line", cls="ax", x1=x, x2=x, y1=0, y2=_HEIGHT)
+            place = stretch.left + stretch.width * ((at - stretch.start) / stretch.duration)
+            yield draw_vertical("ax", place, 0, _HEIGHT)
 
 
 def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> Markup:
@@ -415,7 +415,7 @@ def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> 
         css = _CSS[bar.kind]
         fill = {"fill": _FILLS[bar.kind]} if bar.kind in _FILLS else {}
         marks.append(element("rect", cls=css, x=percent(left), y=y, width=width, height=height, **fill))
-    return element("svg", *marks, ground[1], cls="c", height=_HEIGHT, **{"aria-hidden": "true"})
+    return draw_picture(_HEIGHT, *marks, ground[1])
 
 
 def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
@@ -441,7 +441,7 @@ def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
             marks += _draw_ticks(stretch, zone)
     if waterfall.has_now:
         marks.append(_draw_now(waterfall, _AXIS))
-    return element("svg", *marks, cls="c", height=_AXIS, **{"aria-hidden": "true"})
+    return draw_picture(_AXIS, *marks)
 
 
 _DATE, _LETTER, _SPACE = 48, 7.6, 6
@@ -456,11 +456,10 @@ def _draw_ticks(stretch: Stretch, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
     end = (stretch.left + stretch.width) * _LEAST_WIDTH
     for at, label in find_ticks(stretch.start, stretch.end, zone):
         place = stretch.left + stretch.width * ((at - stretch.start) / stretch.duration)
-        x = percent(place)
-        yield element("line", cls="ax", x1=x, x2=x, y1=36, y2=_AXIS)
+        yield draw_vertical("ax", place, 36, _AXIS)
         if free <= place * _LEAST_WIDTH <= end - _TICK_LABEL:
             free = place * _LEAST_WIDTH + _TICK_LABEL
-            yield element("text", label, cls="alt", x=x, dx=2, y=32)
+            yield element("text", label, cls="alt", x=percent(place), dx=2, y=32)
 
 
 def _draw_duration(gap: Stretch, waterfall: Waterfall) -> Markup:
@@ -474,15 +473,13 @@ def _draw_duration(gap: Stretch, waterfall: Waterfall) -> Markup:
 
 
 def _draw_now(waterfall: Waterfall, height: int) -> Markup:
-    x = percent(waterfall.scale.place(waterfall.now))
-    return element("line", cls="nowl", x1=x, x2=x, y1=0, y2=height)
+    return draw_vertical("nowl", waterfall.scale.place(waterfall.now), 0, height)
 
 
 def _draw_gaps(scale: Scale, height: int) -> Iterator[Markup]:
     for gap in scale.gaps:
-        left, right = percent(gap.left), percent(gap.left + gap.width)
-        ground = element("rect", cls="f-sunk", x=left, y=0, width=percent(gap.width), height=height)
-        edges = (element("line", cls="torn", x1=x, x2=x, y1=0, y2=height) for x in (left, right))
+        ground = element("rect", cls="f-sunk", x=percent(gap.left), y=0, width=percent(gap.width), height=height)
+        edges = (draw_vertical("torn", at, 0, height) for at in (gap.left, gap.left + gap.width))
         yield group(ground, *edges)
 
 

@@ -65,23 +65,28 @@ def fetch(api: Api, visit: Visit) -> Json:
 def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
     """Start the change, if as many tasks as were shown would still be changed."""
     action = _find_action(texts.get("action", ""))
-    chosen = {name: texts[name] for name in (*FILTERS, "ids") if texts.get(name)}
-    answer = _count(api, action, chosen)
+    answer = _count(api, action, {name: texts[name] for name in (*FILTERS, "ids") if texts.get(name)})
+    content = {"action": action, "filter": _make_filter(answer["chosen"])}
+    return _start(api, PATH, content, answer, texts, said="bulk")
+
+
+def _start(api: Api, path: str, content: Json, answer: Json, texts: Mapping[str, str], said: str) -> Done | Again:
+    """Start the task that does it, unless the form shows another number than there is now."""
     key = texts.get("key", "")
     if key.isascii() and key.isalnum():
         answer["key"] = key
     if texts.get("count") != str(answer["count"]):
         error = f"Since you looked, the number has changed: it is {answer['count']:,} now. Nothing has been done."
         return Again({**answer, "error": error}, 412)
-    if action == BatchAction.DELETE and texts.get("typed", "").strip().replace(",", "") != str(answer["count"]):
+    typed = texts.get("typed", "").strip().replace(",", "")
+    if content.get("action") == BatchAction.DELETE and typed != str(answer["count"]):
         return Again({**answer, "error": "Type the number of tasks to delete them. Nothing has been done."}, 400)
     try:
-        content = {"action": action, "filter": _make_filter(chosen)}
-        task = api.post(PATH, content, headers={"Idempotency-Key": answer["key"]})
+        task = api.post(path, content, headers={"Idempotency-Key": answer["key"]})
     except CloudschedError as error:
         status, what, then = describe_problem(error)
         return Again({**answer, "error": f"{what} {then}".strip()}, status)
-    return Done(f"tasks/{task['id']}", "bulk")
+    return Done(f"tasks/{task['id']}", said)
 
 
 def build(answer: Json, visit: Visit) -> BulkPage:
@@ -111,19 +116,11 @@ def build(answer: Json, visit: Visit) -> BulkPage:
         count=count,
         may_concern=may_concern,
         key=answer["key"],
-        back=_write_query({name: value for name, value in chosen.items() if name != "ids"}, visit),
+        back=visit.with_query(**{**dict.fromkeys(("action", "ids", "pick", "of", "page", "q")), **chosen, "ids": None}),
         error=answer.get("error", ""),
         must_type=answer["action"] == "delete",
         zones=zone_choices(visit),
     )
-
-
-def _write_query(filters: Mapping[str, str], visit: Visit) -> str:
-    changes: dict[str, str | None] = {
-        **dict.fromkeys(("action", "ids", "pick", "of", "page", "q")),
-        **filters,
-    }
-    return visit.with_query(**changes)
 
 
 def _count(api: Api, action: str, chosen: Mapping[str, str]) -> Json:
@@ -195,22 +192,9 @@ def fetch_retry(api: Api, visit: Visit) -> Json:
 
 def send_retry(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
     """Start the retry, if as many executions as were shown would still be retried."""
-    chosen = _read_chosen(texts)
-    answer = _count_failures(api, chosen)
-    key = texts.get("key", "")
-    if key.isascii() and key.isalnum():
-        answer["key"] = key
-    if texts.get("count") != str(answer["count"]):
-        error = f"Since you looked, the number has changed: it is {answer['count']:,} now. Nothing has been done."
-        return Again({**answer, "error": error}, 412)
-    try:
-        task = api.post(
-            RETRY_PATH, {"filter": _make_failure_filter(chosen)}, headers={"Idempotency-Key": answer["key"]}
-        )
-    except CloudschedError as error:
-        status, what, then = describe_problem(error)
-        return Again({**answer, "error": f"{what} {then}".strip()}, status)
-    return Done(f"tasks/{task['id']}", "retries")
+    answer = _count_failures(api, _read_chosen(texts))
+    content = {"filter": _make_failure_filter(answer["chosen"])}
+    return _start(api, RETRY_PATH, content, answer, texts, said="retries")
 
 
 def build_retry(answer: Json, visit: Visit) -> RetryPage:

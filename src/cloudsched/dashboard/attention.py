@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, RetryQuestion, fetch_startable, make_retry_question
+from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, Question, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.times import Moment, parse_instant, write_duration
@@ -44,7 +44,7 @@ class Need:
     detail: str
     task_id: str = ""
     execution_id: str = ""
-    retry_question: RetryQuestion | None = None
+    retry_question: Question | None = None
     """What is asked before the execution is retried, if that resolves it."""
     resume_question: str = ""
     """What is asked before the task is resumed, if that resolves it."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.chart_axis import WHOLE, Move, find_parts, make_moves, read_window, write_window
-from cloudsched.dashboard.offered_verbs import RetryQuestion, explain_retry, fetch_startable, make_retry_question
+from cloudsched.dashboard.offered_verbs import Question, explain_retry, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import OPEN, Status, shorten, show_status, write_message
 from cloudsched.dashboard.task_view import fetch_event_schemas
 from cloudsched.dashboard.times import Moment, parse_instant, write_duration
@@ -267,7 +267,7 @@ class ExecutionPage:
     awaited: str | None
     has_form: bool
     """Whether the awaited event's payload is declared: a form asks for its fields."""
-    retry_question: RetryQuestion | None
+    retry_question: Question | None
     """What is asked before it is retried; nothing if it cannot be."""
     why_no_retry: str
     """Why it cannot be retried now, if that is said."""

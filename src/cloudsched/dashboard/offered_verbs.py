@@ -31,29 +31,18 @@ RESUME_QUESTION: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class RunQuestion:
-    """The view model."""
+class Question:
+    """What is asked before a task is run by hand, or an execution is retried."""
 
     sentence: str
     handler_gets: str
     payload: str
     """What the handler gets; nothing if that is empty, or for a task of several handlers."""
-    button: str
-    can_change: bool
+    can_change: bool = False
     """Whether it can be run with another payload."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryQuestion:
-    """What is asked before an execution is retried."""
-
-    sentence: str
-    handler_gets: str
-    payload: str
-    """What the handler gets; nothing if that is empty or not known, or for a task of several handlers."""
-
-
-def make_question(task: Json, due: Sequence[datetime], visit: Visit) -> RunQuestion | None:
+def make_question(task: Json, due: Sequence[datetime], visit: Visit) -> Question | None:
     """Return the question; None if the caller cannot run the task now."""
     if "trigger" not in task.get("allowedVerbs", ()):
         return None
@@ -62,28 +51,19 @@ def make_question(task: Json, due: Sequence[datetime], visit: Visit) -> RunQuest
     what = f"All {len(children)} of its tasks run" if children else "It runs"
     then = f" The next one is still due {visit.sure(due[0]).text}." if due else ""
     beside = " Another run of it is open, and goes on beside this one." if task.get("isRunning") else ""
-    return RunQuestion(
+    return Question(
         sentence=f"{what} once, now, beside the schedule, which stays as it is.{then}{beside}{_write_offer(task)} "
         "A run that has started cannot be taken back.",
         handler_gets=handler_gets,
         payload=payload,
-        button="Run it now",
         can_change=not children,
     )
 
 
-def make_retry_question(task: Json, record: Json, *, is_payload_listed: bool = True) -> RetryQuestion:
-    """Return the question for one of a task's executions that has ended.
-
-    Args:
-        task: The task.
-        record: The execution.
-        is_payload_listed: Whether the record has the payload of its run, if that had one: lists across tasks leave it
-            out.
-    """
-    is_known = is_payload_listed or record.get("trigger") != "MANUAL"
-    handler_gets, payload = _show_payload(task, record.get("payload")) if is_known else (_write_unlisted(task), "")
-    return RetryQuestion(
+def make_retry_question(task: Json, record: Json) -> Question:
+    """Return the question for one of a task's executions that has ended."""
+    handler_gets, payload = _show_payload(task, record.get("payload"))
+    return Question(
         sentence="It gets one more attempt, at once. What its steps have recorded is kept; what failed is done again, "
         f"and so is what the handler does outside of steps.{_write_offer(task)}",
         handler_gets=handler_gets,
@@ -104,12 +84,6 @@ def _show_payload(task: Json, own: Json | None = None) -> tuple[str, str]:
     whose = "the task's own payload" if own is None else "the payload that this run has for itself"
     said = f"The handler {task['handler']} gets {whose}{':' if payload else ', which is empty.'}"
     return said, shorten(json.dumps(payload, indent=2, ensure_ascii=False), _SHOWN) if payload else ""
-
-
-def _write_unlisted(task: Json) -> str:
-    if task.get("children"):
-        return ""
-    return f"It was run by hand: the handler {task['handler']} gets the payload of that run, which its page shows."
 
 
 _LABELS: Final = {Verb.RESUME: "Resume the task", Verb.TRIGGER: "Run now", Verb.PAUSE: "Pause the task"}

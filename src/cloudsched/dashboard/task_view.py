@@ -14,8 +14,7 @@ from cloudsched.dashboard.chart_axis import Move, clip, find_parts, make_moves, 
 from cloudsched.dashboard.life_chart import Lived, Noted, draw_life, find_span
 from cloudsched.dashboard.offered_verbs import (
     Impossible,
-    RetryQuestion,
-    RunQuestion,
+    Question,
     explain_retry,
     fetch_startable,
     list_impossible,
@@ -294,13 +293,13 @@ class TaskPage:
     as_json: str
     can_retry: str | None
     """The latest execution that failed and may be retried."""
-    retry_question: RetryQuestion | None
+    retry_question: Question | None
     """What is asked before that."""
     why_no_retry: str
     """Why that is not possible now, if something failed."""
     impossible: list[Impossible]
     """What is not possible now, with the reasons."""
-    question: RunQuestion | None
+    question: Question | None
     """What is asked before the task is run by hand; nothing if it cannot be."""
     zones: list[ZoneChoice]
     may_change: bool

@@ -14,9 +14,7 @@ from cloudsched.dashboard import (
     execution_view,
     home_view,
     outbox_view,
-    person_view,
     queues_view,
-    run_view,
     runs_view,
     task_form,
     task_view,
@@ -71,52 +69,32 @@ class View:
     """Whether it changes by itself. Usage does not: a look sums up what has changed, at a read for each task."""
 
 
+def _make_form(
+    fetch: Callable[..., Json],
+    build: Callable[[Json, Visit], Any],
+    send: Callable[..., Done | Again],
+    template: str,
+    tab: str = "Tasks",
+) -> View:
+    return View(fetch, build, template, tab, lambda page: page.title, send, is_form=True)
+
+
 VIEWS: Final = {
     "home": View(home_view.fetch, home_view.build, "home.html", "Home", lambda _: "Home"),
     "calendar": View(calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar", lambda _: "Calendar"),
     "queues": View(queues_view.fetch, queues_view.build, "queues.html", "Queues", lambda _: "Queues"),
     "locks": View(queues_view.fetch_locks, queues_view.build_locks, "locks.html", "Locks", lambda _: "Locks"),
     "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox", outbox_view.send),
-    "person": View(person_view.fetch, person_view.build, "person.html", "Outbox", lambda page: page.name),
+    "person": View(outbox_view.fetch_person, outbox_view.build_person, "person.html", "Outbox", lambda page: page.name),
     "usage": View(usage_view.fetch, usage_view.build, "usage.html", "Usage", lambda _: "Usage", is_live=False),
     "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
     "runs": View(runs_view.fetch, runs_view.build, "runs.html", "Runs", lambda _: "Runs"),
-    "retry": View(
-        bulk_view.fetch_retry,
-        bulk_view.build_retry,
-        "retry.html",
-        "Runs",
-        lambda page: page.title,
-        bulk_view.send_retry,
-        is_form=True,
-    ),
-    "new": View(
-        task_form.fetch_new,
-        task_form.build,
-        "task_form.html",
-        "Tasks",
-        lambda page: page.title,
-        task_form.send_new,
-        is_form=True,
-    ),
-    "edit": View(
-        task_form.fetch_edit,
-        task_form.build,
-        "task_form.html",
-        "Tasks",
-        lambda page: page.title,
-        task_form.send_edit,
-        is_form=True,
-    ),
-    "bulk": View(
-        bulk_view.fetch, bulk_view.build, "bulk.html", "Tasks", lambda page: page.title, bulk_view.send, is_form=True
-    ),
-    "run": View(
-        run_view.fetch, run_view.build, "run.html", "Tasks", lambda page: page.title, run_view.send, is_form=True
-    ),
-    "answer": View(
-        run_view.fetch, run_view.build, "run.html", "Tasks", lambda page: page.title, run_view.send, is_form=True
-    ),
+    "retry": _make_form(bulk_view.fetch_retry, bulk_view.build_retry, bulk_view.send_retry, "retry.html", tab="Runs"),
+    "new": _make_form(task_form.fetch_new, task_form.build, task_form.send_new, "task_form.html"),
+    "edit": _make_form(task_form.fetch_edit, task_form.build, task_form.send_edit, "task_form.html"),
+    "bulk": _make_form(bulk_view.fetch, bulk_view.build, bulk_view.send, "bulk.html"),
+    "run": _make_form(task_form.fetch_run, task_form.build_run, task_form.send_run, "run.html"),
+    "answer": _make_form(task_form.fetch_run, task_form.build_run, task_form.send_run, "run.html"),
     "task": View(task_view.fetch, task_view.build, "task.html", "Tasks", lambda page: page.title),
     "execution": View(
         execution_view.fetch,

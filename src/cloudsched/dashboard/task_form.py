@@ -1,6 +1,7 @@
-"""The form of a task, new or known: made from the handler's schema, checked by the API before anything is stored.
+"""Forms made from a handler's schema: of a task, of a run with another payload, and of the answer that a run waits for.
 
-A schedule is read back: what it means, what was assumed, and when it runs next.
+The API checks each before anything is stored. A schedule is read back: what it means, what was assumed, and when it
+runs next.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from cloudsched.dashboard.forms import Again, Done, Field, describe_problem, list_names, make_fields, place_faults
 from cloudsched.dashboard.payload_schema import ABSENT, Slot, read_schema, read_value, write_texts
@@ -269,7 +271,8 @@ def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
         answer["key"] = key
     errors: dict[str, str] = {}
     content = {"handler": handler, **read_new(answer["texts"], errors)}
-    payload = read_value(_find_slot(answer["handlers"], handler), answer["texts"], errors)
+    slot = _find_slot(answer["handlers"], handler)
+    payload = read_value(slot, answer["texts"], errors)
     if payload is not ABSENT:
         content[_PAYLOAD] = payload
     answer |= {"errors": errors, "preview": check_schedule(api, content, errors)}
@@ -285,7 +288,7 @@ def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
         problem = "This form has made a task already, with other content. Send it again to make another one."
         return Again({**answer, "key": uuid.uuid4().hex, "error": problem}, 422)
     except CloudschedError as error:
-        return _refuse(answer, error)
+        return _refuse(answer, error, slot, NAMES)
     return Done(f"tasks/{task['id']}", "create", _list_assumed(task))
 
 
@@ -301,7 +304,8 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
     if conflicts := _find_conflicts(answer["texts"], answer["now"], texts.get("base", "")):
         untouched = {name: theirs for name, mine, theirs in conflicts if mine is None}
         return Again({**answer, "conflicts": conflicts, "texts": {**answer["texts"], **untouched}}, 412)
-    content = _read_edit(answer, errors)
+    slot = _find_slot(answer["handlers"], task["handler"])
+    content = _read_edit(answer, slot, errors)
     saved: Json = {}
     try:
         answer |= {"errors": errors, "preview": _check_change(api, answer["task"], content, errors)}
@@ -313,9 +317,9 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
         if content:
             saved = api.patch(task_path(task_id), content, etag=etag)
     except PreconditionFailed as error:  # changed between these two requests: as if it had been changed before
-        return send_edit(api, visit, texts, task_id, tries - 1) if tries else _refuse(answer, error)
+        return send_edit(api, visit, texts, task_id, tries - 1) if tries else _refuse(answer, error, slot, NAMES)
     except CloudschedError as error:
-        return _refuse(answer, error)
+        return _refuse(answer, error, slot, NAMES)
     return Done(f"tasks/{task_id}", "edit" if content else "same", _list_assumed(saved))
 
 
@@ -324,23 +328,21 @@ def _list_assumed(task: Json) -> tuple[str, ...]:
     return tuple(map(str, (task.get("readBack") or {}).get("assumed", ())))
 
 
-def _read_edit(answer: Json, errors: dict[str, str]) -> Json:
-    texts, task = answer["texts"], answer["task"]
-    content = read_changes(texts, task, errors, answer["now"]["schedule"])
-    slot = _find_slot(answer["handlers"], task["handler"])
+def _read_edit(answer: Json, slot: Slot, errors: dict[str, str]) -> Json:
+    texts = answer["texts"]
+    content = read_changes(texts, answer["task"], errors, answer["now"]["schedule"])
     if _payload_of(texts) != _payload_of(answer["now"]):
         payload = read_value(slot, texts, errors)
         content[_PAYLOAD] = {} if payload is ABSENT else payload
     return content
 
 
-def _refuse(answer: Json, error: CloudschedError) -> Again:
-    """Show a refusal at the field that it names, or above all of them."""
+def _refuse(answer: Json, error: CloudschedError, slot: Slot, options: tuple[str, ...] = ()) -> Again:
+    """Show a refusal at the field that it names, of the payload or one of the options, or above all of them."""
     status, what, then = describe_problem(error)
     errors = dict(answer.get("errors", {}))
     if isinstance(error, InvalidInput):
-        slot = _find_slot(answer["handlers"], answer["handler"])
-        names = [*NAMES, *list_names(make_fields(slot, answer["texts"], {}))]
+        names = [*options, *list_names(make_fields(slot, answer["texts"], {}))]
         known = {"retry": "retries", "retry.maxRetries": "retries"}
         told = place_faults(error, names, known)
         rest = told.pop("", "")
@@ -427,3 +429,79 @@ def _find_conflicts(texts: Mapping[str, str], now: Mapping[str, str], base: str)
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """The view model of a form for what a handler is given: a payload for one run, or an event's."""
+
+    title: str
+    task_id: str
+    task_title: str
+    handler: str
+    event: str
+    """The event that is answered; empty if this is a run."""
+    payload: tuple[Field, ...]
+    key: str
+    error: str
+    is_checked: bool
+    zones: list[ZoneChoice]
+
+
+def fetch_run(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
+    """Ask the API for the task and its payload, or for what an event of its handler carries."""
+    task, _ = api.task(task_id)
+    if task.get("children"):
+        raise NotFound("payload of the task", task_id)
+    handlers = api.get("/v1/handlers")["handlers"]
+    handler: Json = next((each for each in handlers if each["name"] == task["handler"]), {})
+    schema = handler.get("eventSchemas", {}).get(event) if event else handler.get("payloadSchema")
+    if event and schema is None:
+        raise NotFound("form of the event", event)
+    answer = {"task": task, "event": event, "schema": schema, "key": uuid.uuid4().hex}
+    answer["execution"] = visit.query.get("executionId")
+    return {**answer, "texts": write_texts(read_schema(schema), {} if event else task.get("payload", {}))}
+
+
+def send_run(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: str = "") -> Done | Again:
+    """Check or start the run, or send the answer; the form's key makes a second sending find the first one's."""
+    answer = fetch_run(api, visit, task_id, event)
+    key = texts.get("key", "")
+    answer |= {"texts": dict(texts), "key": key if key.isascii() and key.isalnum() else answer["key"]}
+    errors: dict[str, str] = {}
+    slot = read_schema(answer["schema"])
+    payload = read_value(slot, texts, errors)
+    if errors:
+        return Again({**answer, "errors": errors}, 400)
+    content: Json = {"payload": {} if payload is ABSENT else payload}
+    headers = {"Idempotency-Key": answer["key"]}
+    try:
+        if event:
+            only = {"executionId": answer["execution"]} if answer["execution"] else {}
+            api.post(f"{task_path(task_id)}/events/{quote(event, safe='')}", {**content, **only}, headers=headers)
+            return Done(f"tasks/{task_id}", "send")
+        path = f"{task_path(task_id)}/trigger"
+        if texts.get("verb") != "run":
+            api.post(path, content, query={"validateOnly": "true"})
+            return Again({**answer, "isChecked": True})
+        api.post(path, content, headers=headers)
+    except CloudschedError as error:
+        return _refuse(answer, error, slot)
+    return Done(f"tasks/{task_id}", "trigger")
+
+
+def build_run(answer: Json, visit: Visit) -> RunPage:
+    """Return the view model of the API's answers and the form's texts."""
+    task, event = answer["task"], answer["event"]
+    return RunPage(
+        title=f"Answer {event} of {task['title']}" if event else f"Run {task['title']} once",
+        task_id=task["id"],
+        task_title=task["title"],
+        handler=task["handler"],
+        event=event,
+        payload=make_fields(read_schema(answer["schema"]), answer["texts"], answer.get("errors", {})),
+        key=answer["key"],
+        error=answer.get("error", ""),
+        is_checked=answer.get("isChecked", False),
+        zones=zone_choices(visit.in_zone_of(task)),
+    )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import requests
@@ -18,6 +19,7 @@ from tests.dashboard.role_pages import ROLES, Pages
 
 from cloudsched import App, Context
 from cloudsched.config.access import Access
+from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import Stack, run_stack
 from cloudsched.testing import Simulation
@@ -141,6 +143,11 @@ def stack() -> Iterator[Stack]:
 def ui(stack: Stack) -> str:
     """The dashboard's address."""
     return f"{stack.url}/ui"
+
+
+def visit(*, zone: ZoneInfo = UTC_ZONE, owner: str | None = None, is_local: bool = True, **query: str) -> Visit:
+    """Return an admin's look at a page, at `NOW`."""
+    return Visit(NOW, zone, query, may_change=True, role="admin", owner=owner, is_local=is_local)
 
 
 def get(url: str, **query: str) -> requests.Response:

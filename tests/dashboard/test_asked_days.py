@@ -10,14 +10,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import NOW, get
+from tests.dashboard.conftest import NOW, get, visit
 
 from cloudsched.dashboard.life_chart import Lived, Noted, draw_life
 from cloudsched.dashboard.task_view import list_noted
-from cloudsched.dashboard.visit import Visit
 
 PARIS = ZoneInfo("Europe/Paris")
-VISIT = Visit(NOW, PARIS, {}, may_change=True, role="admin", owner=None, is_local=True)
+VISIT = visit(zone=PARIS)
 
 
 @pytest.mark.parametrize(

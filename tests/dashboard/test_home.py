@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.dashboard.conftest import NOW, visit
 
 from cloudsched.dashboard import home_view
 from cloudsched.dashboard.attention import LATE, MAX_QUEUES, Need, build_attention
 from cloudsched.dashboard.home_view import build_health
-from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.domain.documents.overview_responses import NeedCause
 
-NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 NOTHING: dict[str, Any] = {
     "counts": {"countedAt": NOW.isoformat(), "needs": [{"cause": cause.value, "count": 0} for cause in NeedCause]},
     "tasks": {},
@@ -23,10 +22,6 @@ NOTHING: dict[str, Any] = {
     "waits": [],
     "lastFailures": [],
 }
-
-
-def visit(*, may_change: bool = True, owner: str | None = None) -> Visit:
-    return Visit(NOW, UTC_ZONE, {}, may_change=may_change, role="admin", owner=owner, is_local=True)
 
 
 def ago(**distance: float) -> str:
@@ -53,27 +48,6 @@ def needing(cause: str, tasks: list[dict[str, Any]], **changes: Any) -> dict[str
 
 def list_needs(answer: dict[str, Any], queues: Sequence[dict[str, Any]] = (), **who: Any) -> list[Need]:
     return build_attention(answer, queues, visit(**who)).needs
-
-
-def test_what_failed_last_is_there_with_its_execution() -> None:
-    """And with how often, and what resolves it."""
-    bad = task("bad", consecutiveFailures=3)
-    [need] = list_needs(needing("FAILED", [bad], records={"bad": execution("bad")}))
-    assert (need.title, need.what) == ("Title of bad", "failed, 3 in a row,")
-    assert need.href == "tasks/bad/executions/e-bad"
-    assert (need.task_id, need.execution_id) == ("bad", "e-bad")
-    assert need.retry_question is not None
-
-
-def test_each_cause_has_a_line_with_its_count_and_its_oldest() -> None:
-    """However many tasks there are; some of them follow."""
-    some = [task(f"t{number}", consecutiveFailures=1, handler=f"h{number}") for number in range(5)]
-    cause, *rows = list_needs(needing("FAILED", some, found={"count": 23}))
-    assert (cause.title, cause.what, cause.is_cause) == ("23 tasks", "failed last, the first of them", True)
-    assert cause.href == "tasks?trouble=FAILED"
-    assert cause.at is not None
-    assert cause.at.iso == ago(hours=9)
-    assert [row.title for row in rows] == [each["title"] for each in some]
 
 
 def test_many_of_one_handler_do_not_hide_the_one_of_another() -> None:
@@ -151,21 +125,6 @@ def test_a_retry_that_would_be_refused_is_not_offered(change: dict[str, str]) ->
     assert need.retry_question is None
 
 
-def test_what_failures_have_paused_is_resumed_and_not_retried() -> None:
-    """With the verb that resolves it."""
-    [need] = list_needs(needing("PAUSED", [task("stuck", status="PAUSED", consecutiveFailures=2)]))
-    assert need.what == "is paused after 2 failures in a row,"
-    assert need.retry_question is None
-    assert need.resume_question
-
-
-def test_a_used_up_budget_is_named_with_whose_it_is() -> None:
-    """The task of one owner, and the number of all."""
-    [need] = list_needs(needing("BUDGET", [task("paid", owner="ada")]))
-    assert need.what == "is paused: its owner's budget is used up"
-    assert need.detail.startswith("Of ada.")
-
-
 def test_a_wait_says_for_what_and_until_when() -> None:
     """That of the step that waits now, not of one that has its event."""
     step = {"number": 1, "kind": "EVENT", "name": "approved", "status": "WAITING", "startedAt": ago(hours=3)}
@@ -193,18 +152,6 @@ def test_a_queue_at_which_nobody_listens_needs_somebody() -> None:
     [need] = list_needs(NOTHING, queues)
     assert (need.title, need.href) == ("gpu", "queues?queue=gpu")
     assert "2 runs wait for a worker with the skill cuda" in need.detail
-
-
-def test_who_may_only_look_is_offered_no_verb() -> None:
-    """What needs somebody is shown to them all the same."""
-    bad = task("bad", consecutiveFailures=1, allowedVerbs=[])
-    paused = task("stuck", status="PAUSED", consecutiveFailures=1, allowedVerbs=[])
-    failed = needing("FAILED", [bad], records={"bad": execution("bad")}, startable=[])
-    needs = [
-        *list_needs(failed, may_change=False),
-        *list_needs(needing("PAUSED", [paused]), may_change=False),
-    ]
-    assert [(need.retry_question, need.resume_question) for need in needs] == [(None, "")] * 2
 
 
 SWEEP = {"finishedAt": ago(seconds=20), "lag": 20, "examined": 3, "dispatched": 0, "unsent": 0, "failed": 0}
@@ -317,3 +264,12 @@ def test_what_was_not_asked_of_the_future_is_hatched() -> None:
     assert 'fill="url(#hatch)"' in cut.strip
     assert "what comes after that is hatched" in cut.strip_text
     assert "hatch" not in home_view.build(answer(due={"occurrences": [soon]}), visit()).strip
+
+
+def test_who_may_only_look_is_offered_no_verb() -> None:
+    """What needs somebody is shown to them all the same."""
+    bad = task("bad", consecutiveFailures=1, allowedVerbs=[])
+    paused = task("stuck", status="PAUSED", consecutiveFailures=1, allowedVerbs=[])
+    failed = needing("FAILED", [bad], records={"bad": execution("bad")}, startable=[])
+    needs = [*list_needs(failed), *list_needs(needing("PAUSED", [paused]))]
+    assert [(need.retry_question, need.resume_question) for need in needs] == [(None, "")] * 2

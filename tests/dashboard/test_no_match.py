@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.dashboard.conftest import visit
 
 from cloudsched.dashboard import tasks_view
-from cloudsched.dashboard.visit import UTC_ZONE, Visit
-
-NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 
 
 class Answers:
@@ -31,9 +28,8 @@ class Answers:
         return {"handlers": [{"name": "report"}, {"name": "render"}]}
 
 
-def look(api: Answers, **query: str) -> tasks_view.TasksPage:
-    visit = Visit(NOW, UTC_ZONE, query, may_change=True, role="admin", owner=None, is_local=True)
-    return tasks_view.build(tasks_view.fetch(api, visit), visit)  # type: ignore[arg-type]  # asks nothing else
+def look(api: Answers, **query: Any) -> tasks_view.TasksPage:
+    return tasks_view.build(tasks_view.fetch(api, visit(**query)), visit(**query))  # type: ignore[arg-type]  # asks nothing else
 
 
 @pytest.mark.parametrize("query", [{"handler": "repotr"}, {"q": "handler:repotr"}, {"q": "sales handler:repotr"}])

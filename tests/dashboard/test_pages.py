@@ -219,11 +219,12 @@ def test_a_deployment_has_no_clock_to_move(stack: Stack) -> None:
 
 def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:
     """A form of another site, one without an origin, and a rebound name are refused; the clock is, too."""
-    url = f"{ui}/tasks/sync/verbs/pause"
-    assert post(url, {}, Origin="https://evil.example").status_code == 403
-    for site in ("cross-site", "same-site", "none"):  # another port of this machine is the same site
-        assert post(url, {}, Sec_Fetch_Site=site).status_code == 403
-    assert requests.post(url, timeout=60).status_code == 403
+    for path in ("tasks/sync/verbs/pause", "new", "tasks/sync/edit", "tasks/sync/run", "bulk", "retry", "outbox"):
+        url = f"{ui}/{path}"
+        assert post(url, {}, Origin="https://evil.example").status_code == 403
+        for site in ("cross-site", "same-site", "none"):  # another port of this machine is the same site
+            assert post(url, {}, Sec_Fetch_Site=site).status_code == 403
+        assert requests.post(url, timeout=60).status_code == 403
     assert requests.get(f"{ui}/tasks", headers={"Host": "evil.example"}, timeout=60).status_code == 403
     clock = f"{stack.url}/dev/clock"
     evil = {"Origin": "https://evil.example"}

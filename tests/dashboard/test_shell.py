@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
+from tests.dashboard.conftest import NOW, visit
 
 from cloudsched.dashboard.application import Place, make_shell
-from cloudsched.dashboard.visit import UTC_ZONE, Visit
-
-NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +22,5 @@ NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 )
 def test_a_clock_that_is_off_is_said(off: timedelta, is_local: bool, said: str) -> None:  # noqa: FBT001 - from the table
     """Beside a deployment, in the foot; the local stack's clock may be anywhere."""
-    visit = Visit(NOW, UTC_ZONE, {}, may_change=True, role="admin", owner=None, is_local=is_local)
-    shell = make_shell(visit, Place("here", now=NOW + off), tab="Home", zone="UTC")
+    shell = make_shell(visit(is_local=is_local), Place("here", now=NOW + off), tab="Home", zone="UTC")
     assert shell.skew.replace("\N{NO-BREAK SPACE}", " ") == said

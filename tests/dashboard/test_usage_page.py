@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import timedelta
 from typing import Any
 
 import pytest
-import requests
-from tests.dashboard.conftest import make_app, schedule
+from tests.dashboard.conftest import NOW, visit
+from tests.dashboard.role_pages import Pages
 
-from cloudsched import Context
-from cloudsched.client import Client
-from cloudsched.config.access import Access
-from cloudsched.config.settings import Settings
+from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard import usage_view
-from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.usage_view import draw_budget
-from cloudsched.dashboard.visit import UTC_ZONE, Visit
-from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.stack import run_stack
-from cloudsched.local.wsgi_server import WebServer
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
+from cloudsched.engine.ports.authority import OWN_CODE
 
-NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 AMOUNTS: dict[str, Any] = {
     "executions": 0, "queries": 0, "estimatedQueries": 0, "tokens": 0, "estimatedTokens": 0, "reads": 0, "writes": 0,
     "deletes": 0, "queueOperations": 0, "requests": 0, "dollars": 0,
@@ -35,10 +23,6 @@ NOTHING: dict[str, Any] = {
     "month": "2027-03", "usage": [], "total": AMOUNTS, "summedUntil": NOW.isoformat(), "isComplete": True,
     "prices": {"read": 0.3, "query": 0}, "budgets": [], "moreBudgets": None,
 }  # fmt: skip
-
-
-def visit(owner: str | None = None, **query: str) -> Visit:
-    return Visit(NOW, UTC_ZONE, query, may_change=True, role="admin", owner=owner, is_local=True)
 
 
 def budget(used: int, most: int, *, is_used_up: bool = False) -> dict[str, Any]:
@@ -111,7 +95,7 @@ def test_who_costs_most_comes_first() -> None:
 def test_what_is_not_all_says_so() -> None:
     """A sum that is not complete, a total of one page, and a user's own view are told apart."""
     rows = [{"owner": "ada", "handler": "h", "month": "2027-03", **AMOUNTS}]
-    page = usage_view.build({**NOTHING, "usage": rows, "isComplete": False, "nextPageToken": "t"}, visit("ada"))
+    page = usage_view.build({**NOTHING, "usage": rows, "isComplete": False, "nextPageToken": "t"}, visit(owner="ada"))
     assert page.is_partial
     assert "on this page" in page.sentence
     assert len(page.notes) == 2
@@ -139,59 +123,33 @@ def test_months_lead_on_and_what_is_none_is_the_present_one(month: str) -> None:
         assert dict(page.months)["← Before"] == "?month=2027-02"
 
 
-@pytest.fixture(scope="module")
-def pages() -> Iterator[dict[str, str]]:
-    """The addresses of pages as an admin, a user with a budget that is used up, another user, and a worker's key."""
-    app = make_app()
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
 
     @app.handler("spend")
     def spend(ctx: Context) -> None:
         ctx.used(queries=9, tokens=250)
 
-    made = {
-        "admin": create_key("boss", Role.ADMIN), "ada": create_key("ada", Role.USER, "ada"),
-        "bob": create_key("bob", Role.READER, "bob"), "worker": create_key("w", Role.WORKER),
-    }  # fmt: skip
-    base = Settings(access=Access(api_keys=tuple(str(entry) for _, entry in made.values())))
-    clock = MovableClock(datetime(2027, 3, 20, 7, 30, tzinfo=UTC), frozen=True)
-    with ExitStack() as parts:
-        stack = parts.enter_context(run_stack(app, base=base, store="sqlite", clock=clock))
-        admin = {"X-Api-Key": made["admin"][0]}
-        for owner in ("ada", "bob"):
-            plan = schedule("FREQ=HOURLY", "2027-03-20T09:00:00")
-            body = {"owner": owner, "title": "Spend", "handler": "spend", "schedule": plan}
-            assert requests.post(f"{stack.url}/v1/tasks", json=body, headers=admin, timeout=60).status_code == 201
-        stack.mover.move({"advance": "PT6H"})
-        path, limit = f"{stack.url}/v1/people/ada/budget", {"maxQueriesPerMonth": 40}
-        assert requests.put(path, json=limit, headers=admin, timeout=60).status_code == 201
-        addresses = {}
-        for name, (key, _) in made.items():
-            client = parts.enter_context(Client(stack.url, key=key))
-            server = parts.enter_context(WebServer(Dashboard(client, place="test")))
-            server.serve()
-            parts.callback(server.stop)
-            addresses[name] = f"http://{server.address}/usage"
-        yield addresses
+    return app
 
 
-def test_each_caller_sees_what_the_server_says(pages: dict[str, str]) -> None:
-    """An admin sees all owners, a user the own usage and budget, a worker's key nothing."""
-    everything = requests.get(pages["admin"], timeout=60).text
+def test_each_caller_sees_what_the_server_says(pages: Pages, app: App) -> None:
+    """An admin sees all owners, a user the own usage, a worker's key nothing; it does not ask again by itself."""
+    first = (pages.sim.now + timedelta(hours=1)).replace(tzinfo=None).isoformat()
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart=first, timezone="UTC")
+    for owner in ("ada", "bob"):
+        app.create(owner=owner, title="Spend", handler="spend", schedule=hourly)
+    pages.sim.advance(timedelta(hours=6, minutes=1))
+    app.container.many_tasks.budgets.put("ada", 40, by=OWN_CODE)
+    everything, own, other = (pages.get(who, "/usage").text for who in ("admin", "ada", "bob"))
     assert "54 of 40" in everything
     assert 'data-key="bob spend"' in everything
-    own = requests.get(pages["ada"], timeout=60).text
+    assert 'data-every="0"' in everything
+    assert 'id="live"' not in everything
     assert "54 of 40" in own
-    assert "See the paused tasks" in own
     assert "bob" not in own
-    other = requests.get(pages["bob"], timeout=60).text
     assert "54 of 40" not in other
     assert 'data-key="bob spend"' in other
-    assert requests.get(pages["worker"], timeout=60).status_code == 403
-    assert requests.get(pages["bob"], params={"owner": "ada"}, timeout=60).status_code == 403
-
-
-def test_it_does_not_ask_again_by_itself(pages: dict[str, str]) -> None:
-    """A look sums up what has changed, at a read for each task: only somebody who reloads pays for that."""
-    text = requests.get(pages["admin"], timeout=60).text
-    assert 'data-every="0"' in text
-    assert 'id="live"' not in text
+    assert pages.get("worker", "/usage").status_code == 403
+    assert pages.get("bob", "/usage?owner=ada").status_code == 403

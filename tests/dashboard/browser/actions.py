@@ -1,4 +1,4 @@
-"""Each action of the page: where it is offered, what its button says, what it changes, and the form that it sends."""
+"""Each action of the page: where it is offered, what its button says, and what it changes."""
 
 from __future__ import annotations
 
@@ -39,10 +39,6 @@ class Action:
     """What it changes."""
     after: object
     """What that is once it is done."""
-    forced: str = ""
-    """Where the form is sent; to `path` if empty."""
-    form: dict[str, str] = field(default_factory=dict)
-    """What the form sends."""
     typed: dict[str, str] = field(default_factory=dict)
     """What has to be typed before, by the label of the field."""
     prepare: Callable[[Site, Subject, Role], Subject] = lambda _, subject, __: subject
@@ -53,8 +49,6 @@ class Action:
     """What has to be unfolded to see the button."""
     fields: dict[str, object] = field(default_factory=dict)
     """What its task has beside a title, a handler and a label."""
-    template: str = ""
-    """The file with the form; that of `path` if empty."""
 
 
 def find_status(site: Site, subject: Subject) -> str:
@@ -148,41 +142,22 @@ DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2029-01-01T00:00:00", "timezone": "U
 
 def choose(verb: str, button: str, after: str, **more: object) -> Action:
     """Return the change of all tasks with a label, of which there is one."""
-    form = {"action": verb, "label": "case={task}", "count": "1", "typed": "1"}
-    return Action(f"bulk-{verb}", BULK, button, find_status, after, "bulk", form, **more)  # type: ignore[arg-type]
+    return Action(f"bulk-{verb}", BULK, button, find_status, after, **more)  # type: ignore[arg-type]
 
 
 ACTIONS = (
-    Action("pause", TASK, "Pause the task", find_status, "PAUSED", "tasks/{task}/verbs/pause"),
-    Action("resume", TASK, "Resume the task", find_status, "ACTIVE", "tasks/{task}/verbs/resume", prepare=pause_first),
-    Action("snooze", TASK, "Again in ten minutes", count_snoozes, 1, "tasks/{task}/verbs/snooze", prepare=run_first),
-    Action("trigger", TASK, "Run it now", count_executions, 1, "tasks/{task}/verbs/trigger", unfold="Run now…"),
-    Action(
-        "cancel",
-        TASK,
-        "Cancel the task for good",
-        find_status,
-        "CANCELLED",
-        "tasks/{task}/verbs/cancel",
-        unfold="Cancel or delete…",
-    ),
-    Action(
-        "delete",
-        TASK,
-        "Delete the task and its executions",
-        find_status,
-        "",
-        "tasks/{task}/verbs/delete",
-        unfold="Cancel or delete…",
-    ),
+    Action("pause", TASK, "Pause the task", find_status, "PAUSED"),
+    Action("resume", TASK, "Resume the task", find_status, "ACTIVE", prepare=pause_first),
+    Action("snooze", TASK, "Again in ten minutes", count_snoozes, 1, prepare=run_first),
+    Action("trigger", TASK, "Run it now", count_executions, 1, unfold="Run now…"),
+    Action("cancel", TASK, "Cancel the task for good", find_status, "CANCELLED", unfold="Cancel or delete…"),
+    Action("delete", TASK, "Delete the task and its executions", find_status, "", unfold="Cancel or delete…"),
     Action(
         "retry-last",
         TASK,
         "Retry the last failed execution",
         count_attempts,
         2,
-        "tasks/{task}/verbs/retry",
-        {"executionId": "{execution}"},
         handler="fragile",
         prepare=run_first,
         unfold="Retry…",
@@ -193,8 +168,6 @@ ACTIONS = (
         "Retry this execution",
         count_attempts,
         2,
-        "tasks/{task}/verbs/retry",
-        {"executionId": "{execution}"},
         handler="fragile",
         prepare=run_first,
         unfold="Retry…",
@@ -205,41 +178,18 @@ ACTIONS = (
         "Retry from here",
         count_first_steps,
         2,
-        "tasks/{task}/verbs/retry",
-        {"executionId": "{execution}", "fromStep": "1"},
         handler="stepped",
         prepare=run_first,
-        template="execution.html",
     ),
-    Action(
-        "undo",
-        "tasks/{task}?done=pause",
-        "Undo",
-        find_status,
-        "ACTIVE",
-        "tasks/{task}/verbs/resume",
-        prepare=pause_first,
-        template="shell.html",
-    ),
-    Action("list-pause", BULK, "Pause", find_status, "PAUSED", "tasks/{task}/verbs/pause", row="{task}"),
-    Action(
-        "list-resume",
-        BULK,
-        "Resume",
-        find_status,
-        "ACTIVE",
-        "tasks/{task}/verbs/resume",
-        prepare=pause_first,
-        row="{task}",
-    ),
+    Action("undo", "tasks/{task}?done=pause", "Undo", find_status, "ACTIVE", prepare=pause_first),
+    Action("list-pause", BULK, "Pause", find_status, "PAUSED", row="{task}"),
+    Action("list-resume", BULK, "Resume", find_status, "ACTIVE", prepare=pause_first, row="{task}"),
     Action(
         "home-retry",
         "",
         "Retry this execution",
         count_attempts,
         2,
-        "tasks/{task}/verbs/retry",
-        {"executionId": "{execution}"},
         handler="fragile",
         prepare=run_first,
         unfold="Retry… {task}",
@@ -250,31 +200,18 @@ ACTIONS = (
         "Resume the task",
         find_status,
         "ACTIVE",
-        "tasks/{task}/verbs/resume",
         handler="fragile",
         prepare=run_first,
         unfold="Resume… {task}",
         fields={"pauseAfterFailures": 1, "schedule": DAILY},
     ),
-    Action(
-        "send-awaited",
-        TASK,
-        "Send approved",
-        find_outcome,
-        "SUCCEEDED",
-        "tasks/{task}/verbs/send",
-        {"event": "approved", "payload": "1", "executionId": "{execution}"},
-        handler="asks",
-        prepare=run_first,
-    ),
+    Action("send-awaited", TASK, "Send approved", find_outcome, "SUCCEEDED", handler="asks", prepare=run_first),
     Action(
         "send-to-execution",
         EXECUTION,
         "Send approved to this execution only",
         find_outcome,
         "SUCCEEDED",
-        "tasks/{task}/verbs/send",
-        {"event": "approved", "payload": "1", "executionId": "{execution}"},
         handler="asks",
         prepare=run_first,
     ),
@@ -284,8 +221,6 @@ ACTIONS = (
         "Send the event",
         find_outcome,
         "SUCCEEDED",
-        "tasks/{task}/verbs/send",
-        {"event": "approved", "payload": "1"},
         typed={"Event": "approved"},
         handler="asks",
         prepare=run_first,
@@ -297,52 +232,15 @@ ACTIONS = (
         "Create the task",
         count_titled("Made {task}"),
         1,
-        "new",
-        {"handler": "memo", "title": "Made {task}", "schedule": "every day at 9", "timezone": "UTC", "verb": "create"},
         typed={"Title": "Made {task}", "When: words, cron, an instant, a duration or a rule": "every day at 9"},
     ),
-    Action(
-        "edit",
-        "tasks/{task}/edit",
-        "Save the task",
-        find_title,
-        "Renamed",
-        form={"title": "Renamed", "timezone": "UTC", "verb": "save"},
-        typed={"Title": "Renamed"},
-    ),
-    Action(
-        "run",
-        "tasks/{task}/run",
-        "Run it once, now",
-        count_own_payloads,
-        1,
-        form={"payload": "{}", "verb": "run", "key": "k{task}"},
-    ),
-    Action(
-        "read",
-        "outbox?owner=ada",
-        "Mark as read",
-        is_read,
-        after=True,
-        forced="outbox",
-        form={"owner": "ada", "message": "{message}"},
-        prepare=deliver_first,
-        row="{task}",
-    ),
+    Action("edit", "tasks/{task}/edit", "Save the task", find_title, "Renamed", typed={"Title": "Renamed"}),
+    Action("run", "tasks/{task}/run", "Run it once, now", count_own_payloads, 1),
+    Action("read", "outbox?owner=ada", "Mark as read", is_read, after=True, prepare=deliver_first, row="{task}"),
     choose("pause", "Pause…", "PAUSED"),
     choose("resume", "Resume…", "ACTIVE", prepare=pause_first),
     choose("cancel", "Cancel…", "CANCELLED"),
     choose("delete", "Delete…", ""),
-    Action(
-        "bulk-retryFailed",
-        BULK,
-        "Retry failed…",
-        count_attempts,
-        2,
-        "bulk",
-        {"action": "retryFailed", "label": "case={task}", "count": "1"},
-        handler="fragile",
-        prepare=run_first,
-    ),
+    Action("bulk-retryFailed", BULK, "Retry failed…", count_attempts, 2, handler="fragile", prepare=run_first),
 )
 """Add a new action here: a browser tries it. test_clock_in_browser has those of the clock."""

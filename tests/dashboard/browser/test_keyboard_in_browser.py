@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, quote, urlsplit
 
-import pytest
 from playwright.sync_api import Page, expect
 from tests.dashboard.browser.conftest import Site, Visitor
 from tests.harness import wait_until
@@ -173,23 +172,6 @@ def test_keys_zoom_and_move_a_time_axis(tour: Visitor) -> None:
     assert page.evaluate("window.isSamePage"), "nothing was loaded anew"
 
 
-def test_a_time_axis_is_zoomed_without_script(tour: Visitor) -> None:
-    """The buttons are links: of a task, of an execution, and of a day, each to a page that shows a part."""
-    page = tour.go("tasks/monthly-close", script=False)
-    for path in ("tasks/monthly-close", "", "calendar?day=2027-03-22&tz=UTC"):
-        if path:
-            page.goto(tour.site.pages[Role.ADMIN] + path)
-        else:
-            page.get_by_role("table", name="Executions").get_by_role("link").first.click()
-        before = page.url
-        page.get_by_role("link", name="Zoom in").click()
-        assert page.url != before
-        page.get_by_role("link", name="Later" if "calendar" not in path else "After →").or_(
-            page.get_by_role("link", name="Earlier")
-        ).first.click()
-        page.get_by_role("link", name="Zoom out").click()
-
-
 def test_keys_zoom_the_calendar(tour: Visitor) -> None:
     """From the week to the day and to hours of it and back, to the next, and with `t` to today."""
     page = tour.go("calendar?week=2027-03-22&tz=UTC")
@@ -206,14 +188,6 @@ def test_keys_zoom_the_calendar(tour: Visitor) -> None:
     page.wait_for_url("**week=*")
     page.keyboard.press("t")
     page.wait_for_function("() => !location.search.includes('week=')")
-
-
-def test_the_list_of_keys_names_those_of_time(tour: Visitor) -> None:
-    """`?` says how a time axis is zoomed, and what runs and freezes the clock."""
-    page = tour.go("")
-    page.keyboard.press("?")
-    keys = page.locator("dialog[open] dt").all_inner_texts()
-    assert {key for row in keys for key in row.split()} >= {"+", "\N{MINUS SIGN}", "0", "Space", "t", "h", "d", "n"}
 
 
 def test_a_task_is_run_by_keys_after_a_question(tour: Visitor, site: Site) -> None:
@@ -254,12 +228,3 @@ def test_bulk_buttons_follow_the_ticked_rows(tour: Visitor, site: Site) -> None:
     page.goto(f"{site.pages[Role.ADMIN]}tasks?label=case%3Dbulked")
     expect(resume).not_to_have_attribute("aria-disabled", "true")
     expect(page.locator("#bulk-why")).to_have_text("Not possible now for any task here: retry failed.")
-
-
-def test_no_test_waits_for_a_string(tour: Visitor) -> None:
-    """The pages' policy forbids to evaluate one, so it would pass only if it were true at the first look."""
-    page = tour.go("locks")
-    page.evaluate("setTimeout(() => { window.isLate = true }, 200)")
-    with pytest.raises(ValueError, match=r"Write: \(\) => window.isLate"):
-        page.wait_for_function("window.isLate")
-    page.wait_for_function("() => window.isLate")

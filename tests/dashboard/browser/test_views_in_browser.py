@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.dashboard.browser.conftest import Site, Visitor
-from tests.dashboard.browser.fitness import COLLIDING, CUT, check, check_keyboard, find_violations
+from tests.dashboard.browser.fitness import COLLIDING, CUT, check, check_keyboard
 
 from cloudsched.web.auth.roles import Role
 
@@ -161,28 +161,6 @@ def test_main_is_busy_while_the_next_page_loads(tour: Visitor) -> None:
         page.evaluate("address => { location.href = address }", tour.site.pages[Role.ADMIN])
     held.pop().continue_()
     page.get_by_role("heading", level=1, name="Home", exact=True).wait_for()
-
-
-def test_a_form_that_a_role_may_not_have_says_so(tour: Visitor) -> None:
-    """In a page that is fit for everybody."""
-    tour.expect_complaint("new?as=viewer")
-    page = tour.go("new?as=viewer", Role.VIEWER)
-    assert page.locator("h1").inner_text() == "Not allowed"
-    check(page)
-
-
-@pytest.mark.parametrize("role", [Role.VIEWER, Role.USER, Role.READER])
-def test_each_role_sees_what_it_may(tour: Visitor, role: Role) -> None:
-    """Users and readers see their own tasks, viewers all; who may not act is told so, and no verb is drawn."""
-    page = tour.go("tasks?q=Weekday+report", role)
-    assert page.get_by_role("link", name="Weekday report").count() == 1
-    page = tour.go("tasks?q=Sync+catalogue", role)
-    assert page.get_by_role("link", name="Sync catalogue").count() == (1 if role is Role.VIEWER else 0)
-    page = tour.go("tasks/weekday-report", role)
-    may_act = role is Role.USER
-    assert page.get_by_text("You may look, and not act.").count() == (0 if may_act else 1)
-    assert (page.locator("main form[action*=verbs]").count() > 0) == may_act
-    assert find_violations(page) == []
 
 
 def test_every_view_works_without_script(tour: Visitor) -> None:

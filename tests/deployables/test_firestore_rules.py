@@ -19,7 +19,7 @@ from tests.cases import try_each
 from tests.deployables.fake_project import ROOT
 from tests.harness import LocalClient
 from tests.subject_cases import ACCEPTED, REFUSED
-from tests.web.authenticators import clear_authenticators
+from tests.web.callers import clear_authenticators
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings

@@ -12,7 +12,7 @@ from tests.deployables.fake_resources import NUMBER, OPERATOR, State, find_reach
 from tests.harness import LocalClient
 from tests.web.auth.token_issuer import PROJECT as USERS
 from tests.web.auth.token_issuer import Issuer, publish_keys
-from tests.web.authenticators import clear_authenticators
+from tests.web.callers import clear_authenticators
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App

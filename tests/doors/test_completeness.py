@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 import pytest
-from tests.doors.acts import ACTS, PUBLIC
-from tests.doors.doors import BATCH_ACTIONS, COMMANDS, DOORS, FORMS, FRONT, MCP_TOOLS, PAGES, Pages
+from tests.cases import try_each
+from tests.doors.acts import ACTS, PUBLIC, Act
+from tests.doors.doors import BATCH_ACTIONS, COMMANDS, DOORS, FORMS, FRONT, MCP_TOOLS, PAGES, Door, Pages
+from tests.doors.outcomes import compare, enter, enter_front
 from tests.doors.world import WORLDS, Target
 
 from cloudsched.cli.agent_tools import make_server
@@ -117,3 +119,16 @@ def test_every_door_says_what_it_cannot(door: Any) -> None:  # noqa: ANN401 - a 
     assert None in reasons
     assert all(reason is None or reason for reason in reasons)
     assert FRONT not in DOORS
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+@try_each("act", ACTS)
+def test_the_outcome_is_that_of_the_api(door: Door, act: Act) -> None:
+    """For everybody, and whoever owns and wrote what it is about."""
+    if door.why_not(act) is not None:
+        return
+    for who in [each for each in door.actors if each in act.actors]:
+        for origin in act.origins:
+            expected, found = enter_front(who, act.name, origin), enter(door, who, act, origin)
+            if difference := compare(door, act, who, origin, expected, found):
+                pytest.fail(f"{who}, {origin}: {difference}")

@@ -15,6 +15,7 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Context, Schedule
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
+from cloudsched.web.auth import authentication
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
@@ -124,3 +125,8 @@ class ApiWorld:
 def run_path(claim: dict[str, Any]) -> str:
     """Return the path of a claimed run."""
     return f"/v1/tasks/{claim['task']['id']}/executions/{claim['executionId']}"
+
+
+def clear_authenticators() -> None:
+    """Forget all authenticators, with the keys of the token issuers that they have fetched."""
+    authentication._cached_authenticator.cache_clear()  # noqa: SLF001 - nothing but tests needs it

@@ -17,7 +17,7 @@ import pytest
 from tests.greeting_app import app as greeting_app
 from tests.harness import LocalClient
 from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
-from tests.web.authenticators import clear_authenticators
+from tests.web.callers import clear_authenticators
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings

@@ -11,7 +11,7 @@ from tests.cases import try_each
 from tests.greeting_app import app
 from tests.harness import LocalClient
 from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
-from tests.web.authenticators import clear_authenticators
+from tests.web.callers import clear_authenticators
 from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 

@@ -30,7 +30,7 @@ from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
 from cloudsched.client.flow import Pause
 from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.record_operations import PeopleOperations, RecordOperations
-from cloudsched.client.task_operations import DraftOperations, TaskOperations
+from cloudsched.client.task_operations import TaskOperations
 from cloudsched.client.worker_operations import WorkerOperations
 from cloudsched.errors import CloudschedError
 
@@ -46,7 +46,6 @@ C = TypeVar("C", bound="Client | AsyncClient")
 
 class _Operations(
     TaskOperations,
-    DraftOperations,
     OverviewOperations,
     PeopleOperations,
     RecordOperations,

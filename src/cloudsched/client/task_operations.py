@@ -45,7 +45,7 @@ MAX_BATCH = 50
 
 
 class TaskOperations:
-    """The methods of `Client` and `AsyncClient` for tasks and their results."""
+    """The methods of `Client` and `AsyncClient` for tasks, their drafts and their results."""
 
     # ── Tasks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -386,73 +386,6 @@ class TaskOperations:
         answer = yield ApiRequest("POST", "/v1/schedules/preview", content, is_idempotent=True)
         return [each.utc for each in answer.read("a preview", reader(SchedulePreview)).occurrences]
 
-
-def _task_path(task_id: str) -> str:
-    return f"/v1/tasks/{quote(task_id, safe='')}"
-
-
-def _parse_created(content: object) -> Created:
-    result = reader(BatchResult[TaskView])(content)
-    if result.task is not None:
-        return Created(task=result.task, error=None)
-    if result.problem is None:
-        raise ValueError("it has neither a task nor a problem")
-    return Created(task=None, error=error_from_problem(result.problem))
-
-
-def _create(fields: dict[str, Any], key: str | None) -> Flow[TaskView]:
-    headers = {} if fields.get("id") is not None else {"Idempotency-Key": key or str(uuid.uuid4())}
-    return send_fields(
-        fields, lambda content: ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)
-    )
-
-
-def send_fields(fields: dict[str, Any], make_request: Callable[[dict[str, Any]], ApiRequest]) -> Flow[TaskView]:
-    """Send a task's fields, and return the task. What is wrong with them is told by their Python names."""
-    try:
-        return parse_task((yield make_request(to_wire_fields(fields))))
-    except InvalidInput as error:
-        say_in_python(error, fields, TaskDraft)
-        raise
-
-
-def _post_change(
-    task_id: str,
-    verb: str,
-    content: dict[str, Any] | None = None,
-    *,
-    etag: str | None = None,
-    key: str | None = None,
-) -> Flow[TaskView]:
-    path, headers = f"{_task_path(task_id)}/{verb}", _write_conditions(etag, key)
-    return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
-
-
-def _write_conditions(etag: str | None, key: str | None) -> dict[str, str]:
-    """Return the headers that say which state a change is of, and which request it is."""
-    return {"Idempotency-Key": key or str(uuid.uuid4()), **({} if etag is None else {"If-Match": etag})}
-
-
-def _fetch_finished(task_id: str, deadline: float) -> Flow[Execution | None]:
-    """Return a task's latest execution if the task has ended, and None if it has not; each request is sent once."""
-
-    def within() -> float:
-        return max(MIN_POLL_TIMEOUT, deadline - time.monotonic())
-
-    task = parse_task((yield ApiRequest("GET", _task_path(task_id), time_limit=within())))
-    if task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED} or task.is_running:
-        return None
-    path = f"{_task_path(task_id)}/executions"
-    page = yield ApiRequest("GET", path, query={"pageSize": 1}, time_limit=within())
-    found = page.read_list("executions", reader(Execution))
-    if not found:
-        raise NotFound("execution of task", task_id)
-    return found[0]
-
-
-class DraftOperations:
-    """The methods of `Client` and `AsyncClient` for drafts."""
-
     @operation
     def draft(
         self,
@@ -528,5 +461,67 @@ class DraftOperations:
         content = draft.require_complete()
         if draft.task_id is None:
             return parse_task((yield ApiRequest("POST", "/v1/tasks", content, is_idempotent=True)))
-        path = f"/v1/tasks/{quote(draft.task_id, safe='')}"
-        return parse_task((yield ApiRequest("PATCH", path, content, is_idempotent=True)))
+        return parse_task((yield ApiRequest("PATCH", _task_path(draft.task_id), content, is_idempotent=True)))
+
+
+def _task_path(task_id: str) -> str:
+    return f"/v1/tasks/{quote(task_id, safe='')}"
+
+
+def _parse_created(content: object) -> Created:
+    result = reader(BatchResult[TaskView])(content)
+    if result.task is not None:
+        return Created(task=result.task, error=None)
+    if result.problem is None:
+        raise ValueError("it has neither a task nor a problem")
+    return Created(task=None, error=error_from_problem(result.problem))
+
+
+def _create(fields: dict[str, Any], key: str | None) -> Flow[TaskView]:
+    headers = {} if fields.get("id") is not None else {"Idempotency-Key": key or str(uuid.uuid4())}
+    return send_fields(
+        fields, lambda content: ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)
+    )
+
+
+def send_fields(fields: dict[str, Any], make_request: Callable[[dict[str, Any]], ApiRequest]) -> Flow[TaskView]:
+    """Send a task's fields, and return the task. What is wrong with them is told by their Python names."""
+    try:
+        return parse_task((yield make_request(to_wire_fields(fields))))
+    except InvalidInput as error:
+        say_in_python(error, fields, TaskDraft)
+        raise
+
+
+def _post_change(
+    task_id: str,
+    verb: str,
+    content: dict[str, Any] | None = None,
+    *,
+    etag: str | None = None,
+    key: str | None = None,
+) -> Flow[TaskView]:
+    path, headers = f"{_task_path(task_id)}/{verb}", _write_conditions(etag, key)
+    return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
+
+
+def _write_conditions(etag: str | None, key: str | None) -> dict[str, str]:
+    """Return the headers that say which state a change is of, and which request it is."""
+    return {"Idempotency-Key": key or str(uuid.uuid4()), **({} if etag is None else {"If-Match": etag})}
+
+
+def _fetch_finished(task_id: str, deadline: float) -> Flow[Execution | None]:
+    """Return a task's latest execution if the task has ended, and None if it has not; each request is sent once."""
+
+    def within() -> float:
+        return max(MIN_POLL_TIMEOUT, deadline - time.monotonic())
+
+    task = parse_task((yield ApiRequest("GET", _task_path(task_id), time_limit=within())))
+    if task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED} or task.is_running:
+        return None
+    path = f"{_task_path(task_id)}/executions"
+    page = yield ApiRequest("GET", path, query={"pageSize": 1}, time_limit=within())
+    found = page.read_list("executions", reader(Execution))
+    if not found:
+        raise NotFound("execution of task", task_id)
+    return found[0]

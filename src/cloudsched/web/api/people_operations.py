@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from html import escape
-from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
@@ -21,9 +20,6 @@ from cloudsched.web.api.parse import read_body, validate
 from cloudsched.web.api.responses import json_response, show_person, task_response
 from cloudsched.web.auth.roles import Right
 
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.person import Person
-
 
 @operation("GET", "/v1/people/{owner}", "People", response_schema="Person", error_statuses=(404,))
 def get_person(call: ApiCall) -> Response:
@@ -31,7 +27,7 @@ def get_person(call: ApiCall) -> Response:
 
     Secrets are left out.
     """
-    return json_response(_person_to_json(call.app.container.people.get(read_owner(call))))
+    return json_response(show_person(call.app.container.people.get(read_owner(call))).to_wire())
 
 
 @operation(
@@ -56,7 +52,7 @@ def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
     proven = call.caller.verified_email if call.caller.owner == owner else None
     saved = call.app.container.people.put(owner, body, by=call.authority, proven_address=proven)
     secret = {"webhookSecret": saved.webhook_secret} if saved.webhook_secret else {}
-    return json_response({**_person_to_json(saved.person), **secret}, 201 if saved.is_new else 200)
+    return json_response({**show_person(saved.person).to_wire(), **secret}, 201 if saved.is_new else 200)
 
 
 @operation(
@@ -126,7 +122,7 @@ def verify_webhook(call: ApiCall) -> Response:
     """
     owner = read_owner(call)
     call.app.container.webhook_verification.verify(owner, by=call.authority)
-    return json_response(_person_to_json(call.app.container.people.get(owner)))
+    return json_response(show_person(call.app.container.people.get(owner)).to_wire())
 
 
 @operation(
@@ -152,10 +148,6 @@ def read_owner(call: ApiCall) -> str:
     if not call.caller.can_see(owner):
         raise NotFound("person", owner)
     return owner
-
-
-def _person_to_json(person: Person) -> dict[str, Any]:
-    return show_person(person).to_wire()
 
 
 _STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}button{font:inherit}"

@@ -98,15 +98,6 @@ def task_to_json(task: Task) -> dict[str, Any]:
     return show_task(task).to_wire()
 
 
-def finished_response(call: ApiCall, task: Task, more: dict[str, Any], *, can_read_task: bool) -> Response:
-    """Respond to a worker's report; a worker that may not read tasks does not see what the task is about."""
-    content = {**task_to_json(task), **more}
-    if can_read_task:
-        content["allowedVerbs"] = AllowedVerbs(call.app, call.caller).of_task(task)
-        return json_response(content, headers={"ETag": compute_quoted_etag(task)})
-    return json_response({name: value for name, value in content.items() if name not in OMITTED_FOR_WORKERS})
-
-
 def task_response(
     call: ApiCall,
     task: Task,
@@ -120,15 +111,11 @@ def task_response(
     return json_response(content, status, {"ETag": compute_quoted_etag(task), **(headers or {})})
 
 
-def tree_to_json(tree: Tree, allowed: AllowedVerbs) -> dict[str, Any]:
+def make_tree(tree: Tree, allowed: AllowedVerbs) -> responses.Tree[Json]:
     """Return a task's tree as callers see it, with what the caller may do with each task."""
-    return _make_tree(tree, allowed).to_wire()
-
-
-def _make_tree(tree: Tree, allowed: AllowedVerbs) -> responses.Tree[Json]:
     return responses.Tree[Json].model_construct(
         task={**task_to_json(tree.task), "allowedVerbs": allowed.of_task(tree.task)},
-        children=tuple(_make_tree(child, allowed) for child in tree.children),
+        children=tuple(make_tree(child, allowed) for child in tree.children),
         omitted_children=tree.omitted_children,
     )
 

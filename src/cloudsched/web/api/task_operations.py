@@ -52,10 +52,10 @@ from cloudsched.web.api.responses import (
     Json,
     json_response,
     make_occurrence,
+    make_tree,
     page_response,
     task_response,
     task_to_json,
-    tree_to_json,
 )
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Caller, Right
@@ -301,7 +301,7 @@ def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
     A large tree is cut: `omittedChildren` says how many calls were left out at each task.
     """
     tree = call.app.tree(call.task_id, query.execution_id)
-    return json_response(tree_to_json(tree, AllowedVerbs(call.app, call.caller)))
+    return json_response(make_tree(tree, AllowedVerbs(call.app, call.caller)).to_wire())
 
 
 @operation(

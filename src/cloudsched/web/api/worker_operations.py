@@ -25,7 +25,7 @@ from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, Preset, operation
 from cloudsched.web.api.parse import validate
-from cloudsched.web.api.responses import Json, finished_response, json_response, task_to_json
+from cloudsched.web.api.responses import OMITTED_FOR_WORKERS, Json, json_response, task_response, task_to_json
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right, Role
 
@@ -189,8 +189,12 @@ def _unreported_failure(call: ApiCall, task: Task, lease_token: str) -> Executio
     return record.model_copy(update={"steps": (), "steps_reference": None})
 
 
-def _respond(call: ApiCall, task: Task, more: dict[str, Any] | None = None) -> Response:
-    return finished_response(call, task, more or {}, can_read_task=call.caller.has_right(Right.READ))
+def _respond(call: ApiCall, task: Task, more: Json | None = None) -> Response:
+    """Respond to a report; a worker that may not read tasks does not see what the task is about."""
+    if call.caller.has_right(Right.READ):
+        return task_response(call, task, more=more)
+    content = {**task_to_json(task), **(more or {})}
+    return json_response({name: value for name, value in content.items() if name not in OMITTED_FOR_WORKERS})
 
 
 def _parse_progress(call: ApiCall, progress: Sequence[bodies.ProgressItem]) -> tuple[ProgressNote, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -95,18 +94,6 @@ def test_a_workflow_runs_over_http_from_creation_to_result(client: Client, sim: 
     assert client.wait(task.id, timedelta(0)).content == {"parts": [0, 1, 2], "by": "grace"}
     with pytest.raises(NotAllowed):
         client.send_event(task.id, "approved")
-
-
-def test_waiting_ends_with_the_task(client: Client, sim: Simulation) -> None:
-    task = client.create(**{**WHOLE, "handler": "part", "payload": {"n": 7}})
-    found = list[Any]()
-    waiter = threading.Thread(
-        target=lambda: found.append(client.wait(task.id, timedelta(seconds=30), every=timedelta(milliseconds=5)))
-    )
-    waiter.start()
-    sim.advance(timedelta(minutes=1))
-    waiter.join(60)
-    assert found[0].content == 7
 
 
 @pytest.mark.parametrize("event", ["a b", "ü", "x" * 129])

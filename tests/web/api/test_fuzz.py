@@ -121,14 +121,6 @@ def test_no_schedule_in_a_preview_causes_a_server_error(call: Call, body: dict[s
 
 
 @FUZZ
-@given(body=st.binary(max_size=30) | ANYTHING.map(_encoded))
-def test_no_bytes_cause_a_server_error(call: Call, body: bytes) -> None:
-    """Bytes that are anything but the right object are a 4xx."""
-    for path in ("/v1/tasks", "/v1/schedules/preview"):
-        assert 400 <= call("POST", path, body).status_code < 500
-
-
-@FUZZ
 @given(
     path=st.lists(
         st.sampled_from(["v1", "tasks", "t", "executions", "inboxes", "messages", "upcoming"]) | st.text(max_size=6),

@@ -33,6 +33,9 @@ MODES: list[tuple[str, ...] | None] = [None, ("anything", "greet")]
 GenerateClient = Callable[[tuple[str, ...] | None], Path]
 
 pytestmark = pytest.mark.timeout(600)
+_STRICT = ("--strict", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022")
+_UNCHECKED = "--skipDefaultLibCheck"
+"""Leaves out TypeScript's own declarations, and no others."""
 
 
 @pytest.mark.parametrize("handlers", MODES)
@@ -166,9 +169,7 @@ def test_a_generated_typescript_client_works(api: str, tmp_path: Path) -> None:
     (tmp_path / "openapi.json").write_text(json.dumps(build_document(MODES[1])))
     shutil.copy(SOURCES / "use_client.ts", tmp_path)
     run_node_tool(tools, "openapi-typescript", "openapi.json", "--output", "schema.d.ts", cwd=tmp_path)
-    options = ("--strict", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022")
-    unchecked = "--skipDefaultLibCheck"  # TypeScript's own declarations, and no others
-    run_node_tool(tools, "tsc", *options, "--lib", "es2022,dom", unchecked, "use_client.ts", cwd=tmp_path)
+    run_node_tool(tools, "tsc", *_STRICT, "--lib", "es2022,dom", _UNCHECKED, "use_client.ts", cwd=tmp_path)
     done = subprocess.run(  # noqa: S603 - our own command
         [shutil.which("node") or "node", "use_client.js", api],
         capture_output=True,
@@ -194,12 +195,8 @@ def _generate_python_client(handlers: tuple[str, ...] | None, folder: Path) -> P
     (folder / "openapi.json").write_text(json.dumps(build_document(handlers)))
     (folder / "config.yaml").write_text("post_hooks: []\n")  # formatting the code is of no use here
     package = folder / "generated_client"
-    command = [str(Path(sys.executable).parent / "openapi-python-client"), "generate", "--path", "openapi.json"]
-    command += ["--meta", "none", "--config", "config.yaml", "--output-path", str(package), "--fail-on-warning"]
-    done = subprocess.run(  # noqa: S603 - our own command
-        command, capture_output=True, text=True, check=False, timeout=300, cwd=folder
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    generate = ["openapi_python_client", "generate", "--path", "openapi.json", "--meta", "none"]
+    _run([*generate, "--config", "config.yaml", "--output-path", str(package), "--fail-on-warning"], folder)
     return package
 
 
@@ -208,11 +205,6 @@ def _iter_objects(content: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - a
         yield content
     for value in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
         yield from _iter_objects(value)
-
-
-_STRICT = ("--noEmit", "--strict", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022")
-_UNCHECKED = "--skipDefaultLibCheck"
-"""Leaves out TypeScript's own declarations, and no others."""
 
 
 def test_typescript_generators_take_every_example(tmp_path: Path) -> None:
@@ -249,19 +241,15 @@ def test_typescript_generators_take_every_example(tmp_path: Path) -> None:
         uses.append(f"export const o{name} = (given: {theirs}): own.{name} => given;")
         uses.append(f"export const t{name} = (given: own.{name}): {theirs} => given;")
     (tmp_path / "use.ts").write_text("\n".join([*imports, *uses]))
-    run_node_tool(tools, "tsc", *_STRICT, "--lib", "es2022,dom,dom.iterable", _UNCHECKED, "use.ts", cwd=tmp_path)
+    options = ("--noEmit", *_STRICT, "--lib", "es2022,dom,dom.iterable", _UNCHECKED)
+    run_node_tool(tools, "tsc", *options, "use.ts", cwd=tmp_path)
 
 
-def test_a_generated_python_client_passes_strict_mypy(tmp_path: Path) -> None:
+def test_a_generated_python_client_passes_strict_mypy(generate_client: GenerateClient, tmp_path: Path) -> None:
     """Strict mypy finds nothing in what openapi-python-client makes."""
-    (tmp_path / "openapi.json").write_text(json.dumps(build_document(None)))
-    (tmp_path / "config.yaml").write_text("post_hooks: []\n")  # formatting the code is of no use here
-    generate = ["openapi_python_client", "generate", "--path", "openapi.json", "--meta", "none"]
-    _run([*generate, "--config", "config.yaml", "--output-path", "generated", "--fail-on-warning"], tmp_path)
     (tmp_path / "mypy.ini").write_text("[mypy]\n")
-    _run(
-        ["mypy", "--strict", "--config-file", "mypy.ini", "--cache-dir", str(tmp_path / "cache"), "generated"], tmp_path
-    )
+    options = ["--strict", "--config-file", "mypy.ini", "--cache-dir", str(tmp_path / "cache")]
+    _run(["mypy", *options, str(generate_client(None))], tmp_path)
 
 
 def _run(module: list[str], cwd: Path) -> None:

@@ -54,18 +54,6 @@ def test_a_preview_that_takes_too_long_is_refused_with_what_to_do(call: Call, co
     assert counted.spent < REQUEST_STEPS * 1.1
 
 
-def test_a_calendar_of_the_whole_week_is_answered_at_once(call: Call, counted: type[CountedAllowance]) -> None:
-    """111 bytes took 2.3 s: the search went through 2,000 years for a free day."""
-    week = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
-    call("PUT", "/v1/calendars/full", {"title": "full", "weekdays": week})
-    for rule in ("FREQ=SECONDLY", "FREQ=YEARLY"):
-        for on in ("skip", "before", "after"):
-            schedule = {"rrule": rule, **START, "calendars": [{"id": "full", "on": on}]}
-            answer = call("POST", "/v1/schedules/preview", {"schedule": schedule})
-            assert answer.get_json()["occurrences"] == []
-    assert counted.spent < 200
-
-
 def test_a_batch_has_one_allowance(call: Call, counted: type[CountedAllowance]) -> None:
     """40 tasks of 20 rules took 21 s. Those that do not fit are refused, each by itself, and are not stored."""
     ordinary = {**TASK, "schedule": {"rrule": "FREQ=DAILY", **START}}

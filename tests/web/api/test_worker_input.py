@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
 from tests.web.api.test_fuzz import ANYTHING, SCALARS
-from tests.web.api.test_invalid_input import BAD_BODIES, DEEP, read_problem
+from tests.web.api.test_invalid_input import DEEP, read_problem
 from tests.web.api.test_worker_operations import claim_from_queue
 from tests.web.callers import run_path
 from tests.web.conftest import Call
@@ -155,17 +155,6 @@ def test_an_invalid_report_ends_nothing(
     assert claim["leaseToken"] not in str(found)
     assert sim.counts.commits == before
     assert call("POST", f"{run_path(claim)}/heartbeat", {"leaseToken": claim["leaseToken"]}).status_code == 200
-
-
-@pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail", "release"])
-@try_each("body", BAD_BODIES.values())
-def test_a_body_that_is_not_json_is_refused(
-    call: Call, sim: Simulation, claim: dict[str, Any], verb: str, body: bytes
-) -> None:
-    """As for all operations: 400, or 413 if it is too large."""
-    before = sim.counts.commits
-    read_problem(call("POST", f"{run_path(claim)}/{verb}", body), 413 if len(body) > 1024 * 1024 else 400)
-    assert sim.counts.commits == before
 
 
 @pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail", "release"])

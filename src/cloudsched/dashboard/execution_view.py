@@ -168,7 +168,6 @@ class LogRow:
     at: Moment
     level: str
     text: str
-    logger: str
     step: int
     """The step that ran then, and that alone; 0 if there was none, or several."""
 
@@ -522,7 +521,7 @@ def _list_log(logs: Json | None, record: Json, visit: Visit) -> list[LogRow] | N
         at = parse_instant(each["at"])
         during = [step["number"] for start, end, step in steps if start <= at <= end]
         number = during[0] if len(during) == 1 else 0
-        rows.append(LogRow(visit.sure(at), each["level"], each["text"], each["logger"], number))
+        rows.append(LogRow(visit.sure(at), each["level"], each["text"], number))
     return rows
 
 

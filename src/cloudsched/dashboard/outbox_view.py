@@ -189,7 +189,6 @@ class PersonPage:
     owner: str
     name: str
     sentence: str
-    needs: list[str]
     tasks: list[TaskLine]
     counts: list[tuple[str, str]]
     """Statuses, and how many of their tasks have each."""
@@ -238,7 +237,6 @@ def build_person(answer: Json, visit: Visit) -> PersonPage:
         owner=answer["owner"],
         name=person.get("name") or answer["owner"],
         sentence=f"{tasks}; {', '.join(needs).lower() or ('nothing needs anybody' if counts else '')}.{known}",
-        needs=needs,
         tasks=[
             TaskLine(
                 each["id"],

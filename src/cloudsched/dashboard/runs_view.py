@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
+from cloudsched.dashboard.status import BAD, OPEN
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
 from cloudsched.dashboard.tasks_view import read_columns
 from cloudsched.dashboard.times import Moment, parse_instant
@@ -88,7 +88,6 @@ class RunsPage:
     groups: list[GroupRow]
     failed: str
     """How many failed, as a button says it; empty if none has."""
-    failed_status: Status
     filters: dict[str, str]
     window: str
     windows: dict[str, str]
@@ -149,7 +148,6 @@ def build(answer: Json, visit: Visit) -> RunsPage:
         rows=rows,
         groups=[_build_group(each, filters, visit) for each in (failures or {}).get("groups", ())],
         failed=_write_failed(failures),
-        failed_status=show_status("FAILED"),
         filters={name: visit.query.get(name, "") for name in (*FILTERS, "from", "until")},
         window=window if window in WINDOWS else WINDOW,
         windows=WINDOWS,

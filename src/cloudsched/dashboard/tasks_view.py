@@ -6,7 +6,7 @@ import difflib
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
@@ -196,7 +196,6 @@ class TasksPage:
     all_columns: dict[str, str]
     searched: int = 0
     """How many tasks were looked through for the words."""
-    is_filtered: bool = field(default=False)
 
 
 COLUMNS: Final = {"status": "Status", "schedule": "Schedule", "last": "Last 12", "next": "Next"}
@@ -306,7 +305,6 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         columns=read_columns(visit, COLUMNS),
         all_columns=COLUMNS,
         searched=answer.get("lookedThrough", 0) if words else 0,
-        is_filtered=bool(filters or words or trouble),
     )
 
 

@@ -1,9 +1,11 @@
 """Run random histories until there are enough of them; a run that is killed goes on where it stopped.
 
-    nice -n 19 python -m benchmarks.histories [--total 20000] [--first-seed 1000] [--jobs 2]
+    nice -n 19 python -m benchmarks.histories [--total 20000] [--first-seed 1000] [--jobs 2]    of the engine
+    nice -n 19 python -m benchmarks.histories --deployments [--total 500]                       of a deployment
 
-They take all fault profiles of `tests/simulation` in turn. A history that breaks a rule is kept as a file beside the
-state. `pytest tests/simulation --seed N -k …` repeats one.
+Those of the engine take all fault profiles of `tests/simulation` in turn; those of a deployment play against the fake
+Google Cloud of `tests/deployables`. A history that breaks a rule is kept as a file beside the state.
+`pytest tests/simulation --seed N -k …` repeats one of the engine.
 """
 
 from __future__ import annotations
@@ -13,13 +15,16 @@ import json
 import logging
 import os
 import sys
+import tempfile
 import time
+import traceback
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.deployables.deployment_histories import play_history
 from tests.simulation.test_histories import ALL_PROFILES, limit_records, run_history
 
 if TYPE_CHECKING:
@@ -28,6 +33,16 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 BATCH = 10
 """How many seeds of a kind a process takes at a time."""
+
+
+def play_deployment(seed: int) -> str | None:
+    """Play a history of a deployment."""
+    with tempfile.TemporaryDirectory(prefix="cloudsched-history-") as folder:
+        try:
+            play_history(seed, Path(folder) / "project")
+        except Exception:  # noqa: BLE001 - any error is a finding
+            return traceback.format_exc()
+    return None
 
 
 def prepare() -> None:
@@ -91,6 +106,7 @@ def save(state: Path, content: dict[str, Any]) -> None:
 def main() -> None:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--deployments", action="store_true", help="histories of a deployment")
     parser.add_argument("--total", type=int, default=20_000)
     parser.add_argument("--first-seed", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -98,7 +114,9 @@ def main() -> None:
     kinds: dict[str, Callable[[int], str | None]] = {
         each.name: partial(run_history, profile=each) for each in ALL_PROFILES
     }
-    state = ROOT / ".histories" / "state.json"
+    if chosen.deployments:
+        kinds = {"deployment": play_deployment}
+    state = ROOT / ".histories" / ("deployments.json" if chosen.deployments else "state.json")
     sys.exit(bool(run(kinds, state, chosen.total, chosen.first_seed, chosen.jobs)))
 
 

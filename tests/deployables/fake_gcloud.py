@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.deployables.fake_acceptance import ACCEPTANCE, run_acceptance
 from tests.deployables.fake_databases import list_collections, run_firestore
@@ -41,9 +42,6 @@ from tests.deployables.fake_resources import (
     update_resource,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 KILLED = 137
 RUNNING = {"tasks": "RUNNING", "scheduler": "ENABLED"}
 FOREIGN_MEMBER = (
@@ -68,6 +66,8 @@ class FakeCloud(ThreadingTCPServer):
         self.quota = {**QUOTA}
         self.policies: set[str] = set()
         """The organisation's constraints that are enforced (cloud.google.com/run/docs/securing/managing-access)."""
+        self.is_quota_hidden = False
+        """Whether the caller may not read the quota."""
         self.calls: list[list[str]] = []
         self.changes = 0
         self.die_at = 0
@@ -89,6 +89,8 @@ class FakeCloud(ThreadingTCPServer):
         """How often a policy is refused because its metric was created a moment ago."""
         self.polls = 0
         """How often they were listed since then."""
+        self.trouble: Callable[[list[str]], tuple[int, str, bool] | None] = lambda _: None
+        """What goes wrong with a command: its exit status and its error, and whether it takes effect all the same."""
         self.look: Callable[[FakeCloud], None] = lambda _: None
         """What a test looks at after each command, and each time that a script has slept."""
         self._history: list[str] = []
@@ -114,6 +116,9 @@ class FakeCloud(ThreadingTCPServer):
                 return 0, f"{self.delays.time:.0f}\n" if name == "clock" else ""
             self.calls.append([name, *arguments])
             self._output = []
+            met = self.trouble(arguments)
+            if met and not met[2]:
+                return met[:2]
             word, status = self.interrupt_at
             if word and any(word in argument for argument in arguments):
                 self.interrupt_at = ("", 0)
@@ -125,7 +130,7 @@ class FakeCloud(ThreadingTCPServer):
                 return 1, f"{refusal}\n"
             except _Kill:
                 return KILLED, ""
-            return 0, "".join(self._output)
+            return met[:2] if met else (0, "".join(self._output))
 
     def say(self, line: str) -> None:
         """Add a line to the command's output."""
@@ -352,7 +357,7 @@ class FakeCloud(ThreadingTCPServer):
             refused = refuse(self, url, headers)
             answer = (refused, {}) if refused else answer_api(self, options["--request"], url)
         elif headers == {"Authorization": "an-access-token"} and "serviceusage.googleapis" in url:
-            answer = (200, list_quota(self.quota))
+            answer = (403, {}) if self.is_quota_hidden else (200, list_quota(self.quota))
         elif headers == {"Authorization": "an-access-token"} and "monitoring.googleapis" in url:
             answer = answer_monitoring(self, options["--request"], url, body)
         elif headers == {"Authorization": "an-access-token"} and "firestore.googleapis" in url:

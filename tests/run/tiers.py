@@ -25,6 +25,7 @@ ALL = {
     "deployables/test_infra_delays.py": "Google's slow or late answers",
     "deployables/test_infra_deploy.py": "most orders, options and failures of a deployment",
     "deployables/test_infra_gcloud.py": "that gcloud itself takes each command that the scripts type",
+    "deployables/test_infra_histories.py": "random orders of the deployment's commands",
     "deployables/test_infra_images.py": "one image for all functions",
     "deployables/test_infra_indexes.py": "indexes and contention during upgrades",
     "deployables/test_infra_links.py": "public links of a deployment",
@@ -74,7 +75,7 @@ ALL = {
     "web/test_mount.py::test_asgi_frameworks[Litestar]": "mounted in Litestar",
 }
 KEPT = (
-    "deployables/test_infra_deploy.py::test_one_run_creates_everything",
+    "deployables/test_resources.py::test_the_scripts_grant_what_the_table_says",
     "deployables/test_infra_deploy.py::test_a_second_run_changes_nothing",
     "deployables/test_infra_deploy.py::test_a_run_that_dies_is_resumed",
     "stories/test_dev.py::test_a_signal_stops_everything",

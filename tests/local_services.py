@@ -6,17 +6,14 @@ import socket
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 from cloudsched import Settings
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 UNREACHABLE = "http://127.0.0.1:9"
 """The target of dispatches; none is meant to come due during a measurement."""

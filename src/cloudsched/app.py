@@ -20,14 +20,15 @@ as `Settings` (by default from the environment) describe.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Never, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Never, ParamSpec, Self, TypeVar, Unpack, cast
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.drafts import (
     TaskDraft,
@@ -42,23 +43,18 @@ from cloudsched.domain.transitions.invalid_input import find_all_faults, say_in_
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX, upcoming_occurrences
 from cloudsched.engine.child_tasks import Tree, load_tree
 from cloudsched.engine.handlers.registry import Declaration, Registry
-from cloudsched.engine.handlers.typed_calls import add_handle
-from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.pages import check_page_size
+from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
+from cloudsched.engine.ports.authority import OWN_CODE, Authority
+from cloudsched.engine.ports.pages import Page, check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions, list_executions, load_execution
-from cloudsched.errors import InvalidInput, Misconfigured
+from cloudsched.errors import InvalidInput, Misconfigured, QuotaExceeded
 from cloudsched.language.task_fields import forget_assumptions, note_assumptions, with_schedule
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-    from typing import Self, Unpack
-
     from cloudsched.config.settings import Settings
-    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
@@ -70,13 +66,9 @@ if TYPE_CHECKING:
     from cloudsched.drafts.tokens import Requester
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
-    from cloudsched.engine.handlers.typed_calls import HandlerFunction
-    from cloudsched.engine.ports.authority import Authority
-    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.sweeper import Sweep
-    from cloudsched.errors import QuotaExceeded
     from cloudsched.runtime.factories import Parts
 
 SNOOZE: Final = timedelta(minutes=10)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import get_args
 
 import pytest
 from tests.architecture.test_imports import MODULES, ROOT, nodes
@@ -18,10 +20,6 @@ from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from enum import StrEnum
 
 ENUMS: dict[str, type[StrEnum]] = {
     each.__name__: each

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cloudsched import Schedule
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -20,13 +21,8 @@ from cloudsched.cli.doctor import api_checks
 from cloudsched.client import RETRIES, connection
 from cloudsched.errors import EventTimedOut
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.testing import START
+from cloudsched.testing import START, Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched.testing import Simulation
 
 app = App()
 broken: set[str] = set()

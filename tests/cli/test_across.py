@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.main import ExitCode
 from cloudsched.engine.tasks import batch_changes
+from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pytest
-    from tests.cli.conftest import CommandResult
-
-    from cloudsched.testing import Simulation
-
-    Tasks = Callable[..., CommandResult]
+Tasks = Callable[..., CommandResult]
 
 GREET = ("--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}')
 

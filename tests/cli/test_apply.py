@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner
@@ -12,9 +12,6 @@ from cloudsched.cli.apply import apply
 from cloudsched.local import app_loader
 from cloudsched.local.app_loader import LoadedApp
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

@@ -6,17 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandResult
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.cli.conftest import CommandResult
-
-    Run = Callable[..., CommandResult]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture

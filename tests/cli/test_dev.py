@@ -6,9 +6,11 @@ import io
 import json
 import logging
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandResult
 from tests.harness import request
 from werkzeug.wrappers import Request
 
@@ -17,15 +19,8 @@ from cloudsched.cli import dev as dev_command
 from cloudsched.cli.signals import Stopped
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import run_stack
+from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.cli.conftest import CommandResult
-
-    from cloudsched.testing import Simulation
 
 
 def test_an_internal_error_is_answered_and_logged(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from tests.cli.conftest import serve_api_of
+from tests.cli.conftest import CommandResult, serve_api_of
 
 from cloudsched import App, Schedule
 from cloudsched.cli.doctor import api_checks
@@ -19,12 +20,7 @@ from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import CommandResult
-
-    Run = Callable[..., CommandResult]
+Run = Callable[..., CommandResult]
 
 CANARY = ("--handler", "greet", "--payload", '{"name": "Ada"}')
 

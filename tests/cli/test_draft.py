@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
+from tests.cli.conftest import CommandResult
 from tests.drafts_app import make_app
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import CommandResult
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
+from cloudsched import App
+from cloudsched.testing import Simulation
 
 WORDS = ("remind me to stretch every weekday at 9:00", "--tz", "Europe/Paris", "--owner", "ada")
 

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.cli.conftest import CommandResult
 
 from cloudsched import App, Context
 from cloudsched.cli import output
+from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import CommandResult
-
-    from cloudsched.testing import Simulation
-
-    Tasks = Callable[..., CommandResult]
+Tasks = Callable[..., CommandResult]
 
 log = logging.getLogger("tests.talk")
 log.setLevel(logging.INFO)

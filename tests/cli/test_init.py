@@ -6,20 +6,16 @@ import os
 import subprocess
 import sys
 import tomllib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
+from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.init import FILES
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.cli.conftest import CommandResult
-
-    Run = Callable[..., CommandResult]
+Run = Callable[..., CommandResult]
 
 
 def execute(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -13,9 +13,6 @@ from tests.cases import try_each
 from cloudsched.cli.main import cloudsched
 from cloudsched.cli.options import parse_instant
 from cloudsched.emulator.cli import read_instant
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 COMMANDS = {
     "emulator": ("emulator", "--port", "0", "--freeze", "{}"),

@@ -5,19 +5,15 @@ from __future__ import annotations
 import io
 import logging
 import re
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
+from cloudsched import App
 from cloudsched.cli.dev import configure_logging
 from cloudsched.emulator.runtime.clock import MovableClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 own = logging.getLogger("my.handlers")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cloudsched.config.imports import require_extra
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUN = "import sys; sys.modules[{package!r}] = None; sys.argv[1:1] = []; {code}"
 """A module that is None in sys.modules cannot be imported; what it raises is the same as for one that is not there."""

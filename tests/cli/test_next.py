@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.main import ExitCode
 from cloudsched.cli.next import next_command
 from cloudsched.domain.recurrence.time_zones import version
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import CommandResult
 
 
 def run(*arguments: str) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,9 +13,6 @@ from tests.harness import process, wait_until
 
 from cloudsched.cli.main import cloudsched
 from cloudsched.errors import Misconfigured, NotFound
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = """
 from pathlib import Path

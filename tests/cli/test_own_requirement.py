@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from tests.cli.conftest import CommandResult
 from tests.installs import ROOT
 
 from cloudsched.cli.init import find_own_requirement, read_own_requirement
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import CommandResult
 
 COMMIT = "6bf053293af2703e91757ebfdbf1ec2c304eda6a"
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
+from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.main import ExitCode
 from cloudsched.domain.documents.execution import Message
 from cloudsched.engine.ports.store import Commit
+from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import CommandResult
-
-    from cloudsched.testing import Simulation
-
-    People = Callable[..., CommandResult]
+People = Callable[..., CommandResult]
 
 
 def test_a_change_keeps_the_rest(people: People) -> None:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import io
 import json
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.main import ExitCode
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.cli.conftest import CommandResult
-
-    Run = Callable[..., CommandResult]
+Run = Callable[..., CommandResult]
 
 HANDLERS = """
 import logging

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import CommandResult
+from tests.cli.conftest import CommandResult
 
 
 def test_schemas_are_printed_as_json_or_types(run_command: Callable[..., CommandResult], url: str) -> None:

@@ -6,31 +6,26 @@ import json
 import re
 import shlex
 import socket
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import pytest
 from tests.cases import try_each
-from tests.cli.conftest import serve_api_of
+from tests.cli.conftest import CommandResult, serve_api_of
 
 from cloudsched.cli import options
 from cloudsched.cli.examples import EXAMPLES
 from cloudsched.cli.main import ExitCode, cloudsched
 from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.cli.conftest import CommandResult
-
-    from cloudsched.testing import Simulation
-
-    Tasks = Callable[..., CommandResult]
+Tasks = Callable[..., CommandResult]
 
 
 @pytest.fixture

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.main import ExitCode
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.cli.conftest import CommandResult
-
-    Scripts = Callable[..., CommandResult]
+Scripts = Callable[..., CommandResult]
 
 SOURCE = "const who = input.name;\nreturn `Hello ${who}`;\n"
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandResult
 
 from cloudsched.config.supervisor import Supervisor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.cli.conftest import CommandResult
 
 HANDLERS = "from cloudsched import App\napp = App()\n@app.handler('greet')\ndef greet() -> None: ...\n"
 KEYS = f"ops:admin:{'0' * 64}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE, ProductionChannel, ProductionRules
+from tests.conftest import MakeTask
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore import rpc
@@ -17,9 +17,6 @@ from cloudsched.adapters.google.channel import open_channel
 from cloudsched.cli.operators import shards
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput, Misconfigured
-
-if TYPE_CHECKING:
-    from tests.conftest import MakeTask
 
 
 def run(*arguments: str) -> str:

@@ -7,14 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 from tests.harness import Process, process, wait_until
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 FORKING = """
 import multiprocessing, os, signal, sys, threading, time

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
+from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.main import ExitCode
 from cloudsched.cli.options import explain_unreachable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import CommandResult
-
-    Tasks = Callable[..., CommandResult]
+Tasks = Callable[..., CommandResult]
 
 
 @pytest.mark.parametrize(

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.cli.conftest import CommandResult
 
-from cloudsched import Context, Schedule
+from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.execution import Trigger
+from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.cli.conftest import CommandResult
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
-
-    Tasks = Callable[..., CommandResult]
+Tasks = Callable[..., CommandResult]
 
 DAILY = ("--rrule", "FREQ=DAILY;BYHOUR=9;BYMINUTE=0;BYSECOND=0", "--tz", "Europe/Paris")
 GREET = ("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', "--id", "t")

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.conftest import broken, serve_api_of
+from tests.cli.conftest import CommandResult, broken, serve_api_of
 
 from cloudsched import ExecutionStatus
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.cli.main import ExitCode
 from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.cli.conftest import CommandResult
-
-    from cloudsched.testing import Simulation
-
-    Tasks = Callable[..., CommandResult]
+Tasks = Callable[..., CommandResult]
 
 GREET = ("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', "--id", "t")
 

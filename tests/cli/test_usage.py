@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+
+from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.main import ExitCode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import CommandResult
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 def test_usage_is_a_table_or_json(run_command: Callable[..., CommandResult], url: str, sim: Simulation) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from tests.cli.conftest import CommandResult
 from tests.harness import free_port
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.cli.conftest import CommandResult
-
-    Typed = Callable[..., CommandResult]
+Typed = Callable[..., CommandResult]
 
 HANDLERS = "from cloudsched import App\napp = App()\n@app.handler('note')\ndef note() -> None: ...\n"
 WORKER = ("worker", "--queue", "gpu", "--handlers", "handlers.py")

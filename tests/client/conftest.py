@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from tests import greeting_app
 from tests.client.harness import Awaited, Flaky
 from werkzeug.wrappers import Request
 
+from cloudsched import App
 from cloudsched.client import AsyncClient, Client, task_operations
 from cloudsched.local.wsgi_server import WebServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 @pytest.fixture(autouse=True)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import pytest
+from werkzeug.wrappers import Request, Response
 
 from cloudsched.client import AsyncClient
 from cloudsched.errors import CloudschedError
+from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import AsyncIterator, Callable, Iterator
-
-    from werkzeug.wrappers import Request, Response
-
-    from cloudsched.testing import Simulation
 
 GREET: dict[str, Any] = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}

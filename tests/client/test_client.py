@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -38,15 +39,11 @@ from cloudsched.errors import (
     UnknownHandler,
 )
 from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
 from cloudsched.web.api import request_bodies
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
 
 
 def test_every_client_method_works_against_the_api(client: Client, sim: Simulation) -> None:

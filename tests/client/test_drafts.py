@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.drafts_app import make_app
 
+from cloudsched import App
+from cloudsched.client import Client
 from cloudsched.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from cloudsched import App
-    from cloudsched.client import Client
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,7 +14,7 @@ from tests.drafts_app import make_app
 from tests.instants import about
 from werkzeug.wrappers import Response
 
-from cloudsched import Context
+from cloudsched import App, Context
 from cloudsched.cli.agent_tools import AgentTools
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import AsyncClient, Client
@@ -22,12 +23,7 @@ from cloudsched.dashboard.visit import Api
 from cloudsched.domain.documents.task import Action, TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
 LATER = "one hour later"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.authorities import A_USER
 from tests.client.harness import DAILY, GREET, Flaky, catch_error
 from werkzeug.wrappers import Response
 
+from cloudsched import App
 from cloudsched.client import Client
 from cloudsched.client import flow as client_answers
 from cloudsched.client.views import ExplanationView, PersonView, TaskView, reader
@@ -25,14 +27,8 @@ from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import Misconfigured, QuotaExceeded, Unavailable
+from cloudsched.testing import Simulation
 from cloudsched.web.api.responses import show_person, task_to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
-
 
 HTML = "<html>Log in to go on.</html>"
 NOT_THE_API: dict[str, Callable[[], Response]] = {

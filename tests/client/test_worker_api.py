@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.client.harness import catch_error
+from tests.client.harness import Flaky, catch_error
 from tests.client.test_responses import NOT_THE_API
 from tests.instants import about
 from werkzeug.wrappers import Response
@@ -24,14 +25,8 @@ from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.finish import InboxMessage
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, Unavailable
+from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.client.harness import Flaky
-
-    from cloudsched.testing import Simulation
 
 GREET: dict[str, Any] = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
 SOON = timedelta(minutes=5)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from tests import greeting_app
 
-if TYPE_CHECKING:
-    from cloudsched import App
+from cloudsched import App
 
 
 @pytest.fixture

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import MISSING, Field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.cases import try_each
@@ -24,11 +25,7 @@ from cloudsched.config.settings import (
 )
 from cloudsched.config.variables import Setting, list_settings
 from cloudsched.errors import Misconfigured
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 
 @try_each(

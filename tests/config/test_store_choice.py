@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from cloudsched import App, Settings
 from cloudsched.errors import Misconfigured
 from cloudsched.runtime import container
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PROJECT = {"GOOGLE_CLOUD_PROJECT": "real"}
 CHOSEN = {"CLOUDSCHED_STORE": "firestore"}

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 DELAY: Final = timedelta(minutes=3)
 """How late every point is seen: Google samples these metrics each minute, and shows them up to two minutes later

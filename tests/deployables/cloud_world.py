@@ -15,10 +15,11 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from tests.deployables.alerting import Point, Series, count_line, find_alerts
 from tests.deployables.fake_project import ROOT
@@ -30,24 +31,19 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.task import Task
 from cloudsched.emulator.model.errors import Code, RpcError
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, RetryConfig
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
+from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import START
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute, serve_sweep
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
-
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 NAME: Final = "cloudsched"
 HANDLERS: Final = 20

@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from tests.deployables.fake_resources import fail
+from tests.deployables.fake_resources import Call, fail
 
 if TYPE_CHECKING:
     from tests.deployables.fake_gcloud import FakeCloud
-    from tests.deployables.fake_resources import Call
 
 ACCEPTANCE = (
     "version", "tasks list", "tasks queues purge", "run services list", "firestore databases list", "firestore export",

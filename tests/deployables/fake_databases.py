@@ -7,11 +7,10 @@ import zlib
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from tests.deployables.fake_resources import PROJECT, fail, format_resource, get_env
+from tests.deployables.fake_resources import PROJECT, Call, State, fail, format_resource, get_env
 
 if TYPE_CHECKING:
     from tests.deployables.fake_gcloud import FakeCloud
-    from tests.deployables.fake_resources import Call, State
 
 DATABASE = "cloudsched"
 """The one that a deployment has if its configuration names none."""

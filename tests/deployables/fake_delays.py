@@ -6,12 +6,8 @@ Each behaviour says where it is documented, or was reported.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from tests.deployables.fake_resources import NUMBER, OPERATOR, fail
-
-if TYPE_CHECKING:
-    from tests.deployables.fake_resources import Call
+from tests.deployables.fake_resources import NUMBER, OPERATOR, Call, fail
 
 USABLE_AFTER = 60.0
 """Seconds for which an API is refused after it was enabled. Its error says: "If you enabled this API recently, wait a

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tests.deployables.fake_project import Cloud
+from tests.deployables.fake_project import Cloud
 
 PYTHON = """#!/bin/sh
 if [ "$2" = cloudsched ]; then

@@ -9,18 +9,16 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tests.deployables.cloud_world import HANDLERS, NAME, World
 from tests.deployables.fake_project import ROOT
 
 from cloudsched import Schedule
 from cloudsched.emulator.model.task import RateLimits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 PAGE: Final = ROOT / "docs/how-to/alerts.md"
 BEFORE: Final = 15

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from tests.deployables.fake_project import PROJECT, ROOT
+from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
@@ -19,12 +20,6 @@ from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES, SERVICES
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import wsgi
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.deployables.fake_project import Cloud
-
 
 ACCOUNT = "serviceAccount:cloudsched-{}@" + PROJECT + ".iam.gserviceaccount.com"
 Report = dict[str, Any]

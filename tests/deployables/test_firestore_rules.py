@@ -9,9 +9,10 @@ import base64
 import http.client
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -33,9 +34,6 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.store import Commit
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PROJECT = "demo-rules"
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_databases import make_database
 from tests.deployables.fake_project import EMPTY, PROJECT, Cloud
 from tests.deployables.fake_resources import OPERATOR
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STEPS = ["unused", "deploy", "doctor", "reminder", "hop", "rollback", "rotation", "purge", "restore", "teardown"]
 

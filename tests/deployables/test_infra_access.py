@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
@@ -23,10 +24,6 @@ from cloudsched.config.settings import Settings
 from cloudsched.web.auth.authentication import Authenticator, create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_sweep
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 API, SWEEP = (f"https://cloudsched-{function}-{NUMBER}.us-central1.run.app" for function in ("api", "sweep"))
 SMOKE, INVOKER, EXECUTOR = (

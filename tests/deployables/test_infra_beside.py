@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_databases import DATABASE, add_app, get_app, key_of, make_database
 from tests.deployables.fake_project import IN_USE, PROJECT, ROOT, Cloud
 
 from cloudsched.domain.documents.record import Record
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_an_app_is_as_before_after_all_that_a_deployment_does(tmp_path: Path) -> None:

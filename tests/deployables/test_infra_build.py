@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_project import Cloud
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PACKED = {
     "main.py",

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_delays import TAKEN_FOR
 from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CI = f"ci@{PROJECT}.iam.gserviceaccount.com"
 

@@ -7,7 +7,7 @@ import re
 import shlex
 from copy import deepcopy
 from itertools import groupby
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
@@ -15,9 +15,6 @@ from tests.deployables.fake_resources import NUMBER, OPERATOR, State, get_env
 
 from cloudsched.adapters.google.cloud_tasks import list_queue_ids, queue_id
 from cloudsched.domain.documents.policy import Priority
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 API, EXECUTOR, INVOKER, BUILDER, SMOKE = (
     f"serviceAccount:cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com"

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
+from tests.deployables.fake_project import Cloud
 from tests.deployables.fake_resources import get_env
-
-if TYPE_CHECKING:
-    from tests.deployables.fake_project import Cloud
 
 FUNCTIONS = ("execute", "sweep", "api", "links")
 

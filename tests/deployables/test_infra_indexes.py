@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.deployables.fake_project import ROOT, Cloud
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NEW = {
     "collectionGroup": "tasks",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.deployables.fake_project import PROJECT, Cloud
-from tests.deployables.fake_resources import NUMBER, get_env
+from tests.deployables.fake_resources import NUMBER, State, get_env
 from tests.deployables.test_infra_access import NoQueue
 from tests.harness import LocalClient
 from werkzeug.wrappers import Request
@@ -18,9 +16,6 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.web.functions import serve_links
-
-if TYPE_CHECKING:
-    from tests.deployables.fake_resources import State
 
 LINKS = f"https://cloudsched-links-{NUMBER}.us-central1.run.app"
 ACCOUNT = f"serviceAccount:cloudsched-links@{PROJECT}.iam.gserviceaccount.com"

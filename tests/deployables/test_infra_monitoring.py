@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tests.deployables.fake_project import IN_USE, ROOT, Cloud
 from tests.deployables.fake_resources import NUMBER
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILES = ROOT / "infra/monitoring"
 METRICS: dict[str, dict[str, str]] = json.loads((FILES / "metrics.json").read_text(encoding="utf-8"))

@@ -5,17 +5,13 @@ Nothing is written to one half that the other would miss, whatever fails or inte
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_databases import find_served, make_database
+from tests.deployables.fake_gcloud import FakeCloud
 from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
 from tests.deployables.fake_resources import get_env
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.deployables.fake_gcloud import FakeCloud
 
 OLD, NEW = "cloudsched", "restored"
 FUNCTIONS = ("execute", "sweep", "api")

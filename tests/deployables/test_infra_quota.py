@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_project import IN_USE, TABLE, Cloud
 from tests.deployables.fake_resources import QUOTA
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LARGE = {"EXECUTE_MAX_INSTANCES": "100", "QUEUE_NORMAL": "500/300", "QUEUE_CRITICAL": "500/400"}
 """As the defaults once were."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_project import PROJECT, Cloud
 from tests.deployables.fake_schedules import Schedules
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(name="schedules")

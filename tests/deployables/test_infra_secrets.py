@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_project import PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, get_env
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 API = f"https://cloudsched-api-{NUMBER}.us-central1.run.app"
 URL = "smtps://mailer:s3cret@mail.example:465"

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import runpy
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.fake_project import ROOT
+from tests.deployables.fake_project import ROOT, Cloud
 from tests.deployables.fake_resources import get_env
 from tests.deployables.fake_schedules import Schedules
 
 from cloudsched.cli.doctor import resource_checks
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY, MAX_SHARDS
-
-if TYPE_CHECKING:
-    from tests.deployables.fake_project import Cloud
 
 
 @pytest.fixture

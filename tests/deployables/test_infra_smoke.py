@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.deployables.fake_project import PROJECT, Cloud
-from tests.deployables.fake_resources import OPERATOR
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.deployables.fake_resources import State
+from tests.deployables.fake_resources import OPERATOR, State
 
 SMOKE = f"cloudsched-smoke@{PROJECT}.iam.gserviceaccount.com"
 INTERRUPTED, TERMINATED = (130, -2), (143, -15)

@@ -9,11 +9,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -23,10 +25,6 @@ from cloudsched import App
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(400)
 """Installs seventy packages, the first time from the network."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.deployables.fake_databases import make_database
 from tests.deployables.fake_project import PROJECT, Cloud
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUILDER = f"serviceAccount:cloudsched-builder@{PROJECT}.iam.gserviceaccount.com"
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.deployables.fake_project import Cloud
+from tests.deployables.fake_resources import State
 
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.errors import Unauthenticated
-
-if TYPE_CHECKING:
-    from tests.deployables.fake_project import Cloud
-    from tests.deployables.fake_resources import State
-
 
 FUNCTIONS = ("execute", "sweep", "api")
 

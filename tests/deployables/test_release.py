@@ -6,15 +6,12 @@ import re
 import subprocess
 import sys
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 import yaml
 from tests.harness import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VERSION = "9.8.7"
 WORKFLOW_TEXT = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")

@@ -15,9 +15,9 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.testing import CliRunner
@@ -28,9 +28,6 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.cli.main import cloudsched
 from cloudsched.local.folder_lock import STORE_FILE_NAME
 from cloudsched.local.wsgi_server import WebServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 KEEP_RUNNING = {"dev", "serve", "worker", "emulator", "mcp", "dashboard", "demo"}
 """Commands that are parsed here; ``test_long_commands.py`` names the tests that start them."""

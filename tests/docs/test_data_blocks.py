@@ -8,7 +8,9 @@ import json
 import shlex
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from dockerfile_parse import DockerfileParser
@@ -19,10 +21,6 @@ from tests.harness import ROOT
 
 from cloudsched import Schedule, TaskDraft
 from cloudsched.engine.people.webhook_verification import WEBHOOK_KIND
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES += sorted(ROOT.glob("infra/**/*.md"))

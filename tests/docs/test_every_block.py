@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.cases import try_each
 from tests.doc_blocks import FENCE, Block, read_blocks
 from tests.docs import test_shell_blocks
 from tests.harness import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGES = [
     ROOT / "README.md",

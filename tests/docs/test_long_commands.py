@@ -6,17 +6,13 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.test_missing_extras import COMMAND, run
 from tests.doc_blocks import matches, read_blocks
 from tests.docs import handlers
-from tests.docs.test_shell_blocks import PAGES, needs_process, read_steps
+from tests.docs.test_shell_blocks import PAGES, Step, needs_process, read_steps
 from tests.harness import ROOT, free_port, process
-
-if TYPE_CHECKING:
-    from tests.docs.test_shell_blocks import Step
 
 STEPS = [
     (page, step) for page in PAGES for step in read_steps(page) if step.shown is not None and needs_process(step.text)

@@ -7,10 +7,11 @@ import os
 import re
 import shutil
 from calendar import isleap
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import time_machine
@@ -22,10 +23,6 @@ from tests.docs.world import World, open_world
 from tests.harness import ROOT
 
 from cloudsched.cli import tasks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DOCS = ROOT / "docs"
 SHELLS = {"sh", "bash", "console"}

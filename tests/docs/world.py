@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tests.doc_blocks import Block
 from tests.docs.terminal import Terminal, open_terminal
 from tests.harness import free_port, wait_until
 from tests.run.process_state import keep_process
@@ -20,11 +21,6 @@ from cloudsched.config.settings import AssistantSettings, ModelSettings
 from cloudsched.local.stack import Stack, run_stack
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.doc_blocks import Block
 
 HANDLERS = Path(__file__).with_name("handlers.py")
 CRONTAB = "MAILTO=ops@example.com\n0 3 * * * /usr/local/bin/backup --full\n*/5 9-17 * * 1-5 /usr/local/bin/report\n"

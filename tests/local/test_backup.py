@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.harness import wait_until
@@ -16,9 +16,6 @@ from cloudsched.local import backup
 from cloudsched.local.backup import require_sound_folder, write_backup
 from cloudsched.local.embedded_app import embedded
 from cloudsched.local.folder_lock import FolderLock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
 LARGE = "a result " * 100_000

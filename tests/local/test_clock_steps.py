@@ -6,7 +6,7 @@ A machine that slept is one whose wall clock has gone on while the monotonic clo
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.harness import wait_until
@@ -18,9 +18,6 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.local import runner
 from cloudsched.local.runner import run_service
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class SteppedClock:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.embedded_services import make_environment
 from tests.harness import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_page_is_for_superusers(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.harness import wait_until
@@ -20,10 +21,6 @@ from cloudsched import App, Context, Settings, TaskStatus
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 OPEN = Settings(access=Access(open=True))
 

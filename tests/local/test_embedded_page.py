@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import pytest
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.test import Client as Browser
+from werkzeug.test import TestResponse
 from werkzeug.wrappers import Response
 
 import cloudsched
-from cloudsched import App, Settings, Visitor
+from cloudsched import App, Embedded, Settings, Visitor
 from cloudsched.config.access import Access
 from cloudsched.dashboard.sign_in import SESSION_SECONDS
 from cloudsched.errors import Misconfigured
@@ -23,12 +26,6 @@ from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from werkzeug.test import TestResponse
-
-    from cloudsched import Embedded
     from cloudsched.local.embedded_page import Identify
 
 ADMIN, VIEWER = create_key("boss", Role.ADMIN), create_key("guest", Role.VIEWER)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cloudsched import Settings
 from cloudsched.errors import Misconfigured
 from cloudsched.local.environment_file import publish_environment, read_environment
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)

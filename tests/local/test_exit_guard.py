@@ -5,12 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from cloudsched.local.stack import guard_against_exits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def in_thread(function: Callable[[], object]) -> BaseException | None:

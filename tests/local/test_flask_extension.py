@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from flask import Flask, g, request
+from flask import Flask, Request, g, request
 from tests.harness import wait_until
 
 from cloudsched import App, Context, Settings, Visitor
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
 from cloudsched.local.flask import Cloudsched
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from flask import Request
 
 CLOSED = Settings(access=Access())
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from cloudsched import TaskStatus
 from cloudsched.local.app_loader import HandlerWatch, load_app
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 SOURCE = """
 from cloudsched import App, Context, Schedule

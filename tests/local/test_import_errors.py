@@ -5,15 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cloudsched.cli import main as cli
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 COMMANDS = (("dev", "--store", "sqlite"), ("worker", "--queue", "gpu"))
 

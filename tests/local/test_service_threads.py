@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from cheroot.connections import ConnectionManager
@@ -26,10 +27,6 @@ from cloudsched.local import runner
 from cloudsched.local.folder_lock import HandOverDispatcher, HandOverListener
 from cloudsched.local.runner import run_service
 from cloudsched.local.wsgi_server import THREADS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ERRORS = (
     MemoryError(),

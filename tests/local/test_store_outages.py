@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from tests.harness import request, wait_until
@@ -14,19 +15,13 @@ from tests.harness import request, wait_until
 from cloudsched import App, Context
 from cloudsched.adapters import in_process_queue
 from cloudsched.adapters.sqlite import database as sqlite_database
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.engine.ports import service_threads
 from cloudsched.local import runner
 from cloudsched.local.folder_lock import STORE_FILE_NAME
-from cloudsched.local.runner import run_service
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cloudsched.adapters.sqlite.store import SqliteStore
-    from cloudsched.local.runner import Service
+from cloudsched.local.runner import Service, run_service
 
 
 @pytest.fixture

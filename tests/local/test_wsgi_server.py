@@ -5,9 +5,9 @@ from __future__ import annotations
 import resource
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
-from typing import TYPE_CHECKING
 
 import pytest
 from cheroot.server import HTTPServer
@@ -16,9 +16,6 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.local import wsgi_server
 from cloudsched.local.wsgi_server import WebServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @Request.application

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
@@ -16,10 +17,6 @@ from tests.outbox.shops import DjangoShop, Shop, SqlalchemyShop, open_django_dat
 from cloudsched import App, Context, Settings
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox, metadata
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 START = datetime(2027, 1, 4, 12, tzinfo=UTC)
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, Protocol
 
 from django.core.management import call_command
 from django.db import connections, transaction
-from sqlalchemy import make_url, select
+from sqlalchemy import Engine, make_url, select
 from sqlalchemy.orm import Session
 from tests.django_project import set_up_django
 
+from cloudsched import App
 from cloudsched.outbox.django import DjangoOutbox
+from cloudsched.outbox.outbox import Outbox
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox, table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-
-    from sqlalchemy import Engine
-
-    from cloudsched import App
-    from cloudsched.outbox.outbox import Outbox
 
 
 class RolledBack(Exception):

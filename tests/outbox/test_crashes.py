@@ -6,31 +6,28 @@ import itertools
 import random
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 from tests.harness import ROOT, process, wait_until
 from tests.outbox.orders import ORDERS
+from tests.outbox.shops import Shop
 from tests.outbox.writer import make_app
 
+from cloudsched import App, TaskDraft
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.outbox.handover import AppTarget, Handover
 from cloudsched.outbox.outbox import KEEP
 from cloudsched.outbox.rows import CLAIM, Rows, State
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
+from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from sqlalchemy import Engine
-    from tests.outbox.shops import Shop
-
-    from cloudsched import App, TaskDraft
     from cloudsched.outbox.rows import Database, Execute
-    from cloudsched.testing import Simulation
 
 REMINDER: dict[str, Any] = {"handler": "remind", "payload": {"text": "Pay"}, "owner": "ada"}
 KILLS = 4

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 from tests.harness import free_port, wait_until
 from tests.outbox.conftest import START, Reminder
 from werkzeug.wrappers import Request
 
-from cloudsched import App, Schedule
+from cloudsched import App, Schedule, TaskDraft
 from cloudsched.client import Client
 from cloudsched.errors import (
     CloudschedError,
@@ -30,16 +32,8 @@ from cloudsched.outbox.handover import LONGEST_DELAY, SILENCE, AppTarget, Handov
 from cloudsched.outbox.outbox import KEEP
 from cloudsched.outbox.rows import CLAIM, State
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
+from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from sqlalchemy import Engine
-
-    from cloudsched import TaskDraft
-    from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
 REMINDER: dict[str, Any] = {"handler": "remind", "payload": {"text": "Pay"}, "owner": "ada"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine
@@ -16,9 +16,7 @@ from tests.outbox.conftest import START, Reminder
 from cloudsched import App, Schedule, TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
-
-if TYPE_CHECKING:
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
 REMINDER: dict[str, Any] = {"handler": "remind", "payload": {"text": "Pay"}, "owner": "ada"}

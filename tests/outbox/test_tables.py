@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from django.core.management import call_command
 from sqlalchemy import Engine, create_engine, inspect
 from tests.outbox.shops import open_django_database
 
 from cloudsched.outbox.sqlalchemy import metadata, table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def describe(engine: Engine) -> tuple[object, ...]:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.harness import wait_until
-from tests.outbox.shops import RolledBack
+from tests.outbox.shops import RolledBack, Shop
 
+from cloudsched import App
 from cloudsched.errors import InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from tests.outbox.shops import Shop
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
 REMINDER: dict[str, Any] = {"handler": "remind", "payload": {"text": "Pay"}, "owner": "ada"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 from sqlalchemy import create_engine, insert
@@ -13,11 +12,9 @@ from sqlalchemy.orm import Session
 from tests.outbox.orders import ORDERS
 
 from cloudsched import App, Settings
+from cloudsched.engine.ports.clock import Clock
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
-
-if TYPE_CHECKING:
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.queue import QueueMessage
 
 
 class Reminder(BaseModel):

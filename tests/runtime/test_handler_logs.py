@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cloudsched import App, Context, Execution, Fail, RetryPolicy, Schedule, Task
 from cloudsched.runtime.telemetry import CloudFormatter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 own = logging.getLogger("my.handlers")
 TRACE_FIELD = "logging.googleapis.com/trace"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.harness import WAIT_SECONDS
@@ -22,9 +22,6 @@ from cloudsched.errors import Misconfigured, StoreUnavailable
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.runtime.many_tasks import SweepAlarm
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 MINUTES_10 = timedelta(minutes=10)
 

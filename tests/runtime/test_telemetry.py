@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,12 +24,8 @@ from cloudsched.adapters import opentelemetry
 from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
 from cloudsched.runtime.telemetry import CloudFormatter, configure_cloud_logging, make_tracer
+from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api, serve_execute
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched.testing import Simulation
 
 pytestmark = pytest.mark.usefixtures("own_process")  # what is deployed configures its logging
 TRACE = "0af7651916cd43dd8448eb211c80319c"

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.worker.harness import Gate, WorkerHarness
 
+from cloudsched import App
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.api import problems
 from cloudsched.web.functions import wsgi
 from cloudsched.worker import slot, worker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched import App
 
 
 @pytest.fixture(autouse=True)

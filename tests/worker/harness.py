@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tests.harness import wait_until
 
-from cloudsched import Schedule
+from cloudsched import App, Execution, Schedule, Task
 from cloudsched.client import Client
 from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.testing import Simulation
 from cloudsched.worker.api_source import ApiSource
+from cloudsched.worker.slot import AttemptSummary
+from cloudsched.worker.source import WorkSource
 from cloudsched.worker.store_source import StoreSource
 from cloudsched.worker.worker import Worker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched import App, Execution, Task
-    from cloudsched.testing import Simulation
-    from cloudsched.worker.slot import AttemptSummary
-    from cloudsched.worker.source import WorkSource
 
 SECOND = timedelta(seconds=1)
 NEVER = timedelta(hours=1)

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from tests.worker.harness import BRIEF
+import pytest
+from tests.worker.harness import BRIEF, WorkerHarness
 
-from cloudsched import AsyncContext, Retry
+from cloudsched import App, AsyncContext, Retry
+from cloudsched.domain.documents.execution import ProgressNote
+from cloudsched.engine.handlers.context import LeaseRenewal
 from cloudsched.worker.source import LeaseKeeper
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pytest
-    from tests.worker.harness import WorkerHarness
-
-    from cloudsched import App
-    from cloudsched.domain.documents.execution import ProgressNote
-    from cloudsched.engine.handlers.context import LeaseRenewal
 
 MANY = 12
 

@@ -8,13 +8,12 @@ import pytest
 from tests.worker.harness import SECOND, WorkerHarness
 from tests.worker.test_leases import FailingCommits
 
-from cloudsched import App, RetryPolicy, Settings
+from cloudsched import App, Execution, RetryPolicy, Settings, Task
 from cloudsched.client import Client
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.worker.api_source import ApiSource
 
 if TYPE_CHECKING:
-    from cloudsched import Execution, Task
     from cloudsched.engine.handlers.handler import OnFailure
 
 ONCE_MORE = RetryPolicy(max_retries=1, first_delay=SECOND, jitter=0)

@@ -6,23 +6,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.worker.harness import Gate, WorkerHarness
 
-from cloudsched import Context, RetryPolicy, Snooze
+from cloudsched import App, Context, RetryPolicy, Snooze, Task
+from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.engine.tasks.execution_search import load_sealed_log
 from cloudsched.errors import StoreUnavailable
 from cloudsched.worker.api_source import ApiSource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.worker.harness import Gate, WorkerHarness
-
-    from cloudsched import App, Task
-    from cloudsched.domain.documents.log_lines import RunLog
 
 log = logging.getLogger("tests.studio")
 

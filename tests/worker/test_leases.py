@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from tests.harness import wait_until
 from tests.instants import about
 from tests.worker.harness import BRIEF, NEVER, Gate, WorkerHarness
 
-from cloudsched import AsyncContext, Context
+from cloudsched import App, AsyncContext, Context, Task
 from cloudsched.errors import CloudschedError, Forbidden, StoreUnavailable, Unauthenticated
 from cloudsched.worker import slot, source
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cloudsched import App, Task
 
 
 def lease_end(harness: WorkerHarness, task: Task) -> datetime:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cloudsched import RetryPolicy
+from tests.worker.harness import WorkerHarness
+
+from cloudsched import App, RetryPolicy
 from cloudsched.engine.ports.tracing import current_trace
 from cloudsched.engine.state.log_context import AttemptFields
-
-if TYPE_CHECKING:
-    from tests.worker.harness import WorkerHarness
-
-    from cloudsched import App
 
 own = logging.getLogger("my.handlers")
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from tests.worker.harness import WorkerHarness
 
-from cloudsched import Schedule
+from cloudsched import App, Schedule
 from cloudsched.client.views import ClaimView
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import Forbidden, StoreUnavailable
+from cloudsched.testing import Simulation
 from cloudsched.worker.api_source import ApiSource
+from cloudsched.worker.source import ClaimedWork
 from cloudsched.worker.store_source import StoreSource
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.worker.harness import WorkerHarness
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
-    from cloudsched.worker.source import ClaimedWork
 
 
 @pytest.fixture(autouse=True)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 import pytest
 from pydantic import BaseModel
 from tests.worker.harness import SECOND, WorkerHarness
 
-from cloudsched import Cancel, Context, Done, Fail, Retry, Snooze, TaskDraft
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cloudsched import App
-    from cloudsched.domain.transitions.outcome import Outcome
+from cloudsched import App, Cancel, Context, Done, Fail, Retry, Snooze, TaskDraft
+from cloudsched.domain.transitions.outcome import Outcome
 
 
 class Frame(BaseModel):

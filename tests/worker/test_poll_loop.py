@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.harness import wait_until
 from tests.worker.harness import NEVER, Gate, WorkerHarness
 
+from cloudsched import App
 from cloudsched.errors import (
+    CloudschedError,
     Forbidden,
     InvalidInput,
     Misconfigured,
@@ -21,14 +23,8 @@ from cloudsched.errors import (
     StoreUnavailable,
     Unauthenticated,
 )
+from cloudsched.worker.source import ClaimedWork
 from cloudsched.worker.worker import MAX_RETRY_AFTER, PollBackoff
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from cloudsched import App
-    from cloudsched.errors import CloudschedError
-    from cloudsched.worker.source import ClaimedWork
 
 
 @pytest.fixture

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.harness import wait_until
+from tests.worker.harness import Gate, WorkerHarness
 
-from cloudsched import AsyncContext, Context
+from cloudsched import App, AsyncContext, Context, Task
 from cloudsched.worker import worker as background
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tests.worker.harness import Gate, WorkerHarness
-
-    from cloudsched import App, Task
-    from cloudsched.worker.source import ClaimedWork
+from cloudsched.worker.source import ClaimedWork
 
 
 @pytest.fixture(params=["plain", "async"])

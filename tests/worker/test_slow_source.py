@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import pytest
 from tests.harness import wait_until
-from tests.worker.harness import BRIEF
+from tests.worker.harness import BRIEF, Gate, WorkerHarness
 
+from cloudsched import App
+from cloudsched.domain.documents.execution import ProgressNote
+from cloudsched.engine.handlers.context import LeaseRenewal
 from cloudsched.worker import source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.worker.harness import Gate, WorkerHarness
-
-    from cloudsched import App
-    from cloudsched.domain.documents.execution import ProgressNote
-    from cloudsched.engine.handlers.context import LeaseRenewal
 
 OTHERS = 10
 

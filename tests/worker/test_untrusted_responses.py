@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from tests.worker.harness import WorkerHarness
 from werkzeug.wrappers import Request, Response
 
-from cloudsched import Context
+from cloudsched import App, Context
 from cloudsched.errors import Unavailable
 from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
 
 
 class InterceptingProxy:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 from tests.harness import wait_until
@@ -13,9 +14,6 @@ from tests.harness import wait_until
 from cloudsched.adapters.firestore import listener
 from cloudsched.engine.ports import service_threads
 from cloudsched.worker.worker import BackgroundCalls
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def test_an_exit_in_a_call_to_the_source_reaches_the_worker() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -14,8 +15,6 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from cloudsched.cli.job_files import ReadFile
     from cloudsched.engine.tasks.declared_tasks import Change, DeclaredTasks
 

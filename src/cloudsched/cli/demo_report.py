@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby, pairwise
@@ -26,17 +27,14 @@ from cloudsched.domain.transitions.planning import HORIZON
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.execution.attempts import DeliveryAction
 from cloudsched.local.examples import app
-from cloudsched.local.stack import run_stack
+from cloudsched.local.stack import Stack, run_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.adapters.operation_counts import Counts
     from cloudsched.client.views import TaskView
     from cloudsched.domain.documents.execution import Message
     from cloudsched.domain.documents.responses import Execution
     from cloudsched.emulator.runtime.history import Attempt
-    from cloudsched.local.stack import Stack
     from cloudsched.local.store_choice import StoreChoice
 
 

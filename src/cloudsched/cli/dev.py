@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -19,10 +22,6 @@ from cloudsched.emulator.cli import freeze_option
 from cloudsched.local.store_choice import StoreChoice
 
 if TYPE_CHECKING:
-    import logging
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.local.stack import Stack

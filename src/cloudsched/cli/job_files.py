@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -23,15 +24,12 @@ from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.recurrence.cron import is_cron
 from cloudsched.domain.recurrence.time_zones import load_zone
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.engine.handlers.registry import Declaration
+from cloudsched.engine.handlers.registry import Declaration, Registry
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.schedule_text import read_schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from cloudsched.app import App
-    from cloudsched.engine.handlers.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import click
 
 from cloudsched.engine.state.log_context import AttemptFields
 from cloudsched.local.untrusted_text import to_printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _OWN_LOGGER = "cloudsched"
 _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "red"}

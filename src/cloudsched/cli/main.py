@@ -7,6 +7,7 @@ option with what was probably meant.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import IntEnum
 from importlib import import_module
@@ -29,8 +30,6 @@ from cloudsched.errors import (
 from cloudsched.local.untrusted_text import print_error, to_json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from click.shell_completion import CompletionItem
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
@@ -22,10 +23,6 @@ from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.language.schedule_text import ScheduleText, read_schedule
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
 
 class StoredCalendars:

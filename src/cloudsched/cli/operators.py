@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from cloudsched.errors import Misconfigured
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cloudsched.adapters.firestore.placement import Walk
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.client.client import Client

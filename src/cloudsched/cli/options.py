@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, redirect_stdout
-from datetime import date
+from datetime import date, datetime
+from enum import StrEnum
 from functools import cached_property, wraps
 from importlib import import_module
 from io import StringIO
@@ -23,10 +25,6 @@ from cloudsched.emulator.model.names import parse_time
 from cloudsched.errors import InvalidSchedule, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from datetime import datetime
-    from enum import StrEnum
-
     from cloudsched.client.client import Client
 
 

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
 from cloudsched.domain.closed_sets import complete_table
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
-from cloudsched.domain.documents.journal import StepKind, StepStatus
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
+from cloudsched.domain.documents.journal import StepKind, StepRecord, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from rich.console import RenderableType
-
     from cloudsched.client.client import Client
     from cloudsched.client.views import TaskView, TreeView
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.journal import StepRecord
     from cloudsched.domain.documents.log_lines import LogLine
 
 

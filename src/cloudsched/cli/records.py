@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,8 +23,6 @@ from cloudsched.errors import NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable, to_printable_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cloudsched.client.client import Client
     from cloudsched.client.views import CalendarView, PersonView, ScriptView
 

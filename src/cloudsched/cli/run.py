@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import secrets
 import sys
 import time
@@ -18,8 +19,6 @@ from cloudsched.config.imports import pause_collection
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    import logging
-
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution

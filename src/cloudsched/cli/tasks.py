@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -31,9 +32,6 @@ from cloudsched.errors import InvalidSchedule, NotAllowed, NotFound, QuotaExceed
 from cloudsched.local.untrusted_text import print_error, to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import IO
-
     from cloudsched.cli.output import Printer
     from cloudsched.client.client import Client
     from cloudsched.client.views import TaskView

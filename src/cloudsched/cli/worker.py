@@ -8,9 +8,11 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from types import FrameType
 from typing import TYPE_CHECKING, assert_never
 
 import click
@@ -24,9 +26,6 @@ from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthen
 from cloudsched.local.untrusted_text import print_error, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
     from cloudsched.engine.pull.offers import WorkerFilter

@@ -22,23 +22,19 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from types import TracebackType
+from typing import Generic, Self, TypeVar
 from urllib.parse import quote
 
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
-from cloudsched.client.flow import Pause
+from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, Pause
 from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.record_operations import PeopleOperations, RecordOperations
 from cloudsched.client.task_operations import TaskOperations
 from cloudsched.client.worker_operations import WorkerOperations
 from cloudsched.errors import CloudschedError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from types import TracebackType
-
-    from cloudsched.client.flow import ApiRequest, ApiResponse, Flow
 
 T = TypeVar("T")
 C = TypeVar("C", bound="Client | AsyncClient")

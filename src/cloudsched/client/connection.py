@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import ssl
 import time
 import weakref
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -22,7 +24,7 @@ from tenacity import (
     stop_after_attempt,
 )
 
-from cloudsched.client.flow import ApiResponse, BodyCollector, HttpResponse, parse_response
+from cloudsched.client.flow import ApiRequest, ApiResponse, BodyCollector, HttpResponse, parse_response
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
 
 CORE_ERRORS = (
@@ -123,11 +125,6 @@ class _DeadlineBackend(httpcore.SyncBackend):
 
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-
-    from cloudsched.client.flow import ApiRequest
-
     Token = str | Callable[[], str] | None
     AsyncToken = str | Callable[[], str] | Callable[[], Awaitable[str]] | None
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from pydantic import ValidationError
 
@@ -41,10 +41,6 @@ from cloudsched.errors import (
     UnknownHandler,
     VersionConflict,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 P = ParamSpec("P")
 T = TypeVar("T")

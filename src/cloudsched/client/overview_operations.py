@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
 from cloudsched.client.flow import ApiRequest, Flow, Listing, listing, operation, parse_task
 from cloudsched.client.task_operations import send_fields
-from cloudsched.client.views import reader
+from cloudsched.client.views import TaskView, reader
 from cloudsched.domain.documents.overview_responses import (
     BudgetDetails,
     BudgetPage,
@@ -31,12 +32,6 @@ from cloudsched.domain.documents.overview_responses import (
 )
 from cloudsched.domain.documents.responses import DeliveryEntry, Execution
 from cloudsched.domain.transitions.drafts import to_wire_fields
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
-
-    from cloudsched.client.views import TaskView
 
 
 class MatchingCount(int):

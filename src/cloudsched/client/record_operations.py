@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import Any, Final
 from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
@@ -12,9 +13,6 @@ from cloudsched.client.flow import ApiRequest, Flow, Pause, operation, parse_tas
 from cloudsched.client.views import CalendarView, PersonView, ScriptView, TaskView, reader
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.responses import ExportPage, UnreadCount, WebhookSecret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class RecordOperations:

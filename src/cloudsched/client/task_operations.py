@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
@@ -28,10 +29,6 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.invalid_input import say_in_python
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound, QuotaExceeded, Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
 
 POLL_INTERVAL = timedelta(seconds=1)
 """How often `wait` polls at first."""

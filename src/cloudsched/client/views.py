@@ -5,21 +5,24 @@ Fields that only a newer API has are kept in `model_extra`, and values that only
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 
 from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.task import TaskSpec
 from cloudsched.domain.explanation.findings import Explanation, Finding
 from cloudsched.errors import CloudschedError, InvalidInput, Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pydantic import ValidatorFunctionWrapHandler
-
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -15,11 +15,12 @@ A lease lasts as long as the task's `expectedDuration`; a worker that may take l
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from cloudsched.client.flow import ApiRequest, Flow, operation, parse_task
+from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, operation, parse_task
 from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView, reader
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
@@ -28,9 +29,6 @@ from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.errors import CloudschedError, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cloudsched.client.flow import ApiResponse
     from cloudsched.domain.transitions.finish import InboxMessage
 
 log = logging.getLogger(__name__)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from cloudsched.errors import MissingExtra
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

@@ -8,16 +8,12 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 
-from cloudsched.client.flow import ApiRequest, FlowRunner
+from cloudsched.client.flow import ApiRequest, ApiResponse, FlowRunner
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant
 from cloudsched.errors import CloudschedError, NotFound
-
-if TYPE_CHECKING:
-    from cloudsched.client.flow import ApiResponse
-
 
 UTC_ZONE = zoneinfo.ZoneInfo("UTC")
 

@@ -10,14 +10,13 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.domain.transitions.planning import executor_wakeups
-from cloudsched.engine.ports.store import Commit, VersionedTask
+from cloudsched.engine.ports.store import Blobs, Commit, Store, VersionedTask
 
 if TYPE_CHECKING:
     from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Blobs, Store
     from cloudsched.engine.state.attempt_log import LogKeeper
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks

@@ -8,21 +8,18 @@ import logging
 import sys
 import sysconfig
 import traceback
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from types import ModuleType, TracebackType
+from typing import Self, TypeVar
 
 from cloudsched import errors
 from cloudsched.app import App
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.untrusted_text import to_printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import ModuleType, TracebackType
-
 
 T = TypeVar("T")
 _PACKAGE_FOLDER = str(Path(errors.__file__).parent)

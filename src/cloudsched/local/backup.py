@@ -11,17 +11,13 @@ import shutil
 import sqlite3
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from pathlib import Path
+from typing import Final
 
 from cloudsched.adapters.blobs import results_of
 from cloudsched.errors import Misconfigured, StoreUnavailable
-from cloudsched.local.folder_lock import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from cloudsched.local.folder_lock import FolderLock
+from cloudsched.local.folder_lock import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME, FolderLock
 
 _NAME: Final = re.compile(r"\d{8}T\d{6}Z")
 """The name of a backup: the UTC instant at which it was begun."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+from collections.abc import Iterable
 from contextlib import ExitStack
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from werkzeug.wrappers import Request, Response
 
@@ -18,10 +21,6 @@ from cloudsched.domain.local_requests import find_detour, find_foreign_name, fin
 from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
     from cloudsched.client.client import Client
     from cloudsched.dashboard.application import Dashboard
     from cloudsched.emulator.runtime.clock import MovableClock

@@ -18,10 +18,13 @@ import os
 import secrets
 import sys
 import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
@@ -36,10 +39,6 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import THREADS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-    from types import FrameType
-    from wsgiref.types import StartResponse, WSGIEnvironment
-
     from cloudsched.app import App
     from cloudsched.local.embedded_page import EmbeddedPage, Identify
     from cloudsched.web.functions import AsgiApplication

@@ -21,15 +21,18 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes, urlencode
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.client.flow import ApiRequest, HttpResponse, Pause, parse_response
+from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, HttpResponse, Pause, parse_response
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS
 from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, SignIn
@@ -43,12 +46,7 @@ from cloudsched.web.auth.roles import Caller, Role, describe_subject
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-    from wsgiref.types import StartResponse, WSGIEnvironment
-
     from cloudsched.app import App
-    from cloudsched.client.flow import ApiResponse, Flow
 
 T = TypeVar("T")
 FRAMEWORK_REQUEST: Final = "cloudsched.request"

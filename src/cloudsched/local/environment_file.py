@@ -9,14 +9,11 @@ import os
 import shlex
 import stat
 import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cloudsched.errors import Misconfigured
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _PREFIX, _SUFFIX = "dev-", ".env"
 

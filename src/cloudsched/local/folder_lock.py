@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import socket
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -22,8 +23,6 @@ from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured, QueueUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from email.message import EmailMessage
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, assert_never
@@ -27,10 +29,6 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-    from email.message import EmailMessage
-
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.sender import Message, Recipient, Sender

@@ -12,12 +12,15 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
+from wsgiref.types import WSGIApplication
 
-from werkzeug.wrappers import Request
+from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, DEFAULT_WORKERS, InProcessDispatcher
@@ -30,12 +33,6 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from wsgiref.types import WSGIApplication
-
-    from werkzeug.wrappers import Response
-
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.clock import Clock

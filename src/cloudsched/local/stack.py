@@ -12,13 +12,16 @@ import logging
 import os
 import secrets
 import threading
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from werkzeug.wrappers import Request, Response
 
@@ -41,12 +44,6 @@ from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import wsgi
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from types import TracebackType
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
 
 INTERVAL = timedelta(minutes=1)
 _MIN_INTERVAL = 0.2

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from cloudsched.adapters.firestore.emulator import INSTALL_HINT, EmulatorNotFound, FirestoreEmulator, find_emulator
 from cloudsched.config.settings import StoreKind
 from cloudsched.errors import Misconfigured, StoreUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 StoreChoice = Literal["auto", StoreKind]
 

@@ -10,9 +10,12 @@ import logging
 import socket
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import Any, Self
+from wsgiref.types import WSGIApplication
 
 from cheroot.errors import MaxSizeExceeded
 from cheroot.server import ChunkedRFile, HTTPConnection, HTTPRequest
@@ -20,11 +23,6 @@ from cheroot.wsgi import Gateway_10, Server
 
 from cloudsched.engine.ports.service_threads import ServiceThread, tell_recovered
 from cloudsched.errors import Misconfigured
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import TracebackType
-    from wsgiref.types import WSGIApplication
 
 log = logging.getLogger(__name__)
 

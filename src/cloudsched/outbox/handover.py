@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, assert_never
@@ -33,15 +34,12 @@ from cloudsched.errors import (
     VersionConflict,
 )
 from cloudsched.language.task_fields import with_schedule
-from cloudsched.outbox.rows import CLAIM, Action, Entry, State
+from cloudsched.outbox.rows import CLAIM, Action, Entry, Rows, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.app import App
     from cloudsched.client import Client
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.outbox.rows import Rows
 
     Result = tuple[Entry, State, datetime, str]
 

@@ -9,8 +9,10 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -19,9 +21,6 @@ from cloudsched.outbox.handover import AppTarget, ClientTarget, Handover, Target
 from cloudsched.outbox.rows import Action, Database, Entry, Rows, State, new_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
-
     from cloudsched.app import App
     from cloudsched.client import Client
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Unpack, assert_never
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
@@ -27,6 +28,8 @@ from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.factories import (
     Circuits,
+    Parts,
+    Replacements,
     lazy_property,
     make_log_keeper,
     open_cloud_tasks_dispatcher,
@@ -36,9 +39,6 @@ from cloudsched.runtime.factories import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Unpack
-
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.task import Task
     from cloudsched.drafts.service import Drafts
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.shard_sweeps import ShardSweeps
     from cloudsched.engine.tasks.sweeper import Sweeper
     from cloudsched.engine.usage.ledger import UsageLedger
-    from cloudsched.runtime.factories import Parts, Replacements
     from cloudsched.runtime.language_models import LanguageModels
     from cloudsched.runtime.many_tasks import ManyTasks, SweepAlarm
 

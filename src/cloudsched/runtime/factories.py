@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import logging
+import random
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
-from cloudsched.config.settings import EXECUTE_PATH
+from cloudsched.config.settings import EXECUTE_PATH, Settings
 from cloudsched.engine.state.attempt_log import LogKeeper, LogSeal
-from cloudsched.errors import Misconfigured
+from cloudsched.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Mapping
-
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.adapters.firestore.listener import FirestoreListener
     from cloudsched.adapters.firestore.store import FirestoreStore, FirestoreTaskCounter
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
-    from cloudsched.config.settings import Settings
     from cloudsched.engine.people.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.sender import Recipients, Sender
     from cloudsched.engine.ports.store import Blobs, Listener, Store
     from cloudsched.engine.ports.tracing import Tracer
-    from cloudsched.errors import Unavailable
 
 T = TypeVar("T")
 

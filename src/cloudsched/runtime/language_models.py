@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters import language_models
@@ -17,8 +18,6 @@ from cloudsched.adapters.safe_http import limit_session
 from cloudsched.errors import Misconfigured, ModelUnavailable
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.model import Model
     from cloudsched.runtime.factories import Circuits

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,9 +21,6 @@ from cloudsched.engine.tasks.shard_sweeps import SweepNotes
 from cloudsched.runtime.factories import lazy_property
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import timedelta
-
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store

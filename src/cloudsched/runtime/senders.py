@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -11,8 +11,6 @@ from cloudsched.domain.documents.delivery import COMPLETION, PING, DeliveryChann
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.adapters.delivery.webhook import WebhookSender
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.sender import Sender, Template

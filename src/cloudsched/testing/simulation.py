@@ -23,10 +23,11 @@ from __future__ import annotations
 import random
 import re
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from pydantic import ValidationError
@@ -49,7 +50,7 @@ from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.tasks.sweeper import GRACE
-from cloudsched.engine.usage.budgets import BUDGETS_EVERY
+from cloudsched.engine.usage.budgets import BUDGETS_EVERY, Budgets
 from cloudsched.errors import (
     CloudschedError,
     DeliveryDelayed,
@@ -61,9 +62,6 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from types import TracebackType
-
     from cloudsched.app import App
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution
@@ -75,7 +73,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.sender import Message, Recipient, Suppress
     from cloudsched.engine.ports.store import RecordStore, Store
-    from cloudsched.engine.usage.budgets import Budgets
 
 
 @dataclass(frozen=True, slots=True)

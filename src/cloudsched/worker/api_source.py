@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, assert_never
@@ -18,7 +19,7 @@ from pydantic import ValidationError
 
 from cloudsched.client.worker_operations import UNREADABLE_RETRY_DELAY
 from cloudsched.domain.documents.document import STORED_CONTEXT
-from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, Run, lease_fingerprint
+from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, ProgressNote, Run, lease_fingerprint
 from cloudsched.domain.documents.task import MAX_RETENTION, Task
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.no_journal import NoJournal
@@ -31,12 +32,8 @@ from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound
 from cloudsched.worker.source import ClaimedWork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
     from cloudsched.client.client import Client
     from cloudsched.client.views import ClaimView, TaskView
-    from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.durable.procedure import Procedure

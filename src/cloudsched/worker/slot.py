@@ -14,6 +14,8 @@ import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +23,14 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_exponential, wait_random
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_exponential,
+    wait_random,
+)
 
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
@@ -33,11 +42,6 @@ from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Forbidden, QuotaExceeded, Unauthenticated, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from concurrent.futures import Future
-
-    from tenacity import RetryCallState
-
     from cloudsched.engine.handlers.context import Context
     from cloudsched.worker.source import ClaimedWork
 

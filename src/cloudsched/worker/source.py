@@ -8,22 +8,20 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.engine.durable.async_functions import is_async
 from cloudsched.engine.execution.failure_hooks import failure_hook
-from cloudsched.engine.handlers.context import LeaseRenewal
+from cloudsched.engine.handlers.context import Context, LeaseRenewal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-    from datetime import timedelta
-
     from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.durable.procedure import Procedure
-    from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.pull.offers import WorkerFilter
 

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.pull import queue_keys
-from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
-from cloudsched.engine.pull.offers import THIS_PROCESS
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
 from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
 from cloudsched.worker.source import ClaimedWork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.execution.attempts import StartedAttempt
-    from cloudsched.engine.handlers.context import LeaseRenewal
-    from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
 
 CLOCK_CHECK_SECONDS = 600.0
 """How many seconds pass between two comparisons of the clocks. Each costs one read."""

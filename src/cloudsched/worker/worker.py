@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import (
@@ -25,15 +26,8 @@ from cloudsched.errors import (
     Unauthenticated,
     Unavailable,
 )
-from cloudsched.worker.slot import Slot, WorkerThreads, take
-from cloudsched.worker.source import mismatch_reason
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cloudsched.worker.slot import AttemptSummary
-    from cloudsched.worker.source import ClaimedWork, WorkSource
-
+from cloudsched.worker.slot import AttemptSummary, Slot, WorkerThreads, take
+from cloudsched.worker.source import ClaimedWork, WorkSource, mismatch_reason
 
 T = TypeVar("T")
 

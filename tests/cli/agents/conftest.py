@@ -6,8 +6,9 @@ import asyncio
 import json
 import sys
 import threading
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import uvicorn
@@ -20,15 +21,11 @@ from tests.cli.conftest import serve_api_of
 from tests.drafts_app import make_app
 from tests.harness import free_port, wait_until
 
+from cloudsched import App
 from cloudsched.cli.agent_tools import make_server
 from cloudsched.cli.agents import make_http_app
 from cloudsched.client import AsyncClient
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 BEARER = "a-bearer-key-for-tests"
 

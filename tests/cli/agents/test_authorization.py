@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
 from tests.cli import conftest as cli_conftest
 from tests.cli.agents.conftest import BEARER, http_agent, serve_http
 from tests.cli.agents.test_tools import NEW, ZONE
+from tests.cli.conftest import CommandResult
+from werkzeug.wrappers import Request
 
+from cloudsched import App
 from cloudsched.cli.agents import require_bearer
 from cloudsched.errors import Misconfigured
+from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import CommandResult
-    from werkzeug.wrappers import Request
-
-    from cloudsched import App
-    from cloudsched.testing import Simulation
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 ACCEPT = {"Accept": "application/json, text/event-stream"}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tests.cli.agents.conftest import Agent
 
 from cloudsched import Context
-
-if TYPE_CHECKING:
-    from tests.cli.agents.conftest import Agent
-
-    from cloudsched.testing import Simulation
+from cloudsched.testing import Simulation
 
 ZONE = "Europe/Paris"
 NEW: dict[str, Any] = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,10 +14,6 @@ from cloudsched.cli.apply import import_jobs
 from cloudsched.local import app_loader
 from cloudsched.local.app_loader import LoadedApp
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(name="sim")

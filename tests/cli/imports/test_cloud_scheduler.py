@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,13 +16,9 @@ from pydantic import TypeAdapter
 from cloudsched import RetryPolicy, Schedule, TaskStatus
 from cloudsched.cli.job_files import Job, Refusal, read_cloud_scheduler
 from cloudsched.domain.documents.task import TaskId
+from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
-
-    Load = Callable[..., tuple[int, str]]
+Load = Callable[..., tuple[int, str]]
 
 
 def encode(body: object) -> str:

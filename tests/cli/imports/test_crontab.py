@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -13,13 +13,9 @@ from pydantic import TypeAdapter
 from cloudsched import Schedule
 from cloudsched.cli.job_files import Job, ReadFile, Refusal, read_crontab
 from cloudsched.domain.documents.task import TaskId
+from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.testing import Simulation
-
-    Load = Callable[..., tuple[int, str]]
+Load = Callable[..., tuple[int, str]]
 
 NIGHTLY = "30 2 * * * /usr/local/bin/backup --full\n"
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import functools
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -14,9 +15,6 @@ from tests.cases import try_each
 
 from cloudsched import App, Context, RetryPolicy, Settings
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
-
-if TYPE_CHECKING:  # a name that is not there when an annotation is read
-    from decimal import Decimal
 
 
 class Model(BaseModel):

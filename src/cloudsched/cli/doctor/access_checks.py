@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from cloudsched.cli.doctor.deployment import LINKS, ok, unknown, wrong
+from cloudsched.cli.doctor.deployment import LINKS, Deployment, Finding, ok, unknown, wrong
 from cloudsched.cli.doctor.resource_checks import environment, leads_links_to
 from cloudsched.errors import Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.cli.doctor.deployment import Deployment, Finding
 
 EVERYBODY = {"allUsers", "allAuthenticatedUsers"}
 INVOKER = "roles/run.invoker"

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.cli.doctor.deployment import ok, skipped, unknown, wrong
+from cloudsched.cli.doctor.deployment import Finding, ok, skipped, unknown, wrong
 from cloudsched.cli.options import explain_unreachable
-from cloudsched.client.flow import ApiRequest
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.client.flow import ApiRequest, Flow
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.responses import CallerInfo
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, Unauthenticated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.cli.doctor.deployment import Finding
     from cloudsched.client import Client
-    from cloudsched.client.flow import Flow
-    from cloudsched.domain.documents.execution import Execution
 
 MAX_SKEW = timedelta(seconds=10)
 """The largest difference of two clocks at which executors still run handlers."""

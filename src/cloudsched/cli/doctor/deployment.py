@@ -8,15 +8,12 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from cloudsched.domain.documents.delivery import SENT_CHANNELS
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.errors import Misconfigured, Unavailable
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 TIMEOUT_SECONDS = 120
 _NOT_FOUND = re.compile(

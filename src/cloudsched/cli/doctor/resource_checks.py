@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, SERVICES, ok, unknown, wrong
+from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, SERVICES, Deployment, Finding, ok, unknown, wrong
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cloudsched.cli.doctor.deployment import Deployment, Finding
-
 
 MAX_RATE = 500
 """Dispatches a second of one Cloud Tasks queue."""

@@ -14,7 +14,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.config.imports import require_extra
@@ -25,9 +27,6 @@ with require_extra("cloudsched.outbox.django", "django"):
     from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import timedelta
-
     from cloudsched.app import App
     from cloudsched.client import Client
     from cloudsched.domain.transitions.drafts import TaskDraft

@@ -113,7 +113,7 @@ def list_step(step: Json, visit: Visit, child: Json | None = None) -> list[tuple
     return facts
 
 
-ROWS: Final = 200
+ROWS: Final = 180
 """How many rows of a waterfall are shown at once."""
 _TREE: Final = 100
 _WAITING: Final = frozenset({ExecutionStatus.SUSPENDED, ExecutionStatus.RETRYING})

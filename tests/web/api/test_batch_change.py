@@ -185,6 +185,17 @@ def test_a_filter_that_no_index_has_is_refused(roles: RoleHarness, body: dict[st
     assert roles.ask("admin", "GET", "/v1/tasks").get_json()["tasks"] == []
 
 
+def test_a_filter_that_matches_nothing_changes_nothing(roles: RoleHarness) -> None:
+    """It counts none, runs, and ends well."""
+    roles.task("ada", **YEARLY, id="a")
+    nothing = {"handler": "no-such"}
+    assert count(roles, "admin", "delete", **nothing) == 0
+    assert change(roles, "admin", "delete", **nothing) == {"changed": 0, "skipped": 0, "refused": 0, "refusals": []}
+    assert count(roles, "admin", "pause", status="PAUSED") == 0
+    assert change(roles, "admin", "pause", status="PAUSED")["skipped"] == 0
+    assert statuses(roles) == {"a": "ACTIVE"}
+
+
 def test_a_user_has_few_of_them_at_a_time(roles: RoleHarness) -> None:
     """The sixth open one is 429; a repetition of one that is open is not, nor is the sixth after they have ended."""
     body = {"action": "pause", "filter": {"handler": "work"}}

@@ -217,6 +217,15 @@ def test_an_edit_that_changed_nothing_is_known_too(sim: Simulation, call: Call) 
     assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
 
 
+def test_a_deleted_task_is_created_again(sim: Simulation, call: Call) -> None:
+    """Nothing remembers a request once its task is gone, so it is a creation like any other."""
+    path, body, headers = by_id({**TASK, "schedule": "in 2 seconds"})
+    call("POST", path, body, headers=headers)
+    sim.advance(HOUR)
+    call("DELETE", "/v1/tasks/pay-42")
+    assert call("POST", path, body, headers=headers).status_code == 201
+
+
 def test_another_key_is_another_request(sim: Simulation, call: Call) -> None:
     """Of a handler that makes the ids, the same payload with another key, or without one, edits the task again."""
     path, body, headers = by_payload({**TASK, "schedule": "in 10 minutes"})
@@ -227,6 +236,27 @@ def test_another_key_is_another_request(sim: Simulation, call: Call) -> None:
         in_ten_minutes = about(sim.now + timedelta(minutes=10))
         assert datetime.fromisoformat(due) == in_ten_minutes
     assert call("POST", path, body, headers=headers).get_json()["nextExecutionTime"] == due
+
+
+def test_a_repetition_needs_no_handler(sim: Simulation, call: Call, app: App) -> None:
+    """It is answered by its task also when what it names has gone from the code since."""
+    path, body, headers = by_id({**TASK, "schedule": "in 2 seconds"})
+    call("POST", path, body, headers=headers)
+    sim.advance(HOUR)
+    del app.container.registry.registrations.handlers["greet"]
+    assert call("POST", path, body, headers=headers).status_code == 200
+    assert call("POST", path, {**body, "title": "Other"}, headers=headers).status_code == 400
+
+
+def test_a_mark_is_small(sim: Simulation, call: Call) -> None:
+    """A creation without an id stores no mark of it; one with an id stores one, and however often it comes again."""
+    call("POST", "/v1/tasks", {**TASK, "schedule": "in 2 seconds"})
+    path, body, headers = by_id({**TASK, "schedule": "in 2 seconds"})
+    for _ in range(3):
+        call("POST", path, body, headers=headers)
+    marks = sorted((each.recent_requests for each in sim.app.tasks(TaskQuery()).items), key=len)
+    assert [len(each) for each in marks] == [0, 1]
+    assert len(marks[1][0].model_dump_json(by_alias=True)) < 100
 
 
 @pytest.mark.parametrize("words", ["in 10 minutes", "one hour later", "PT10M", None], ids=str)
@@ -252,6 +282,18 @@ def test_an_edit_under_if_match_is_made_once(sim: Simulation, call: Call, words:
     assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
 
 
+def test_a_trigger_of_a_state_is_made_once(sim: Simulation, call: Call) -> None:
+    """With a key and If-Match, sent again it names the same run; another key finds that the state has gone."""
+    seen = call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 5 hours"}).headers["ETag"]
+    headers = {"Idempotency-Key": "k", "If-Match": seen}
+    first = call("POST", "/v1/tasks/t/trigger", headers=headers).get_json()["triggered"]
+    sim.advance(HOUR)
+    assert call("POST", "/v1/tasks/t/trigger", headers=headers).get_json()["triggered"] == first
+    assert call("POST", "/v1/tasks/t/trigger", headers={**headers, "Idempotency-Key": "other"}).status_code == 412
+    assert call("POST", "/v1/tasks/t/trigger", headers={"If-Match": seen}).status_code == 412
+    assert len(sim.executions("t")) == 1
+
+
 def test_another_edit_of_a_state_that_has_gone_is_refused(sim: Simulation, call: Call) -> None:
     """Another content, and another ETag, are other edits; and one that names any state is made each time."""
     seen = call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 30 minutes"}).headers["ETag"]
@@ -263,6 +305,19 @@ def test_another_edit_of_a_state_that_has_gone_is_refused(sim: Simulation, call:
         assert call("PATCH", "/v1/tasks/t", later, headers={"If-Match": "*"}).status_code == 200
     later_by_three = about([sim.now + timedelta(hours=3, minutes=30)])
     assert sim.app.upcoming("t") == later_by_three
+
+
+def test_a_task_remembers_a_few_edits(call: Call) -> None:
+    """Its latest, so that what it stores is bounded; an earlier one is refused as before."""
+    seen = [call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 30 minutes"}).headers["ETag"]]
+    for number in range(MAX_REQUESTS + 1):
+        edit = call("PATCH", "/v1/tasks/t", {"title": f"{number}"}, headers={"If-Match": seen[-1]})
+        seen.append(edit.headers["ETag"])
+    statuses = [
+        call("PATCH", "/v1/tasks/t", {"title": f"{number}"}, headers={"If-Match": seen[number]}).status_code
+        for number in range(MAX_REQUESTS + 1)
+    ]
+    assert statuses == [412] * 2 + [200] * (MAX_REQUESTS - 1)
 
 
 def test_other_requests_make_a_task_forget_no_creation(sim: Simulation, call: Call) -> None:

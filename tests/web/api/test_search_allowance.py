@@ -13,7 +13,10 @@ from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, TASK_STEPS, Al
 from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.testing import Simulation
+from cloudsched.web.api.task_operations import create_or_edit
+from cloudsched.web.auth.roles import Caller, Role
 
 START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
 LATER_SPARSE = "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=9;BYMINUTE=0;BYSECOND=0"
@@ -54,6 +57,18 @@ def test_a_preview_that_takes_too_long_is_refused_with_what_to_do(call: Call, co
     assert counted.spent < REQUEST_STEPS * 1.1
 
 
+def test_a_calendar_of_the_whole_week_is_answered_at_once(call: Call, counted: type[CountedAllowance]) -> None:
+    """111 bytes took 2.3 s: the search went through 2,000 years for a free day."""
+    week = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
+    call("PUT", "/v1/calendars/full", {"title": "full", "weekdays": week})
+    for rule in ("FREQ=SECONDLY", "FREQ=YEARLY"):
+        for on in ("skip", "before", "after"):
+            schedule = {"rrule": rule, **START, "calendars": [{"id": "full", "on": on}]}
+            answer = call("POST", "/v1/schedules/preview", {"schedule": schedule})
+            assert answer.get_json()["occurrences"] == []
+    assert counted.spent < 200
+
+
 def test_a_batch_has_one_allowance(call: Call, counted: type[CountedAllowance]) -> None:
     """40 tasks of 20 rules took 21 s. Those that do not fit are refused, each by itself, and are not stored."""
     ordinary = {**TASK, "schedule": {"rrule": "FREQ=DAILY", **START}}
@@ -67,6 +82,16 @@ def test_a_batch_has_one_allowance(call: Call, counted: type[CountedAllowance]) 
     assert {each["field"] for each in refused} == {"schedule"}
     stored = call("GET", "/v1/tasks?pageSize=100").get_json()["tasks"]
     assert len(stored) == len(results) - len(refused)
+
+
+def test_a_task_for_which_there_is_no_room_is_not_read(sim: Simulation) -> None:
+    """Once a batch has met the quota, the rest of it is not even parsed: what is wrong with it is not looked for."""
+    caller = Caller("ada", Role.USER, owner="ada")
+    refusal = QuotaExceeded("tasks that have not ended", 5, "Cancel some.")
+    with pytest.raises(QuotaExceeded):
+        create_or_edit(sim.app, caller, {"schedule": 7}, None, 3, refusal)
+    with pytest.raises(InvalidInput):  # it may be there already
+        create_or_edit(sim.app, caller, {"id": "a", "schedule": 7}, None, 3, refusal)
 
 
 def test_lists_search_no_schedule(call: Call, counted: type[CountedAllowance]) -> None:
@@ -83,6 +108,32 @@ def test_lists_search_no_schedule(call: Call, counted: type[CountedAllowance]) -
     with count_calls() as calls:
         call("GET", "/v1/tasks?pageSize=100")
     assert calls.count < 60_000
+
+
+@pytest.mark.parametrize("day", ["2026-12-01", "2027-01-05"])
+def test_a_past_to_backfill_is_known_without_a_search(call: Call, sim: Simulation, day: str) -> None:
+    """From the first occurrence on, also if the task was created later, edited or paused over it."""
+
+    def may_backfill() -> bool:
+        return "backfill" in call("GET", "/v1/tasks/a").get_json()["allowedVerbs"]
+
+    def has_past() -> bool:
+        first = sim.app.get("a").schedule.first()
+        return first is not None and first <= sim.now
+
+    schedule = {"rrule": "FREQ=DAILY", "dtstart": f"{day}T09:00:00"}
+    assert call("POST", "/v1/tasks", {**TASK, "id": "a", "schedule": schedule}).status_code == 201
+    assert may_backfill() == has_past()
+    sim.advance(timedelta(days=6))
+    assert may_backfill()
+    call("PATCH", "/v1/tasks/a", {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2027-01-20T09:00:00"}})
+    assert not may_backfill()
+    assert not has_past()
+    call("POST", "/v1/tasks/a/pause")
+    sim.advance(timedelta(days=20))
+    call("POST", "/v1/tasks/a/resume")
+    assert may_backfill()
+    assert has_past()
 
 
 def test_one_task_does_not_use_up_a_list_of_all(call: Call, sim: Simulation, counted: type[CountedAllowance]) -> None:
@@ -110,6 +161,29 @@ def test_a_task_that_becomes_too_sparse_to_search_is_paused(call: Call, sim: Sim
     patched = call("PATCH", "/v1/tasks/c", {"schedule": {"rrule": "FREQ=DAILY", **START}})
     assert patched.status_code == 200
     assert call("POST", "/v1/tasks/c/resume").get_json()["status"] == "ACTIVE"
+
+
+@pytest.fixture
+def dated(sim: Simulation) -> Simulation:
+    """Return a store with 60 tasks of a thousand excluded times each, no two of them alike."""
+    for number in range(60):
+        excluded = [
+            f"{2027 + day // 300}-{1 + day // 25 % 12:02}-{1 + day % 25:02}T09:00:{number:02}" for day in range(1000)
+        ]
+        schedule = {"rrule": "FREQ=DAILY", **START, "exdates": excluded}
+        sim.app.create(TaskDraft.model_validate({**TASK, "schedule": schedule}))
+    return sim
+
+
+@pytest.mark.usefixtures("dated")
+@pytest.mark.parametrize(
+    "path", ["/v1/occurrences?until=2099-01-01T00:00:00Z&pageSize=500", "/v1/tasks?pageSize=500", "/v1/usage?owner=ada"]
+)
+def test_a_list_does_not_read_the_dates_of_each_schedule_anew(call: Call, path: str) -> None:
+    """They were checked when they were stored. 450 such tasks cost a list of occurrences two seconds."""
+    with count_calls() as calls:
+        assert call("GET", path).status_code == 200
+    assert calls.count < 400_000
 
 
 def test_dates_count_as_steps(call: Call) -> None:

@@ -152,6 +152,12 @@ OWN = ["tasks/ada-one", f"tasks/ada-one/executions/{RUN}", "inboxes/ada/messages
 OTHERS = [path.replace("ada", "bob") for path in OWN]
 
 
+@pytest.mark.parametrize("path", [*OTHERS, "tasks/ada-deleted"])
+def test_users_cannot_read_documents_of_others(ada: Client, path: str) -> None:
+    """Nor a task of their own that is being deleted, whose document is removed only after its executions."""
+    assert ada.get(path) == DENIED
+
+
 @pytest.mark.parametrize("path", ["tasks/nobody-knows", "tasks/nobody-knows/executions/x", "inboxes/eve/messages/x"])
 def test_a_missing_document_looks_like_that_of_another_user(ada: Client, path: str) -> None:
     """Guessing IDs reveals nothing: a missing document is refused just like another user's."""

@@ -6,8 +6,7 @@ from __future__ import annotations
 import functools
 import re
 from datetime import timedelta
-from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel
@@ -15,6 +14,9 @@ from tests.cases import try_each
 
 from cloudsched import App, Context, RetryPolicy, Settings
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
+
+if TYPE_CHECKING:
+    from decimal import Decimal  # a name that is not there when an annotation is read
 
 
 class Model(BaseModel):

@@ -178,12 +178,15 @@ class CallInvariants:
     def _is_known_to_have_ended(self, call: StepRecord) -> bool:
         """Whether the journal or the process that decides a race knows of a call's end.
 
-        A call may end right after it was read, and yet by its record before the winner: their clocks differ.
+        A call may end right after it was read, and yet by its record before the winner: their clocks differ. One whose
+        entry says that it has lost was still waited for when the race was decided.
         """
         assert self._world.current
         assert call.child
         last_read = self._last_read.get((self._world.current, call.child), 0)
-        return call.status is not StepStatus.WAITING or last_read > self._reads_at_end.get(call.child, 0)
+        has_lost = call.error is not None and call.error.message == _LOST
+        has_ended = call.status is not StepStatus.WAITING and not has_lost
+        return has_ended or last_read > self._reads_at_end.get(call.child, 0)
 
     def check_recorded_result(self, entry: StepRecord) -> None:
         """Check the outcome of a call when it is first recorded."""

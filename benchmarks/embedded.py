@@ -164,22 +164,17 @@ class Cloudsched:
     def __init__(self, folder: Path) -> None:
         from cloudsched import App, Schedule, Settings  # noqa: PLC0415 - of this contestant's environment
         from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - the same
-        from cloudsched.adapters.in_process_queue import InProcessDispatcher  # noqa: PLC0415 - the same
+        from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS  # noqa: PLC0415 - the same
         from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - the same
+        from cloudsched.local.runner import make_queue  # noqa: PLC0415 - the same
 
         clock = SystemClock()
         self.once = Schedule.once
-
-        def deliver(body: bytes, token: str) -> object:
-            return self.app.deliver(body, token)
-
-        self.queue = InProcessDispatcher(clock, deliver)
         self.app = App(
-            Settings(secret="a secret of this benchmark"),
-            store=SqliteStore(folder / "tasks.db"),
-            dispatcher=self.queue,
-            clock=clock,
+            Settings(secret="a secret of this benchmark"), store=SqliteStore(folder / "tasks.db"), clock=clock
         )
+        self.queue = make_queue(self.app, clock, threads=DEFAULT_WORKERS)
+        self.app.container.replace(dispatcher=self.queue)
 
         @self.app.handler("note")
         def handle(payload: dict[str, int]) -> None:

@@ -16,11 +16,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
 from werkzeug.test import Client, TestResponse
+
+from cloudsched.engine.ports.procedure import LongCall, Procedure
 
 ROOT = Path(__file__).parents[1]
 START = datetime(2027, 1, 1, 7, 30, tzinfo=UTC)
@@ -39,6 +42,16 @@ class LocalClient(Client):
         """Send a request."""
         options.setdefault("environ_base", {"REMOTE_ADDR": "127.0.0.1"})
         return super().open(*arguments, **options)
+
+
+def in_steps(deliver: Callable[[bytes, str], object], name: str = "") -> Callable[[bytes, str], Procedure[object]]:
+    """Return an executor for a queue in this process that calls a function, as it calls a handler of that name."""
+
+    def plan(body: bytes, token: str) -> Procedure[object]:
+        result: object = yield LongCall(partial(deliver, body, token), name)
+        return result
+
+    return plan
 
 
 def wait_until(

@@ -40,12 +40,13 @@ from cloudsched.domain.transitions.drafts import (
 )
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.invalid_input import find_all_faults, say_in_python
-from cloudsched.domain.transitions.planning import SWEEP_PREFIX, upcoming_occurrences
+from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.child_tasks import Tree, load_tree
 from cloudsched.engine.handlers.registry import Declaration, Registry
 from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import Page, check_page_size
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions, list_executions, load_execution
@@ -755,9 +756,8 @@ class App:
         return create_confirmed(self, content, requester)[0]
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
-        """Process a delivered dispatch; see `Executor.deliver`."""
-        receiver = self.container.shard_sweeps if body.startswith(SWEEP_PREFIX) else self.container.executor
-        return receiver.deliver(body, token)
+        """Process a delivered dispatch; see `Executor.plan`."""
+        return run_procedure(self.container.plan_delivery(body, token))
 
     def sweep(self) -> Sweep:
         """Repair lost work; see `Sweeper.sweep`. Call it once a minute."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.harness import WAIT_SECONDS, wait_until
+from tests.harness import WAIT_SECONDS, in_steps, wait_until
 
 from cloudsched.adapters import in_process_queue
 from cloudsched.adapters.clocks import ManualClock, SystemClock
@@ -16,6 +16,7 @@ from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.cli.serve import serve
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports import service_threads
+from cloudsched.engine.ports.procedure import Procedure, StoreCommit
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable
 
@@ -44,7 +45,7 @@ def test_each_comes_at_its_instant_on_the_real_clock(monkeypatch: pytest.MonkeyP
     """None too early, and none only when the clock is read again; the benchmark says how punctual they are."""
     monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * WAIT_SECONDS)
     received, done, deliver = collector(50)
-    with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
+    with InProcessDispatcher(SystemClock(), in_steps(deliver)) as dispatcher:
         begin = datetime.now(UTC) + timedelta(milliseconds=50)
         for number in reversed(range(50)):
             dispatcher.create(envelope(str(number), begin + timedelta(milliseconds=5 * number)))
@@ -56,7 +57,7 @@ def test_a_clock_that_is_set_forward_is_noticed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 0.01)
     received, done, deliver = collector(1)
     clock = ManualClock(NOW)
-    with InProcessDispatcher(clock, deliver) as dispatcher:
+    with InProcessDispatcher(clock, in_steps(deliver)) as dispatcher:
         dispatcher.create(envelope("one", NOW + timedelta(days=30)))
         clock.advance(timedelta(days=31))
         assert done.wait(WAIT_SECONDS)
@@ -73,7 +74,7 @@ def test_a_handler_cannot_end_a_worker_thread() -> None:
             raise SystemExit
         done.set()
 
-    with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
+    with InProcessDispatcher(SystemClock(), in_steps(deliver), workers=1) as dispatcher:
         for number in range(3):
             dispatcher.create(envelope(str(number)))
         assert done.wait(WAIT_SECONDS)
@@ -94,7 +95,7 @@ def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest() -> None:
             return False
         return True
 
-    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=1)
+    dispatcher = InProcessDispatcher(SystemClock(), in_steps(deliver), workers=1)
     dispatcher.create(envelope("before the start"))
     dispatcher.start()
     assert began.wait(WAIT_SECONDS)
@@ -119,7 +120,7 @@ def test_the_executor_may_close_its_own_queue() -> None:
         dispatcher.close()
         done.set()
 
-    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=2)
+    dispatcher = InProcessDispatcher(SystemClock(), in_steps(deliver), workers=2)
     dispatcher.start()
     dispatcher.create(envelope("one"))
     assert done.wait(WAIT_SECONDS)
@@ -129,7 +130,7 @@ def test_the_executor_may_close_its_own_queue() -> None:
 def test_a_limited_number_of_names_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_process_queue, "MAX_REMEMBERED_NAMES", 10)
     received, done, deliver = collector(30)
-    with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
+    with InProcessDispatcher(SystemClock(), in_steps(deliver), workers=1) as dispatcher:
         for number in range(30):
             dispatcher.create(envelope(str(number)))
         assert done.wait(WAIT_SECONDS)
@@ -141,7 +142,7 @@ def test_an_earlier_dispatch_wakes_the_thread_that_waits_for_a_later_one(monkeyp
     """Nothing waits until the clock is read again, however far away the dispatch is that was the next one."""
     monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * WAIT_SECONDS)
     received, done, deliver = collector(1)
-    with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
+    with InProcessDispatcher(SystemClock(), in_steps(deliver)) as dispatcher:
         dispatcher.create(envelope("later", datetime.now(UTC) + timedelta(days=1)))
         dispatcher.create(envelope("now"))
         assert done.wait(WAIT_SECONDS)
@@ -162,7 +163,7 @@ def test_urgent_dispatches_come_first_and_then_those_due_earlier() -> None:
         if len(order) == 6:
             done.set()
 
-    with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
+    with InProcessDispatcher(SystemClock(), in_steps(deliver), workers=1) as dispatcher:
         dispatcher.create(envelope("in progress"))
         assert began.wait(WAIT_SECONDS)
         for seconds, name in enumerate(("LOW", "NORMAL", "HIGH", "CRITICAL"), 1):
@@ -178,7 +179,7 @@ def test_urgent_dispatches_come_first_and_then_those_due_earlier() -> None:
 def test_by_default_32_deliveries_wait_at_the_same_time() -> None:
     """As many as that share a wait for the disk; `cloudsched serve` says the same number."""
     meeting = threading.Barrier(33, timeout=WAIT_SECONDS)
-    with InProcessDispatcher(SystemClock(), lambda _body, _token: meeting.wait()) as dispatcher:
+    with InProcessDispatcher(SystemClock(), in_steps(lambda _body, _token: meeting.wait())) as dispatcher:
         for number in range(32):
             dispatcher.create(envelope(str(number)))
         meeting.wait()  # all of them have to be under way
@@ -198,7 +199,7 @@ def test_while_threads_deliver_another_one_watches_the_time(monkeypatch: pytest.
         except threading.BrokenBarrierError as error:
             failures.append(error)
 
-    with InProcessDispatcher(SystemClock(), deliver, workers=4) as dispatcher:
+    with InProcessDispatcher(SystemClock(), in_steps(deliver), workers=4) as dispatcher:
         dispatcher.create(envelope("1"))
         dispatcher.create(envelope("2"))
         begin = datetime.now(UTC)
@@ -220,7 +221,7 @@ def test_what_could_not_be_queued_again_is_taken_again(monkeypatch: pytest.Monke
             raise ConnectionError
         deliver(body, token)
 
-    dispatcher = InProcessDispatcher(SystemClock(), refuse, workers=2)
+    dispatcher = InProcessDispatcher(SystemClock(), in_steps(refuse), workers=2)
     put, main = dispatcher._put, threading.current_thread()  # noqa: SLF001 - from inside
 
     def fail(pending: Any) -> None:  # noqa: ANN401 - handed on
@@ -236,3 +237,84 @@ def test_what_could_not_be_queued_again_is_taken_again(monkeypatch: pytest.Monke
         dispatcher.create(envelope("one"))
         assert done.wait(WAIT_SECONDS)
     assert len(received) == 1
+
+
+def test_a_call_that_takes_long_holds_up_nobody() -> None:
+    """As many calls as there may be wait at the same time, although the first of a name are made by one thread."""
+    meeting = threading.Barrier(32, timeout=WAIT_SECONDS)
+    met: list[int] = []
+    deliver = in_steps(lambda _body, _token: met.append(meeting.wait()), "one handler")
+    with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
+        for number in range(32):
+            dispatcher.create(envelope(str(number)))
+        wait_until(lambda: len(met) == 32, "all of them were under way together")
+        wait_until(lambda: dispatcher.inspect().pending == 0, "all are accepted")
+
+
+def test_closing_waits_for_a_call_that_the_leading_thread_has_left() -> None:
+    began, release = threading.Event(), threading.Event()
+    ended: list[bytes] = []
+
+    def deliver(body: bytes, _: str) -> None:
+        if body == b"slow":
+            began.set()
+            release.wait(WAIT_SECONDS)
+        ended.append(body)
+
+    dispatcher = InProcessDispatcher(SystemClock(), in_steps(deliver, "one handler"), workers=2)
+    dispatcher.start()
+    dispatcher.create(envelope("slow"))
+    assert began.wait(WAIT_SECONDS)
+    dispatcher.create(envelope("quick"))
+    wait_until(lambda: ended == [b"quick"], "another thread leads")
+    assert not dispatcher.stop(timedelta(milliseconds=50))
+    release.set()
+    assert dispatcher.stop(timedelta(seconds=WAIT_SECONDS))
+    assert ended == [b"quick", b"slow"]
+
+
+class Committing:
+    """A store that commits numbers together, and a delivery that commits the number in its body."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[int]] = []
+        self.answers: dict[bytes, object] = {}
+        self.refuses: Callable[[int], Exception | None] = lambda _: None
+        self.is_broken = False
+
+    def commit(self, numbers: Sequence[Any]) -> list[Any]:
+        if self.is_broken:
+            raise OSError
+        self.groups.append(list(numbers))
+        return [self.refuses(each) or -each for each in numbers]
+
+    def deliver(self, body: bytes, _token: str) -> Procedure[None]:
+        self.answers[body] = yield StoreCommit(None, int(body))  # type: ignore[arg-type]  # a store of numbers
+
+
+def test_deliveries_that_are_due_together_commit_together() -> None:
+    """Each hears of its own commit; one that is refused is the only one that comes again."""
+    store = Committing()
+    refused = [KeyError()]
+    store.refuses = lambda number: refused.pop() if number == 7 and refused else None
+    dispatcher = InProcessDispatcher(SystemClock(), store.deliver, workers=32, commit=store.commit)
+    for number in range(1, 33):
+        dispatcher.create(envelope(str(number)))
+    with dispatcher:
+        wait_until(lambda: dispatcher.inspect().pending == 0, "all are accepted")
+    assert store.answers == {str(number).encode(): -number for number in range(1, 33)}
+    assert [sorted(each) for each in store.groups] == [list(range(1, 33)), [7]]
+
+
+def test_when_nothing_can_be_committed_all_of_them_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_process_queue, "INITIAL_BACKOFF", timedelta(milliseconds=1))
+    store = Committing()
+    store.is_broken = True
+    with InProcessDispatcher(SystemClock(), store.deliver, workers=4, commit=store.commit) as dispatcher:
+        for number in range(1, 5):
+            dispatcher.create(envelope(str(number)))
+        threading.Event().wait(0.05)
+        assert not store.answers
+        store.is_broken = False
+        wait_until(lambda: dispatcher.inspect().pending == 0, "all are accepted")
+    assert len(store.answers) == 4

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.harness import WAIT_SECONDS, wait_until
+from tests.harness import WAIT_SECONDS, in_steps, wait_until
 
 from cloudsched.adapters import in_process_queue as inprocess
 from cloudsched.adapters.clocks import ManualClock
@@ -82,7 +82,7 @@ def in_process() -> Iterator[DispatcherUnderTest]:
     executor = Executor(clock.now)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inprocess, "CLOCK_CHECK_SECONDS", 0.002)  # its clock runs as real time does; the test's is moved
-        with InProcessDispatcher(clock, executor.deliver, workers=3) as dispatcher:
+        with InProcessDispatcher(clock, in_steps(executor.deliver), workers=3) as dispatcher:
             yield DispatcherUnderTest(dispatcher, executor, clock.advance)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cheroot.connections import ConnectionManager
 from cheroot.server import HTTPConnection
-from tests.harness import request, wait_until
+from tests.harness import in_steps, request, wait_until
 
 from cloudsched import App, Context
 from cloudsched.adapters import in_process_queue
@@ -166,7 +166,7 @@ def test_whichever_worker_of_a_queue_fails_all_is_delivered(
     monkeypatch.setattr(service_threads, "MAX_PAUSE", 0.01)
     killer, delivered = Killer(), set[bytes]()
     monkeypatch.setattr(SystemClock, "now", killer.now)
-    with InProcessDispatcher(SystemClock(), lambda body, _: delivered.add(body), workers=4) as queue:
+    with InProcessDispatcher(SystemClock(), in_steps(lambda body, _: delivered.add(body)), workers=4) as queue:
         threads = find_threads(others, "cloudsched-worker-")
         killer.victims = frozenset(each.name for each in threads)
         for number in range(20):
@@ -192,7 +192,7 @@ def test_what_other_processes_hand_over_is_heard_after_a_failure(tmp_path: Path)
     listener = HandOverListener(tmp_path, accept)
     listener.start()
     try:
-        sender = HandOverDispatcher(tmp_path, InProcessDispatcher(SystemClock(), lambda *_: None, workers=0))
+        sender = HandOverDispatcher(tmp_path, InProcessDispatcher(SystemClock(), in_steps(lambda *_: None), workers=0))
         for name in ("first", "second"):
             sender.create(QueueMessage(name, datetime.now(UTC), b"", "token"))
         wait_until(lambda: heard == ["first", "second"], "both are heard")

@@ -1,30 +1,33 @@
 """Delivery within the process: a queue for one that both schedules and runs tasks, and what the sweep falls back on.
 
 Like every queue it is only a hint: its content is lost with the process, and the sweep recreates the dispatches from
-the documents. Of the worker threads that are idle, one waits until the next dispatch is due, and delivers it itself: no
-other thread has to wake it. Another idle one then waits in its place.
+the documents.
 
 While Cloud Tasks cannot be reached, `FallbackDispatcher` delivers what is due in the sweep's process.
 """
 
 from __future__ import annotations
 
+import contextvars
 import heapq
 import itertools
 import logging
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
+from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit, make_call
 from cloudsched.engine.ports.service_threads import ServiceThread, tell_recovered
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
+    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 
 _LOG = logging.getLogger(__name__)
@@ -41,6 +44,11 @@ last seconds under load, in 2 MB. A later duplicate is delivered, and finds that
 DEFAULT_WORKERS = 32
 """How many dispatches are delivered at the same time unless the caller says otherwise. Deliveries mostly wait: for the
 handler, and for the disk at both of their commits. Those that wait at the same time share one wait for the disk."""
+
+QUICK_SECONDS = 0.002
+"""How long the leading thread calls a handler before another thread leads: ten times as long as a delivery takes it."""
+WATCHED_PAUSES = 5
+"""How often the thread that watches the leader looks in vain for a call before it sleeps until there is one."""
 
 CLOCK_CHECK_SECONDS = 1.0
 """How often the clock is read even if nothing is due by then: a test or another process may have set it."""
@@ -74,38 +82,85 @@ class QueueCounts(NamedTuple):
     """Names of delivered dispatches that are still refused as duplicates."""
 
 
+class _Delivery:
+    """A dispatch that is being delivered."""
+
+    __slots__ = ("context", "pending", "steps")
+    steps: Procedure[object]
+
+    def __init__(self, pending: _PendingMessage) -> None:
+        self.pending = pending
+        self.context = contextvars.copy_context()
+        """The context variables of its steps, in whichever thread each is."""
+
+
+_Advance: TypeAlias = Callable[[], Any]
+
+
 class InProcessDispatcher:
-    """A `Dispatcher` that calls the executor from its own threads. Use it in a ``with``, or call `start` and `close`.
+    """A `Dispatcher` that delivers in this process. Use it in a ``with``, or call `start` and `close`.
+
+    One thread at a time leads: it takes what is due, runs the steps of all deliveries, and commits for many of them
+    together. So a delivery wakes no other thread, and many wait for the disk only once. The leader calls quick handlers
+    itself. If one keeps it for longer than `QUICK_SECONDS`, another thread leads on, and the next calls of that handler
+    are made by other threads.
 
     Args:
         clock: Decides when a dispatch is due; it must advance at the speed of real time.
-        deliver: The executor: called with body and token, it returns to accept the dispatch and raises to refuse it.
+        deliver: The executor: called with body and token, it returns the steps that process a dispatch. They return to
+            accept it, and raise to refuse it.
         workers: The most dispatches that are delivered at the same time.
+        commit: Makes several commits at once, and returns the result or the error of each; None makes them one by one.
     """
 
     def __init__(
-        self, clock: Clock, deliver: Callable[[bytes, str], object], *, workers: int = DEFAULT_WORKERS
+        self,
+        clock: Clock,
+        deliver: Callable[[bytes, str], Procedure[object]],
+        *,
+        workers: int = DEFAULT_WORKERS,
+        commit: Callable[[Sequence[Commit]], Sequence[VersionedTask | Exception]] | None = None,
     ) -> None:
         self._clock = clock
         self._deliver = deliver
+        self._commit = commit
+        self._limit = workers
         self._lock = threading.Lock()
-        self._is_earlier = threading.Condition(self._lock)
-        """Wakes the thread that watches the time."""
+        self._has_work = threading.Condition(self._lock)
+        """Wakes the leader."""
         self._is_free = threading.Condition(self._lock)
-        """Wakes an idle thread to watch the time, or to deliver what is due."""
-        self._is_watched = False
+        """Wakes an idle thread to lead, to make a call, or to end."""
+        self._is_called = threading.Condition(self._lock)
+        """Wakes the thread that watches the leader's calls."""
         self._heap: list[_PendingMessage] = []
         self._numbers = itertools.count()
         self._pending_names: set[str] = set()
         self._delivered_names: OrderedDict[str, None] = OrderedDict()
         self._due: list[_DueMessage] = []
         self._is_closed = False
+        self._active: set[_Delivery] = set()
+        self._leader: threading.Thread | None = None
+        self._watcher: threading.Thread | None = None
+        self._sleeps = False
+        """True if the watcher has to be woken."""
+        self._idle = 0
+        """The number of threads that wait for `_is_free`."""
+        self._call_began: float | None = None
+        """When the leader began the call that it is making; None if it makes none."""
+        self._steps: deque[tuple[_Delivery, _Advance]] = deque()
+        """What the leader does next."""
+        self._commits: list[tuple[_Delivery, StoreCommit]] = []
+        """What it commits when nothing else is to be done."""
+        self._calls: deque[tuple[_Delivery, LongCall]] = deque()
+        """What other threads are to call."""
+        self._slow: set[str] = set()
+        """The names of calls that took long when they were last made."""
         self._workers = [
-            ServiceThread(f"cloudsched-worker-{number}", self._deliver_next) for number in range(1, workers + 1)
+            ServiceThread(f"cloudsched-worker-{number}", self._work) for number in range(1, workers + 1 + bool(workers))
         ]
 
     def start(self) -> None:
-        """Start the worker threads."""
+        """Start the threads."""
         for thread in self._workers:
             thread.start()
 
@@ -144,8 +199,7 @@ class InProcessDispatcher:
             self._is_closed = True
             for each in self._workers:
                 each.stop()
-            self._is_earlier.notify_all()
-            self._is_free.notify_all()
+            self._wake_all()
         if threading.current_thread() in self._workers:  # the delivery that calls this goes on
             return False
         deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
@@ -161,40 +215,12 @@ class InProcessDispatcher:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
+    # ── What is due ──────────────────────────────────────────────────────────────────────────────────────────────────
+
     def _put(self, pending: _PendingMessage) -> None:
         heapq.heappush(self._heap, pending)
         if self._heap[0] is pending:
-            (self._is_earlier if self._is_watched else self._is_free).notify()
-
-    def _deliver_next(self) -> float | None:
-        """Wait for a dispatch that is due, and deliver it. What a handler raises is no fault of the thread."""
-        pending = self._take()
-        if pending is None:
-            return None
-        try:
-            self._deliver(pending.message.body, pending.message.token)
-        except BaseException:  # noqa: BLE001 - whatever a handler raises
-            self._redeliver(pending)
-        else:
-            self._remember(pending.message.name)
-        return 0.0
-
-    def _take(self) -> _PendingMessage | None:
-        """Wait for a dispatch that is due, and return it; None once the queue is closed."""
-        with self._lock:
-            while not self._is_closed:
-                self._find_due()
-                if self._due:
-                    pending = heapq.heappop(self._due).pending
-                    if not self._is_watched:
-                        self._is_free.notify()
-                    return pending
-                tell_recovered()
-                if self._is_watched:
-                    self._is_free.wait()
-                else:
-                    self._watch_time()
-        return None
+            self._has_work.notify()
 
     def _find_due(self) -> None:
         now = self._clock.now()
@@ -203,15 +229,6 @@ class InProcessDispatcher:
             due = _DueMessage(pending.message.priority.rank, pending.at, pending.number, pending)
             heapq.heappush(self._due, due)  # if memory ends between the two, it is delivered twice, which harms nothing
             heapq.heappop(self._heap)
-
-    def _watch_time(self) -> None:
-        """Wait until the next dispatch may be due, or the clock is to be read again."""
-        wait = (self._heap[0].at - self._clock.now()).total_seconds() if self._heap else CLOCK_CHECK_SECONDS
-        self._is_watched = True
-        try:
-            self._is_earlier.wait(max(0.0, min(wait, CLOCK_CHECK_SECONDS)))
-        finally:
-            self._is_watched = False
 
     def _redeliver(self, pending: _PendingMessage) -> None:
         wait = min(INITIAL_BACKOFF * 2 ** min(pending.failures, 20), MAX_BACKOFF)
@@ -234,6 +251,184 @@ class InProcessDispatcher:
             self._delivered_names[name] = None
             if len(self._delivered_names) > MAX_REMEMBERED_NAMES:
                 self._delivered_names.popitem(last=False)
+
+    # ── What a thread does ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _work(self) -> float | None:
+        """Lead, make a call, or watch the leader, whichever is needed, until the queue is closed."""
+        me = threading.current_thread()
+        while True:
+            with self._lock:
+                while not self._calls and self._leader is not None and not self._is_over:
+                    tell_recovered()
+                    if self._watcher is None:
+                        self._watch(me)
+                    else:
+                        self._idle += 1
+                        self._is_free.wait()
+                if self._is_over:
+                    return None
+                leads = self._leader is None
+                if leads:
+                    self._leader = me
+                else:
+                    delivery, call = self._calls.popleft()
+            if leads:
+                self._lead(me)
+            else:
+                self._continue(delivery, self._make(delivery, call))
+
+    @property
+    def _is_over(self) -> bool:
+        return self._is_closed and not self._active
+
+    def _wake_one(self) -> None:
+        """Wake an idle thread, or else the one that watches the leader."""
+        if self._idle:
+            self._idle -= 1  # here, since the thread that is woken may take a while to run
+            self._is_free.notify()
+        else:
+            self._is_called.notify()
+
+    def _wake_all(self) -> None:
+        self._idle = 0
+        for condition in (self._has_work, self._is_free, self._is_called):
+            condition.notify_all()
+
+    def _watch(self, me: threading.Thread) -> None:
+        """Wait while the leader's calls are quick. If one is not, it leads no more."""
+        self._watcher = me
+        try:
+            pauses = 0
+            while self._leader is not None and not self._calls and not self._is_over:
+                began = self._call_began
+                self._sleeps = pauses == WATCHED_PAUSES
+                self._is_called.wait(None if self._sleeps else QUICK_SECONDS)
+                pauses = 0 if self._sleeps or began is not None else pauses + 1
+                self._sleeps = False
+                if began is not None and self._call_began == began:
+                    self._leader = self._call_began = None
+        finally:
+            self._watcher = None
+            self._wake_one()  # to watch in its place
+
+    def _lead(self, me: threading.Thread) -> None:
+        """Deliver what is due, until the queue is closed or another thread leads."""
+        try:
+            while self._leader is me:
+                if self._steps:
+                    self._take_step(me, *self._steps.popleft())
+                elif self._fetch():
+                    continue
+                elif not self._commits:
+                    return
+                else:
+                    self._commit_together()
+        finally:
+            with self._lock:
+                if self._leader is me:
+                    self._leader = None
+                    self._wake_one()
+
+    def _fetch(self) -> bool:
+        """Take what is due; return whether there is a step to take now. Without a commit to make, wait for one."""
+        with self._lock:
+            while not self._steps:
+                room = self._limit - len(self._active)
+                if room > 0 and not self._is_closed:
+                    self._find_due()
+                    for _ in range(min(room, len(self._due))):
+                        self._begin(heapq.heappop(self._due).pending)
+                if self._steps or self._is_over:
+                    break
+                if self._commits:
+                    break
+                tell_recovered()
+                self._has_work.wait(self._seconds_to_next(room))
+            return bool(self._steps)
+
+    def _seconds_to_next(self, room: int) -> float:
+        """Return how long nothing can be due, or until the clock is to be read again."""
+        if not self._heap or room <= 0:
+            return CLOCK_CHECK_SECONDS
+        wait = (self._heap[0].at - self._clock.now()).total_seconds()
+        return max(0.0, min(wait, CLOCK_CHECK_SECONDS))
+
+    def _begin(self, pending: _PendingMessage) -> None:
+        delivery = _Delivery(pending)
+        self._active.add(delivery)
+        self._steps.append((delivery, partial(self._start, delivery)))
+
+    def _start(self, delivery: _Delivery) -> LongCall | StoreCommit:
+        message = delivery.pending.message
+        delivery.steps = self._deliver(message.body, message.token)
+        call: LongCall | StoreCommit = next(delivery.steps)
+        return call
+
+    def _take_step(self, me: threading.Thread, delivery: _Delivery, advance: _Advance) -> None:
+        """Advance a delivery to its next call, which is made now, by others, or with further commits."""
+        try:
+            call = delivery.context.run(advance)
+        except StopIteration:
+            self._end(delivery)
+            self._remember(delivery.pending.message.name)
+        except BaseException:  # noqa: BLE001 - whatever a handler raises
+            self._end(delivery)
+            self._redeliver(delivery.pending)
+        else:
+            if isinstance(call, StoreCommit) and self._commit is not None:
+                self._commits.append((delivery, call))
+            elif isinstance(call, StoreCommit) or (call.name and call.name not in self._slow):
+                self._call_here(me, delivery, call)
+            else:
+                with self._lock:
+                    self._calls.append((delivery, call))
+                    self._wake_one()
+
+    def _end(self, delivery: _Delivery) -> None:
+        with self._lock:
+            self._active.discard(delivery)
+            if self._is_over:
+                self._wake_all()
+
+    def _call_here(self, me: threading.Thread, delivery: _Delivery, call: LongCall | StoreCommit) -> None:
+        """Make a call in the leader's own thread; if it takes long, another one leads meanwhile."""
+        self._call_began = time.monotonic()
+        if self._sleeps:
+            with self._lock:
+                self._is_called.notify()
+        advance = self._make(delivery, call)
+        with self._lock:
+            if self._leader is me:
+                self._call_began = None
+                self._steps.append((delivery, advance))
+                return
+        self._continue(delivery, advance)
+
+    def _make(self, delivery: _Delivery, call: LongCall | StoreCommit) -> _Advance:
+        began = time.monotonic()
+        advance = delivery.context.run(make_call, delivery.steps, call)
+        if isinstance(call, LongCall) and call.name:
+            (self._slow.add if time.monotonic() - began > QUICK_SECONDS else self._slow.discard)(call.name)
+        return advance
+
+    def _continue(self, delivery: _Delivery, advance: _Advance) -> None:
+        """Let the leader go on with a delivery."""
+        with self._lock:
+            self._steps.append((delivery, advance))
+            self._has_work.notify()
+
+    def _commit_together(self) -> None:
+        """Make the commits that deliveries wait for."""
+        waiting, self._commits = self._commits, []
+        assert self._commit is not None  # noqa: S101 - else nothing waits
+        try:
+            answers = self._commit([call.commit for _, call in waiting])
+        except Exception as error:  # noqa: BLE001 - raised in each of them
+            answers = [error] * len(waiting)
+        for (delivery, _), answer in zip(waiting, answers, strict=True):
+            send = delivery.steps.throw if isinstance(answer, Exception) else delivery.steps.send
+            self._steps.append((delivery, partial(send, answer)))
 
 
 class FallbackDispatcher:

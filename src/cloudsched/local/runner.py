@@ -12,7 +12,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,6 +24,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, DEFAULT_WORKERS, InProcessDispatcher
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.local.backup import require_own_file, require_sound_folder
@@ -35,8 +36,11 @@ from cloudsched.web.functions import serve_api
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
+    from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
+    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 
 log = logging.getLogger(__name__)
@@ -122,6 +126,20 @@ class WindowedDispatcher:
         self._queue.close()
 
 
+def make_queue(app: App, clock: Clock, *, threads: int) -> InProcessDispatcher:
+    """Return the queue of a process that runs an app's tasks alone; `threads` is the most handlers at a time."""
+
+    def commit(commits: Sequence[Commit]) -> Sequence[VersionedTask | Exception]:
+        store = app.container.store
+        assert isinstance(store, SqliteStore)  # noqa: S101 - `complete_settings` says so
+        return store.commit_all(commits)
+
+    def deliver(body: bytes, token: str) -> Procedure[DeliveryResult]:
+        return app.container.plan_delivery(body, token)
+
+    return InProcessDispatcher(clock, deliver, workers=threads, commit=commit)
+
+
 class FolderRunner:
     """A context that runs the tasks of a folder, which this process has locked.
 
@@ -133,7 +151,7 @@ class FolderRunner:
     def __init__(self, app: App, *, threads: int) -> None:
         self._app = app
         self.clock: Clock = SystemClock()
-        self._queue = InProcessDispatcher(self.clock, app.deliver, workers=threads)
+        self._queue = make_queue(app, self.clock, threads=threads)
         self.queue = WindowedDispatcher(self._queue)
         self._maintenance = _Maintenance(app, self.clock, self.queue)
 

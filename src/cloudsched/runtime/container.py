@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Unpack, assert_never
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.dispatch import DispatchSender, SigningKeys
@@ -21,6 +22,7 @@ from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.executor import Executor
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
+from cloudsched.engine.ports.procedure import LongCall, Procedure
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.state.deliveries import DeliveryPlanner
 from cloudsched.engine.state.locks import Locks
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from cloudsched.drafts.service import Drafts
     from cloudsched.drafts.tokens import DraftTokens
     from cloudsched.engine.delivery.handler import DeliveryHandler
+    from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.people.people import People
@@ -413,6 +416,13 @@ class Container:
             holder=self._holder,
             seconds=None if self._holder is None else seconds,
         )
+
+    def plan_delivery(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
+        """Return the steps that process a delivered dispatch; see `Executor.plan`."""
+        if body.startswith(SWEEP_PREFIX):
+            swept: DeliveryResult = yield LongCall(partial(self.shard_sweeps.deliver, body, token))
+            return swept
+        return (yield from self.executor.plan(body, token))
 
     @lazy_property
     def sweeper(self) -> Sweeper:

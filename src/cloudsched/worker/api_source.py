@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from cloudsched.client.views import ClaimView, TaskView
     from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.engine.pull.offers import WorkerFilter
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.engine.pull.offers import WorkerFilter
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.execution.attempts import StartedAttempt
+    from cloudsched.engine.ports.procedure import Procedure
 
 CLOCK_CHECK_SECONDS = 600.0
 """How many seconds pass between two comparisons of the clocks. Each costs one read."""

@@ -63,7 +63,7 @@ class Blocked:
 
     def __init__(self, group: GroupCommit) -> None:
         self._is_writing, self._may_end = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=group.run, args=(self._block,))
+        self._thread = threading.Thread(target=group.run, args=([self._block],))
         self._thread.start()
         assert self._is_writing.wait(WAIT_SECONDS)
 
@@ -78,7 +78,7 @@ class Blocked:
 
 def run(group: GroupCommit, work: Callable[[sqlite3.Connection], int]) -> int:
     """Return what the work returned, or raise what it raised."""
-    unit = group.run(work)
+    (unit,) = group.run([work])
     if unit.error is not None:
         raise unit.error
     return unit.result or 0
@@ -89,7 +89,7 @@ def start_writers(group: GroupCommit, *works: Callable[[sqlite3.Connection], int
     answers: list[Any] = [None] * len(works)
 
     def write(place: int) -> None:
-        unit = group.run(works[place])
+        (unit,) = group.run([works[place]])
         answers[place] = unit.failure or (unit.result if unit.error is None else type(unit.error))
 
     for place in range(len(works)):
@@ -259,14 +259,14 @@ def test_one_that_is_interrupted_while_it_commits_for_others_tells_them() -> Non
 
     def write() -> None:
         with pytest.raises(KeyboardInterrupt):
-            group.run(interrupt)
+            group.run([interrupt])
         interrupted.set()
 
     threading.Thread(target=write, daemon=True).start()
     wait_until(lambda: group.waiting == 1)
     answers: list[str | None] = []
     for number in (1, 2):
-        threading.Thread(target=lambda n=number: answers.append(group.run(insert(n)).failure), daemon=True).start()
+        threading.Thread(target=lambda n=number: answers.append(group.run([insert(n)])[0].failure), daemon=True).start()
         wait_until(lambda expected=number + 1: group.waiting == expected)  # type: ignore[misc]  # its default
     blocked.release()
     assert interrupted.wait(WAIT_SECONDS)
@@ -301,7 +301,7 @@ def test_an_interrupted_writer_holds_up_nobody() -> None:
         interrupter = threading.Thread(target=interrupt, daemon=True)
         interrupter.start()
         with pytest.raises(KeyboardInterrupt):
-            group.run(insert(1))
+            group.run([insert(1)])
         interrupter.join(WAIT_SECONDS)
     finally:
         signal.signal(signal.SIGINT, usual)
@@ -321,7 +321,7 @@ def test_a_full_disk_fails_all_of_a_group_and_is_named() -> None:
     blocked, failures = Blocked(group), list[str | None]()
 
     def write(*numbers: int) -> None:
-        failures.append(group.run(insert(*numbers)).failure)
+        failures.append(group.run([insert(*numbers)])[0].failure)
 
     threads = [threading.Thread(target=write, args=numbers) for numbers in ((1,), tuple(range(2, 5_000)))]
     for thread in threads:

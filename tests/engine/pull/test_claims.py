@@ -20,6 +20,7 @@ from tests.engine.pull.harness import (
     require_claim,
     statuses,
 )
+from tests.harness import in_steps
 
 from cloudsched import App, Schedule, Settings, TaskStatus
 from cloudsched.adapters.clocks import SystemClock
@@ -52,7 +53,7 @@ def test_concurrent_claims_give_each_run_to_one_worker(app: App, tmp_path: Path)
     store = SqliteStore(tmp_path / "tasks.db")
     claimed: list[str] = []
     with (
-        InProcessDispatcher(SystemClock(), lambda *_: None) as queue,
+        InProcessDispatcher(SystemClock(), in_steps(lambda *_: None)) as queue,
         # With a frozen clock a claim ends only when the queue is empty, however slow the machine is.
         app.override(Settings(secret="s" * 16), store=store, dispatcher=queue, monotonic=lambda: 0.0),
     ):

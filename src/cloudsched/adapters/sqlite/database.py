@@ -33,20 +33,27 @@ MAX_GROUP_SIZE = 64
 
 
 @dataclass(slots=True, eq=False)
-class WriteUnit(Generic[T]):
-    """One writer's part of a transaction, and its result. Its work may be done twice; only the last time counts."""
+class _Writer:
+    """A thread that waits until its parts are on disk."""
 
+    unfinished: int
+    leads: bool = False
+    """True if it commits for all that wait."""
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    """Held from the beginning. It is released when all parts are done, or when it is to commit for all that wait."""
+
+
+@dataclass(slots=True, eq=False)
+class WriteUnit(Generic[T]):
+    """A part of a transaction, and its result. Its work may be done twice, and only the last time counts."""
+
+    writer: _Writer
     work: Callable[[sqlite3.Connection], T]
     result: T | None = None
     error: Exception | None = None
     """What its work raised."""
-    done: bool = False
     failure: str | None = None
     """Why the transaction failed as a whole, if it did."""
-    leads: bool = False
-    """Whether its writer commits for all that wait."""
-    turn: threading.Lock = field(default_factory=threading.Lock)
-    """Held from the beginning, and released when it is done, or when its writer is to commit for all that wait."""
 
     def run(self, connection: sqlite3.Connection) -> bool:
         """Do the work, and return whether it succeeded; if not, only its own writes are rolled back."""
@@ -100,36 +107,42 @@ class GroupCommit:
         """Count the writers that wait for a transaction, apart from those whose transaction is under way."""
         return len(self._waiting)
 
-    def run(self, work: Callable[[sqlite3.Connection], T]) -> WriteUnit[T]:
-        """Run `work` inside a transaction, perhaps in another thread; return it once that is on disk, or has failed."""
-        unit = WriteUnit(work)
-        unit.turn.acquire()
+    def run(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[WriteUnit[T]]:
+        """Run each of `works` inside a transaction, perhaps in another thread.
+
+        Returns:
+            A part for each, once it is on disk or has failed. One that fails does not affect the others.
+        """
+        writer = _Writer(len(works))
+        writer.turn.acquire()
+        units = [WriteUnit(writer, work) for work in works]
         try:
             with self._queue_lock:
-                self._waiting.append(unit)
+                self._waiting += units
                 if not self._has_leader:
-                    unit.leads = self._has_leader = True
-            if not unit.leads:
-                unit.turn.acquire()
-            while not unit.done:
+                    writer.leads = self._has_leader = True
+            if not writer.leads:
+                writer.turn.acquire()
+            while writer.unfinished:
                 self._commit_group()
         finally:
-            self._leave(unit)
-        return unit
+            self._leave(writer)
+        return units
 
-    def _leave(self, unit: WriteUnit[Any]) -> None:
+    def _leave(self, writer: _Writer) -> None:
         """Let the next writer commit if this one did, also after an interrupt, when nobody waits for its work."""
-        if not unit.leads and unit.done:
+        if not writer.leads and not writer.unfinished:
             return
         with self._queue_lock:
-            if not unit.done and unit in self._waiting:
-                self._waiting.remove(unit)
-            if not unit.leads:
+            if writer.unfinished:
+                self._waiting = deque(unit for unit in self._waiting if unit.writer is not writer)
+            if not writer.leads:
                 return
             self._has_leader = bool(self._waiting)
             if self._waiting:
-                self._waiting[0].leads = True
-                self._waiting[0].turn.release()
+                following = self._waiting[0].writer
+                following.leads = True
+                following.turn.release()
 
     def _commit_group(self) -> None:
         with self._queue_lock:
@@ -140,8 +153,10 @@ class GroupCommit:
                 failure = self._run_transaction(group)
         finally:
             for unit in group:
-                unit.failure, unit.done = failure, True
-                unit.turn.release()
+                unit.failure = failure
+                unit.writer.unfinished -= 1
+                if not unit.writer.unfinished and not unit.writer.leads:
+                    unit.writer.turn.release()
 
     def _run_transaction(self, group: list[WriteUnit[Any]]) -> str | None:
         """Run the parts of a group in one transaction; return why it failed as a whole, or None."""
@@ -257,16 +272,29 @@ class Database:
         Raises:
             StoreUnavailable: Another process kept the file locked for too long, or the disk failed.
         """
-        unit = self._commits.run(work)
+        (unit,) = self._commits.run([work])
+        error = self._find_error(unit)
+        if error is not None:
+            raise error
+        return cast("T", unit.result)
+
+    def write_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
+        """Run each of `works` as `write` does, all of them in one transaction if they are few.
+
+        Returns:
+            The result of each, or the error that `write` would raise.
+        """
+        return [self._find_error(unit) or cast("T", unit.result) for unit in self._commits.run(works)]
+
+    def _find_error(self, unit: WriteUnit[Any]) -> Exception | None:
+        """Return the error of a part that is not on disk; None if it is."""
         if unit.failure is not None:
             self.has_failed_to_write = True
-            raise StoreUnavailable(self._name, unit.failure)
-        if unit.error is not None:
-            if not isinstance(unit.error, sqlite3.Error):
-                raise unit.error
+            return StoreUnavailable(self._name, unit.failure)
+        if isinstance(unit.error, sqlite3.Error):
             self.has_failed_to_write = True
-            raise self._translate(unit.error)
-        return cast("T", unit.result)
+            return self._translate(unit.error)
+        return unit.error
 
     def require_same_file(self) -> None:
         """Check that the file that is open is still the one that its path names: what is written to another is lost.

@@ -7,7 +7,7 @@ and filters its rows by the others.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -186,14 +186,14 @@ D = TypeVar("D", bound=Document)
 
 def fetch_page(  # noqa: PLR0917 - a list and the position in it
     database: Database,
-    kind: type[D],
+    parse: Callable[[str, bytes], D],
     listing: Listing,
     query: object,
     limit: int,
     page_token: str | None,
     max_bytes: int = MAX_PAGE_BYTES,
 ) -> Page[D]:
-    """Return a page of a list. `query` is what its page tokens belong to."""
+    """Return a page of a list. `parse` reads a document with its key, and page tokens belong to `query`."""
     start = read_token(query, page_token) if page_token else None
 
     def read(after: Row | None, count: int) -> Sequence[Row]:
@@ -203,7 +203,7 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
     found = find_matching_rows(
         read, lambda row: bool(row[2]), _measure, limit=limit, max_bytes=max_bytes, is_bounded=is_bounded
     )
-    items = skip_unreadable([(row[-1], partial(kind.from_stored_json, row[-1], row[1])) for row in found.rows])
+    items = skip_unreadable([(row[-1], partial(parse, row[-1], row[1])) for row in found.rows])
     token = None if found.last is None else make_token(query, *_to_position(found.last))
     return Page(items, token, len(found.rows) - len(items), found.passed_over, found.size)
 
@@ -238,7 +238,12 @@ class SqliteSearch:
         """Return a page of the matching final records, without their results and steps."""
         listing = _select_finished(query, is_failure=is_failure)
         return fetch_page(
-            self._database, Execution, listing, identify_finished_list(query, is_failure=is_failure), limit, page_token
+            self._database,
+            Execution.from_stored_json,
+            listing,
+            identify_finished_list(query, is_failure=is_failure),
+            limit,
+            page_token,
         )
 
     def list_open(
@@ -246,7 +251,9 @@ class SqliteSearch:
     ) -> Page[Task]:
         """Return a page of the tasks whose most active open run has this status."""
         listing = _select_open(query, status)
-        return fetch_page(self._database, Task, listing, identify_open_list(query, status), limit, page_token)
+        return fetch_page(
+            self._database, Task.from_stored_json, listing, identify_open_list(query, status), limit, page_token
+        )
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
         """Return how many tasks match, at most `up_to`."""

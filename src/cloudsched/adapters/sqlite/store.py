@@ -34,6 +34,7 @@ from cloudsched.adapters.sqlite.tables import (
     LAYOUT_VERSION,
     PUT_EXECUTION,
     UPGRADES,
+    TaskRow,
     to_execution_row,
     to_json,
     to_task_row,
@@ -124,6 +125,28 @@ class SqliteStore:
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
+        rows, work = self._plan(commit)
+        return self._note(commit, rows, self._database.write(work))
+
+    def commit_all(self, commits: Sequence[Commit]) -> list[VersionedTask | Exception]:
+        """Commit each as `commit` does, many in one transaction; return its task, or the error that it met."""
+        answers: dict[int, VersionedTask | Exception] = {}
+        planned: dict[int, tuple[list[TaskRow], Callable[[sqlite3.Connection], int]]] = {}
+        for number, commit in enumerate(commits):
+            try:
+                planned[number] = self._plan(commit)
+            except Exception as error:  # noqa: BLE001 - raised where this commit was asked for
+                answers[number] = error
+        versions = self._database.write_all([work for _, work in planned.values()])
+        for (number, (rows, _)), version in zip(planned.items(), versions, strict=True):
+            if isinstance(version, Exception):
+                answers[number] = version
+            else:
+                answers[number] = self._note(commits[number], rows, version)
+        return [answers[number] for number in range(len(commits))]
+
+    def _plan(self, commit: Commit) -> tuple[list[TaskRow], Callable[[sqlite3.Connection], int]]:
+        """Return the rows of a commit's tasks, and the work that writes it and returns the version of the first."""
         task, writes = commit.task, (commit, *commit.others)
         tasks = [to_task_row(each) for each in writes]
         made = [(each.task.id, e) for each in writes for e in each.executions]
@@ -157,11 +180,14 @@ class SqliteStore:
                     connection.executemany(statement, rows)
             return version
 
-        version = self._database.write(write)
-        for each in tasks:
+        return tasks, write
+
+    def _note(self, commit: Commit, rows: Sequence[TaskRow], version: int) -> VersionedTask:
+        """Return the task of a commit that is on disk, and keep all of its tasks as they were written."""
+        for each in rows:
             body = each.body.encode()
             self._known.keep(each.write.task, body, len(body))
-        return VersionedTask(task, Version(version))
+        return VersionedTask(commit.task, Version(version))
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key; an empty one if there is none."""
@@ -245,7 +271,9 @@ class SqliteStore:
         self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
     ) -> Page[Task]:
         """Return a page of the tasks that match a query."""
-        return fetch_page(self._database, Task, build_task_listing(query), query, limit, page_token, max_bytes)
+        return fetch_page(
+            self._database, Task.from_stored_json, build_task_listing(query), query, limit, page_token, max_bytes
+        )
 
     def list_due_tasks(
         self,
@@ -260,7 +288,7 @@ class SqliteStore:
         bounds = {"wake_at <= ?": before, **({} if since is None else {"wake_at >= ?": since})}
         values = tuple(map(to_microseconds, bounds.values()))
         listing = Listing("tasks", "wake_at", conditions=tuple(bounds), values=values)
-        return fetch_page(self._database, Task, listing, "due", limit, page_token)
+        return fetch_page(self._database, self._parse, listing, "due", limit, page_token)
 
     def count_shards(self) -> int:
         """Return 1: a file has one index."""
@@ -307,12 +335,12 @@ class SqliteStore:
         )
         query = ("executions", task_id)
         token = start_before(query, before) if before and not page_token else page_token
-        return fetch_page(self._database, Execution, listing, query, limit, token)
+        return fetch_page(self._database, Execution.from_stored_json, listing, query, limit, token)
 
     def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first."""
         listing = Listing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=(owner,))
-        return fetch_page(self._database, Message, listing, ("inbox", owner), limit, page_token)
+        return fetch_page(self._database, Message.from_stored_json, listing, ("inbox", owner), limit, page_token)
 
     def check(self) -> None:
         """Run a small query, and write something if a write has failed; SQLite has no clock of its own.
@@ -331,12 +359,15 @@ class SqliteStore:
         self._database.close()
 
     def _to_versioned_task(self, task_id: str, version: int, body: bytes) -> VersionedTask:
+        return VersionedTask(self._parse(task_id, body), Version(version))
+
+    def _parse(self, task_id: str, body: bytes) -> Task:
         """Return a task; one whose document this process knows is not parsed: the same document is the same task."""
         task = self._known.find(task_id, body)
         if task is None:
             task = _to_document(Task, task_id, body)
             self._known.keep(task, body, len(body))
-        return VersionedTask(task, Version(version))
+        return task
 
 
 def _try_to_write(connection: sqlite3.Connection) -> None:

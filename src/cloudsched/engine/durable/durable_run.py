@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.durable.no_journal import Recorded
-    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.durable.step_attempt import Usage
     from cloudsched.engine.durable.suspend import Suspended
+    from cloudsched.engine.ports.procedure import Procedure
 
 P = ParamSpec("P")
 T = TypeVar("T")

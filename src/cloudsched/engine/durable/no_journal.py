@@ -22,8 +22,8 @@ from cloudsched.errors import WorkflowError
 if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.durable.journal_cursor import JournalCursor
-    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.procedure import Procedure
 
 
 class RepeatableValues:

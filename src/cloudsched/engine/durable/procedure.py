@@ -1,22 +1,21 @@
-"""Procedures: engine code that calls functions of users, written once for plain and for async callers.
+"""Calls of functions of users within a procedure, made in a thread or awaited on the event loop.
 
-A procedure is a generator. It does its own work, which may block, between its yields, and yields a `UserCall` where a
-function of the user is to be called. `run_procedure` makes these calls in the caller's thread. `run_on_loop`
-awaits them on the event loop, so that no thread waits for them.
+`run_procedure` makes them in the caller's thread. `run_on_loop` awaits them, so that no thread waits for them.
 """
 
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.engine.durable.async_functions import PLAIN_TYPES, await_result, call_function
 
 if TYPE_CHECKING:
     from cloudsched.engine.durable.event_loop import Blocking
+    from cloudsched.engine.ports.procedure import Procedure
 
 T = TypeVar("T")
 
@@ -48,24 +47,6 @@ class SyncCall(UserCall):
         return result if type(result) in PLAIN_TYPES else await_result(result)
 
 
-Procedure: TypeAlias = Generator[UserCall, Any, T]
-
-
-def run_procedure(procedure: Procedure[T]) -> T:
-    """Run a procedure in this thread, and return its result."""
-    advance: Callable[[], UserCall] = partial(next, procedure)
-    while True:
-        try:
-            call = advance()
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        try:
-            advance = partial(procedure.send, call.make())
-        except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = _make_thrower(procedure, error)
-
-
 async def run_on_loop(procedure: Procedure[T], blocking: Blocking) -> T:
     """Run a procedure, and return its result. All of it shares a copy of the caller's context variables."""
     from cloudsched.engine.durable.event_loop import set_blocking  # noqa: PLC0415 - imports asyncio
@@ -82,7 +63,7 @@ async def run_on_loop(procedure: Procedure[T], blocking: Blocking) -> T:
         try:
             advance = partial(procedure.send, await call.make_on_loop(blocking, context))
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = _make_thrower(procedure, error)
+            advance = partial(procedure.throw, error)
 
 
 def _advance(advance: Callable[[], UserCall]) -> tuple[bool, Any]:
@@ -91,8 +72,3 @@ def _advance(advance: Callable[[], UserCall]) -> tuple[bool, Any]:
         return False, advance()
     except StopIteration as stop:
         return True, stop.value
-
-
-def _make_thrower(procedure: Procedure[Any], error: BaseException) -> Callable[[], UserCall]:
-    """Return a function that raises an exception where the procedure has yielded."""
-    return lambda: procedure.throw(error)

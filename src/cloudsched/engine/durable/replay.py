@@ -22,9 +22,9 @@ from cloudsched.errors import Unavailable
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
-    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.durable.suspend import Surroundings, Suspended
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.procedure import Procedure
 
 P = ParamSpec("P")
 T = TypeVar("T")

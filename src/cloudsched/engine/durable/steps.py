@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor
-    from cloudsched.engine.durable.procedure import Procedure
+    from cloudsched.engine.ports.procedure import Procedure
 
 
 def encode_result(result: Any, function: Callable[..., Any]) -> dict[str, Any]:  # noqa: ANN401 - the same

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -18,11 +19,11 @@ from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.planning import WakeUp, executor_wakeups
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
-from cloudsched.engine.durable.procedure import Procedure, run_procedure
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.follow_ups import FollowUps, plan_follow_ups
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
 from cloudsched.engine.ports.store import NO_GRANTS, Commit, Committed, TaskWrite, VersionedTask
 from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog
 from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, StoreUnavailable
@@ -195,7 +196,7 @@ class AttemptRunner:
         self._durable = DurableServices(engine, child_tasks)
         self._tracer = tracer
 
-    def run(self, claimed_run: ClaimedRun) -> DeliveryResult:
+    def run(self, claimed_run: ClaimedRun) -> Procedure[DeliveryResult]:
         """Run a claimed attempt: start it, call the handler, decide how it ends, commit that, dispatch what follows.
 
         Raises:
@@ -206,8 +207,9 @@ class AttemptRunner:
         if attempt is None:
             why = "the lease expired before the handler could be called"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)
-        end = self.decide(attempt, self.invoke(attempt))
-        committed = self.commit(claimed_run, end)
+        report: AttemptReport = yield LongCall(partial(self.invoke, attempt), claimed_run.begun_task.handler)
+        end = self.decide(attempt, report)
+        committed = yield from self.commit(claimed_run, end)
         self.dispatch(claimed_run, committed)
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
@@ -250,7 +252,7 @@ class AttemptRunner:
         journal = attempt.context.durable_run.entries_or_none
         return AttemptEnd(self._end_services, attempt.claimed_run.run, report, journal)
 
-    def commit(self, claimed_run: ClaimedRun, end: AttemptEnd) -> Committed | None:
+    def commit(self, claimed_run: ClaimedRun, end: AttemptEnd) -> Procedure[Committed | None]:
         """Commit how an attempt ended; None if the lease was lost before.
 
         If the steps are too large for the record and the blob store is unavailable, the run is suspended until later,
@@ -259,11 +261,11 @@ class AttemptRunner:
         """
         try:
             try:
-                return claimed_run.finish(end.decide)
+                return (yield from claimed_run.finish(end.decide))
             except InvalidInput as error:
-                return claimed_run.finish(end.to_failure(error, claimed_run.task.id).decide)
+                return (yield from claimed_run.finish(end.to_failure(error, claimed_run.task.id).decide))
         except BlobsUnavailable as error:
-            return claimed_run.finish(end.to_suspension(error).decide)
+            return (yield from claimed_run.finish(end.to_suspension(error).decide))
 
     def dispatch(self, claimed_run: ClaimedRun, committed: Committed | None) -> None:
         """Dispatch what follows from the end of an attempt; `committed` is None if the lease was lost before.

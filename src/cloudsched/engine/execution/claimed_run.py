@@ -12,6 +12,7 @@ from cloudsched.domain.transitions.locks import is_held_by
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
 from cloudsched.engine.handlers.context import LeaseRenewal
+from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.errors import QueueUnavailable
 
@@ -68,7 +69,7 @@ class ClaimedRun:
                 return None  # another run had acquired the lock before it was read
             return Commit.build(base, transition, lock=lock, reads=0)
 
-        committed = self._commit(decide)
+        committed = run_procedure(self._plan(decide))
         task = None if committed is None else committed.stored.task
         run = None if task is None else task.find_run(execution_id)
         if task is None or run is None:
@@ -102,10 +103,10 @@ class ClaimedRun:
                 return None  # as in `renew`
             return Commit.build(base, transition, lock=lock, reads=0)
 
-        committed = self._commit(decide)
+        committed = run_procedure(self._plan(decide))
         return None if committed is None else committed.stored.task
 
-    def finish(self, decide: Decide) -> Committed | None:
+    def finish(self, decide: Decide) -> Procedure[Committed | None]:
         """Commit how the attempt ended; None if the lease is no longer held, or the task was deleted meanwhile.
 
         If it was deleted, only its lock is freed.
@@ -115,7 +116,7 @@ class ClaimedRun:
             BlobsUnavailable: The journal is too large for its record, and the blob store cannot be reached. Nothing
                 was committed, and no failure hook was called.
         """
-        committed = self._commit(
+        committed = yield from self._plan(
             lambda task, base: decide(task, base) if task.deleted_at is None else self._release_deleted(task, base)
         )
         if committed is None or committed.stored.task.deleted_at is None:
@@ -138,7 +139,7 @@ class ClaimedRun:
             lock, grants = self._engine.locks.release(task.id, self.run, now)
             return Commit.build(base, transition, lock=lock, grants=grants, reads=0)
 
-        return self.finish(decide)
+        return run_procedure(self.finish(decide))
 
     def _release_deleted(self, task: Task, base: VersionedTask) -> Commit | None:
         run, now = task.find_run(self.run.execution_id), self._engine.clock.now()
@@ -157,7 +158,7 @@ class ClaimedRun:
         kept = self._engine.logs.keep(task.id, run, self._token_hash, found)
         return task.model_copy(update={"runs": task.runs_with(kept)})
 
-    def _commit(self, decide: Decide) -> Committed | None:
+    def _plan(self, decide: Decide) -> Procedure[Committed | None]:
         """Commit what is decided, again after each conflict; None if nothing is, as the lease is no longer held."""
         stored = self._stored  # read once: another thread of the worker may replace it meanwhile
         task_id = stored.task.id
@@ -167,7 +168,9 @@ class ClaimedRun:
                 return None
             return decide(read.task if self.log is None else self._with_log(read.task, self.log), read)
 
-        committed = self._engine.committer.apply(f"task {task_id}", lambda: self._reload(task_id), decide_on, stored)
+        committed = yield from self._engine.committer.plan(
+            f"task {task_id}", lambda: self._reload(task_id), decide_on, stored
+        )
         if committed is not None:
             self._stored, self.task = committed.stored, committed.stored.task
         return committed

@@ -34,6 +34,7 @@ from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.attempts import AttemptRunner, DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.ports.clock import MAX_SKEW, Clock, measure_skew
+from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.attempt_log import find_thread
 from cloudsched.errors import ClockSkewed, InvalidInput, NotAllowed
@@ -153,6 +154,10 @@ class Executor:
         self._in_progress = WorkInProgress(seconds)
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
+        """Process a delivered dispatch in this thread; see `plan`."""
+        return run_procedure(self.plan(body, token))
+
+    def plan(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
         """Process a delivered dispatch; return once its result is stored.
 
         Raises:
@@ -172,9 +177,9 @@ class Executor:
         self._in_progress.begin(dispatch)
         try:
             with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
-                with limit_search(DISPATCH_STEPS):
-                    claimed = self._claim(dispatch)
-                result = self._attempt_runner.run(claimed) if isinstance(claimed, ClaimedRun) else claimed
+                result = yield from self._claim(dispatch)
+                if isinstance(result, ClaimedRun):
+                    result = yield from self._attempt_runner.run(result)
                 level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has it
                 if log.isEnabledFor(level):
                     log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
@@ -182,14 +187,15 @@ class Executor:
         finally:
             self._in_progress.end(dispatch)
 
-    def _claim(self, dispatch: Dispatch) -> ClaimedRun | DeliveryResult:
+    def _claim(self, dispatch: Dispatch) -> Procedure[ClaimedRun | DeliveryResult]:
         """Load, decide and commit the claim, again after each conflict; if nothing is to be called, do what is left."""
         token = secrets.token_hex(16)  # it is not needed: no report arrives from outside
-        found: Committed | ClaimedRun | NotClaimed = self._engine.committer.apply(
+        claim: Procedure[Committed | ClaimedRun | NotClaimed] = self._engine.committer.plan(
             f"task {dispatch.task_id}",
             partial(self._load, dispatch.task_id),
             partial(self._decide, dispatch, lease_fingerprint(token)),
         )
+        found = yield from claim
         if isinstance(found, ClaimedRun):
             return found
         if isinstance(found, NotClaimed):
@@ -206,7 +212,12 @@ class Executor:
         Raises:
             VersionConflict: The lock has changed since it was read.
         """
-        stored, now = loaded
+        with limit_search(DISPATCH_STEPS):
+            return self._decide_on_task(dispatch, token_hash, *loaded)
+
+    def _decide_on_task(
+        self, dispatch: Dispatch, token_hash: str, stored: VersionedTask | None, now: datetime
+    ) -> Commit | ClaimedRun | NotClaimed:
         if stored is None:
             return NotClaimed(None, Drop("there is no such task"))
         if stored.task.zone_plan is not None and can_replan(stored.task):

@@ -21,7 +21,7 @@ from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.calls import CallHandle
-from cloudsched.engine.durable.procedure import Procedure, SyncCall, UserCall
+from cloudsched.engine.durable.procedure import SyncCall, UserCall
 from cloudsched.engine.durable.suspend import Suspended, is_handler_failure
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.handlers.context import MAX_TEXT, Context
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.ports.procedure import Procedure
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ _CALLING_MODULES = frozenset(
         "cloudsched.engine.durable.async_functions",
         "cloudsched.engine.durable.procedure",
         "cloudsched.engine.durable.event_loop",
+        "cloudsched.engine.ports.procedure",
         "cloudsched.engine.handlers.signature",
     }
 )

@@ -34,12 +34,12 @@ from cloudsched.engine.durable.arguments import (
     require_instances,
 )
 from cloudsched.engine.durable.calls import CallHandle, wait_for_results
-from cloudsched.engine.durable.procedure import run_procedure
 from cloudsched.engine.durable.race import RaceResult, race
 from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.waits import choose_version, sleep_until, wait_for_event
 from cloudsched.engine.handlers.typed_calls import Calls
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
 if TYPE_CHECKING:

@@ -16,13 +16,15 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from cloudsched.engine.durable.async_functions import is_async
-from cloudsched.engine.durable.procedure import Procedure, UserCall
+from cloudsched.engine.durable.procedure import UserCall
 from cloudsched.engine.handlers.async_context import AsyncContext
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.handlers.payload_fields import find_secret_field
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
+    from cloudsched.engine.ports.procedure import Procedure
+
     Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
 
 _CONTEXTS = (Context, AsyncContext)

@@ -21,6 +21,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Progre
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.handlers.context import LeaseRenewal
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class WorkerClaims:
             StoreUnavailable: It is not known whether the commit took effect; repeating the call is safe.
         """
         claimed_run, run = attempt.claimed_run, attempt.claimed_run.run
-        committed = self._attempt_runner.commit(claimed_run, self._attempt_runner.decide(attempt, report))
+        end = self._attempt_runner.decide(attempt, report)
+        committed = run_procedure(self._attempt_runner.commit(claimed_run, end))
         self._dispatch(claimed_run, committed)
         if committed is None and run.lease is not None:  # the commit may have succeeded, but its answer was lost
             with suppress(LeaseLost, NotFound):
@@ -128,7 +130,8 @@ class WorkerClaims:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
         claimed_run = self._claimed_run(stored, run, logged)
         report = replace(report, progress=report.progress or run.progress, ended_by=self._caller.subject)
-        committed = claimed_run.finish(self._attempt_runner.decide_by_report(claimed_run, report).decide)
+        end = self._attempt_runner.decide_by_report(claimed_run, report)
+        committed = run_procedure(claimed_run.finish(end.decide))
         self._dispatch(claimed_run, committed)
         if committed is None:
             return self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.usage import add_usage
 from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import with_changes
+from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit, run_procedure
 from cloudsched.engine.ports.store import ArchivedJournal, Commit, Committed, Store, TaskWrite, VersionedTask
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import Contended, PreconditionFailed, StoreUnavailable, VersionConflict
@@ -95,29 +97,50 @@ class Committer:
         decide: Callable[[S], Commit | T],
         first: Any = UNREAD,  # noqa: ANN401 - an S
     ) -> Committed | T:
+        """Load, decide and commit in this thread; see `plan`."""
+        return run_procedure(self.plan(what, load, decide, first))
+
+    def plan(
+        self,
+        what: str,
+        load: Callable[[], S],
+        decide: Callable[[S], Commit | T],
+        first: Any = UNREAD,  # noqa: ANN401 - an S
+    ) -> Procedure[Committed | T]:
         """Load, decide and commit, all of it again after each conflict; return what was committed.
 
         What is decided instead of a commit is returned as it is. The arguments and errors are those of
         `compare_and_set`.
         """
-
-        def decide_and_commit(read: S) -> Committed | T:
-            decided = decide(read)
-            return Committed(self.commit(decided), decided) if isinstance(decided, Commit) else decided
-
-        return compare_and_set(what, load, decide_and_commit, first)
+        current = load() if first is UNREAD else first
+        for remaining in reversed(range(MAX_CONFLICTS)):
+            try:
+                decided = decide(current)
+                if not isinstance(decided, Commit):
+                    return decided
+                return Committed((yield from self.plan_commit(decided)), decided)
+            except PreconditionFailed:
+                raise
+            except VersionConflict:
+                if remaining:
+                    current = load()
+        raise Contended(what, MAX_CONFLICTS)
 
     def commit(self, commit: Commit) -> VersionedTask:
+        """Commit what was decided in this thread; see `plan_commit`."""
+        return run_procedure(self.plan_commit(commit))
+
+    def plan_commit(self, commit: Commit) -> Procedure[VersionedTask]:
         """Commit what was decided, and return the task as committed. A new task has no past to look after.
 
-        Large journals are stored as blobs before failure hooks are called; then comes the commit itself.
+        Large journals are stored as blobs before failure hooks are called. The commit itself comes last.
 
         Raises:
             VersionConflict: A task or the lock has changed since it was read; or a new task exists.
             BlobsUnavailable: A journal is too large for its record, and the blob store cannot be reached.
         """
         if commit.base is None:
-            created = self._store.commit(commit)
+            created: VersionedTask = yield StoreCommit(self._store, commit)
             log_changes(commit, None)
             return created
         before = commit.base.task
@@ -135,9 +158,10 @@ class Committer:
             whole = whole.having(others=(*whole.others, *callbacks))
         for each in final:
             if each.status in FAILURE_STATUSES:  # an attempt that timed out has said nothing: its task is as it was
-                self._on_failure(before if each.status is ExecutionStatus.TIMED_OUT else commit.task, each)
+                about = before if each.status is ExecutionStatus.TIMED_OUT else commit.task
+                yield LongCall(partial(self._on_failure, about, each))
         whole = _count(whole, before)
-        committed = self._store.commit(whole)
+        committed: VersionedTask = yield StoreCommit(self._store, whole)
         log_changes(whole, before)
         for other in whole.others:
             log_changes(other, None if other.base is None else other.base.task)

@@ -1,0 +1,76 @@
+"""Procedures: engine code written once, whoever makes the calls in it that may take long.
+
+A procedure is a generator. It does its own work between its yields, and yields a call where it has to wait: for the
+store to commit, or for code of the user. `run_procedure` makes each call in its own thread, at once. A queue that
+delivers in its own process runs many procedures in one thread instead: it commits for many of them together, and lets
+other threads make the calls that take long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from cloudsched.engine.ports.store import Commit, Store, VersionedTask
+
+T = TypeVar("T")
+
+
+class Call(Protocol):
+    """A call that a procedure waits for."""
+
+    def make(self) -> Any:  # noqa: ANN401 - whatever is called
+        """Make the call in this thread, and return its result."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCommit:
+    """A commit of the store."""
+
+    store: Store
+    commit: Commit
+
+    def make(self) -> VersionedTask:
+        """Commit it."""
+        return self.store.commit(self.commit)
+
+
+@dataclass(frozen=True, slots=True)
+class LongCall:
+    """A call of code of the user, which may take long."""
+
+    function: Callable[[], Any]
+    name: str = ""
+    """The name of the code. Calls of one name take about the same time."""
+
+    def make(self) -> Any:  # noqa: ANN401 - whatever the function returns
+        """Call the function."""
+        return self.function()
+
+
+Procedure: TypeAlias = Generator[Any, Any, T]
+"""A generator that yields calls, is sent their results, and returns a result of its own."""
+
+
+def run_procedure(procedure: Procedure[T]) -> T:
+    """Run a procedure in this thread, and return its result."""
+    advance: Callable[[], Call] = partial(next, procedure)
+    while True:
+        try:
+            call = advance()
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        advance = make_call(procedure, call)
+
+
+def make_call(procedure: Procedure[Any], call: Call) -> Callable[[], Any]:
+    """Make a call of a procedure in this thread; return the function that continues the procedure with its result."""
+    try:
+        return partial(procedure.send, call.make())
+    except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
+        return partial(procedure.throw, error)

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Who acts, for whom, and what they may do.
+    """The identity behind a request, and what it may do.
 
-    Nothing takes one by default: whoever has none cannot call what needs it, and trusted code says `OWN_CODE`.
+    Nothing takes one by default: code that has none cannot call what needs it, and trusted code says `OWN_CODE`.
 
     Attributes:
-        requesters: Whether a user or a server asks; it decides which handlers, fields, priorities and queues may be
-            named, which tasks may be started, and whether quotas hold.
-        sender: Who acts, and through which server, for histories and events; None for whoever may only look.
-        owner: The only owner whose tasks, calendars, scripts and so on they may make or change; None for all owners'.
-        is_valid: Whether the credential still holds. It is asked before each change, so that what takes long, as a
+        requesters: A user or a server. This decides which handlers, fields, priorities and queues may be named, which
+            tasks may be started, and whether quotas hold.
+        sender: The one who acts, and through which server, for histories and events. None for one who may only look.
+        owner: The only owner whose tasks, calendars, scripts and so on they may make or change. None for all owners'.
+        is_valid: Returns True while the credential holds. It is asked before each change, so that what takes long, as a
             batch or a draft for which a model is asked, changes nothing after the credential's end.
         authorize: Called with each task before it is returned or changed. If it raises, the task is not changed. It
             sees exactly the state that a change replaces, even if others change the task at the same time.
@@ -36,11 +36,11 @@ class Authority:
     is_valid: Callable[[], bool]
     authorize: Callable[[Task], None]
     is_user: bool = field(init=False)
-    """Whether a user asks, who may do less than a server."""
+    """True if a user asks, who may do less than a server."""
     has_quotas: bool = field(init=False)
-    """Whether there must be room in the owner's quotas for what it creates and starts again."""
+    """True if the owner's quotas must have room for what it creates and starts again."""
     author: Requesters | None = field(init=False)
-    """Who is recorded as the author of what this authority writes; None for servers, as in stored documents."""
+    """The recorded author of what this authority writes. None for servers, as in stored documents."""
 
     def __post_init__(self) -> None:
         is_user = self.requesters is Requesters.USERS
@@ -82,7 +82,7 @@ class Authority:
             raise Forbidden("Only an admin may change this.")
 
     def limited_by(self, check: Callable[[Task], None]) -> Authority:
-        """Return this authority with a further check of each task; it can do no more than before."""
+        """Return this authority with a further check of each task. It can do no more than before."""
 
         def authorize(task: Task) -> None:
             self.authorize(task)

@@ -21,7 +21,7 @@ class Clock(Protocol):
 
 
 def measure_skew(before: datetime, store_time: datetime, after: datetime) -> timedelta:
-    """Return by how much this machine's clock is at least ahead of the store's; negative if it is behind.
+    """Return the least time by which this machine's clock is ahead of the store's, negative if it is behind.
 
     The store told its time between two instants of this clock: anything between them is no difference.
     """

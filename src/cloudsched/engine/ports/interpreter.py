@@ -30,7 +30,7 @@ class ScriptInput:
 
 @dataclass(frozen=True, slots=True)
 class ScriptRequest:
-    """What a script waits for: the result of a tool or of another script, or the end of a sleep."""
+    """A request that a script waits for: the result of a tool or of another script, or the end of a sleep."""
 
     number: int
     """Identifies the request: the script counts its requests from 1."""
@@ -38,7 +38,7 @@ class ScriptRequest:
     payload: Any = None
     """The input of the tool or the script: any JSON."""
     seconds: float = 0
-    """How long to sleep, if there is neither a tool nor a script."""
+    """The duration of the sleep, if there is neither a tool nor a script."""
     script: str | None = None
     """The name of the stored script to run, if there is no tool."""
 
@@ -60,7 +60,7 @@ class ScriptResponse:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a script did until it stopped: it waits for responses, or has returned or thrown."""
+    """The outcome of a run of a script until it stopped: it waits for responses, or has returned or thrown."""
 
     asks: Sequence[ScriptRequest] = ()
     """The requests that it made in this round, in order."""
@@ -68,7 +68,7 @@ class Round:
     has_ended: bool = False
     result: Any = None
     failure: ScriptFailed | None = None
-    """What it threw, if that ended it. Requests that it made before still count."""
+    """The error that it threw, if that ended it. Requests that it made before still count."""
 
 
 class RunningScript(Protocol):
@@ -78,8 +78,8 @@ class RunningScript(Protocol):
         """Run it until it ends, or can only wait for responses.
 
         Args:
-            responses: To its requests; none at first.
-            now: What the script's clock shows in this round. The clock stands still while the script runs.
+            responses: The responses to its requests, none at first.
+            now: The time on the script's clock in this round. The clock stands still while the script runs.
 
         Raises:
             ScriptFailed: It waits for something that no response can resolve, or it broke the code that surrounds it.

@@ -1,8 +1,8 @@
-"""What a process has parsed: a task that is stored as it was is not parsed again.
+"""A cache of parsed tasks: a task that is stored as it was is not parsed again.
 
-A store says what tells one stored form from every other (its stamp): the document itself, or what Firestore says of its
-last write. So it does not matter who wrote it, whether the task was deleted and created again, or whether the database
-was restored: another form has another stamp, and is parsed.
+A store gives each stored form a stamp of its own: the document itself, or Firestore's time of its last write. So it
+does not matter who wrote it, whether the task was deleted and created again, or whether the database was restored:
+another form has another stamp, and is parsed.
 
 Tasks are immutable but for the JSON values in them (payloads, events), which handlers get. So these are kept apart, as
 copies, and a task that is found has copies of these. Such a value is equal to others that JSON tells apart: 1 to true,
@@ -79,7 +79,7 @@ def _may_change(annotation: Any) -> bool:  # noqa: ANN401 - a type, or what typi
 
 
 MAX_BYTES: Final = 2 * 1024 * 1024
-"""How many bytes the kept tasks may have, as they are stored. Parsed, they take ten times as many."""
+"""The most bytes that the kept tasks may have, as they are stored. Parsed, they take ten times as many."""
 
 
 class _Thread(threading.local):
@@ -109,7 +109,7 @@ class KnownTasks:
         return self._bytes
 
     def find(self, task_id: str, stamp: object) -> Task | None:
-        """Return the task if it is known in this form; if not, the store parses it."""
+        """Return the task if it is known in this form. If it is not, the store parses it."""
         with self._lock:
             known = self._kept.get(task_id)
             if known is None or known[0] != stamp:
@@ -120,7 +120,7 @@ class KnownTasks:
         return task.model_copy(update=copy_changeable(values, values)) if values else task
 
     def keep(self, task: Task, stamp: object, size: int) -> None:
-        """Keep a task as it is stored, in so many bytes; the one that was not used for longest goes.
+        """Keep a task that takes so many bytes as it is stored. The least recently used ones make room.
 
         A task that is stored in another schema version is not kept: reading it may be an error.
         """

@@ -1,4 +1,4 @@
-"""The port for language models: one method; what an answer has cost is counted beside it."""
+"""The port for language models: one method. The cost of answers is counted beside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Model(Protocol):
     """A language model.
 
     * It is stateless: each call says all that it has to know.
-    * `instructions` are the program's own; `data` comes from people, and is handed over as data.
+    * `instructions` are the program's own. `data` comes from people, and is handed over as data.
     * The caller checks the answer: an adapter promises JSON, not that it fits the schema.
     * A call ends within the adapter's timeout, twice that if it was repeated.
     """
@@ -22,8 +22,8 @@ class Model(Protocol):
         """Return the model's answer as JSON.
 
         Args:
-            instructions: What to do.
-            data: What to do it with, as JSON.
+            instructions: The task, in words.
+            data: The JSON to work on.
             schema: The JSON schema that the answer should fit.
 
         Raises:
@@ -35,7 +35,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What calls of a model have used; `cost` is in dollars, 0 if no prices are set."""
+    """The usage of a model by some calls. `cost` is in dollars, 0 if no prices are set."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -75,7 +75,7 @@ def metered() -> Iterator[Meter]:
 
 
 def record_usage(usage: Usage) -> None:
-    """Note what a call has used; adapters call it, also for answers that are of no use."""
+    """Add the usage of a call. Adapters also call it for answers that are of no use."""
     meter = _METER.get()
     if meter is not None:
         meter.total = meter.total + usage

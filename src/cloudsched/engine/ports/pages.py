@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a list, and the token of the next; no token means that this is the last page.
+    """One page of a list, and the token of the next. The last page has no token.
 
     A page with a token may be shorter than asked if its documents are large, and even empty if it looked through many
     documents to find few.
@@ -28,11 +28,11 @@ class Page(Generic[T]):
     items: Sequence[T]
     next_page_token: str | None = None
     unreadable: int = 0
-    """How many documents of this page were skipped because they are damaged or of a newer version."""
+    """The number of documents of this page that were skipped because they are damaged or of a newer version."""
     passed_over: int = 0
-    """How many documents were read for it that do not match: there is no index for all that was asked for."""
+    """The number of documents that were read but do not match: no index has all that was asked for."""
     size: int = 0
-    """How many bytes the documents of this page have as they are stored."""
+    """The size of the documents of this page, in bytes, as they are stored."""
 
     @property
     def read(self) -> int:
@@ -48,7 +48,7 @@ MAX_PAGE = 500
 
 
 MAX_PAGE_BYTES = 1_000_000
-"""How large the stored documents of a page are together, but for the last: to read a megabyte takes some 50 ms."""
+"""The most bytes of stored documents in a page, but for the last one: to read a megabyte takes some 50 ms."""
 
 
 def check_page_size(limit: int) -> int:

@@ -16,7 +16,7 @@ class QueueMessage:
     name: str
     """Derived from what the dispatch may run, so that creating the same one twice creates it once."""
     at: datetime
-    """When to deliver it; an instant in the past means now. Never further ahead than the horizon."""
+    """The time of delivery, never further ahead than the horizon. An instant in the past means now."""
     body: bytes
     token: str
     """Proves that the body was made by a holder of the secret."""
@@ -25,7 +25,7 @@ class QueueMessage:
     channel: str | None = None
     """The channel of a delivery, which has a queue of its own: its rate is what the channel's provider allows."""
     is_hop: bool = False
-    """Whether it runs nothing, but comes before its time and creates another one. Hops must not hold up what is due."""
+    """True if it runs nothing, but comes before its time and creates another one. Hops must not hold up what is due."""
 
 
 class Dispatcher(Protocol):
@@ -33,11 +33,11 @@ class Dispatcher(Protocol):
 
     * Delivery is at least once, not before `at`, in no guaranteed order.
     * A dispatch that the executor does not accept is delivered again.
-    * If a dispatch of the same name exists, or existed recently, none is created; that is not an error.
+    * If a dispatch of the same name exists, or existed recently, none is created, which is no error.
     """
 
     def create(self, message: QueueMessage) -> None:
-        """Create a dispatch; once this has returned, it will be delivered.
+        """Create a dispatch. Once this has returned, it will be delivered.
 
         Raises:
             QueueUnavailable: The queue could not be reached, or rejected it.

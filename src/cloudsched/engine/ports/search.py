@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """Which tasks to list. A task must match every filter that is set.
+    """The filters of a list of tasks. A task must match every filter that is set.
 
     Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
     the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out: all that
@@ -30,7 +30,7 @@ class TaskQuery:
     An index has every other combination, but for what is `looked_for`.
 
     Raises:
-        InvalidInput: A label or a trouble goes with no other filter than these; or it is a list of deliveries of no
+        InvalidInput: A label or a trouble goes with no other filter than these, or it is a list of deliveries of no
             owner.
     """
 
@@ -46,11 +46,11 @@ class TaskQuery:
     label: str | None = None
     """One of their labels, whole."""
     trouble: Trouble | None = None
-    """Why they need somebody. The latest to do so come first, and of those that wait the last to give up."""
+    """The reason why they need somebody. The latest come first, and of those that wait the last to give up."""
     trouble_until: datetime | None = None
     """Of those that wait: which give up before this instant, exclusively. Goes with `trouble`."""
     is_delivery: bool = False
-    """Whether to list the deliveries that the system made, and only these, of one owner. No other list has them."""
+    """True to list the deliveries that the system made for one owner, and only these. No other list has them."""
 
     def __post_init__(self) -> None:
         if self.is_delivery:
@@ -76,9 +76,9 @@ class TaskQuery:
 
     @property
     def looked_for(self) -> Mapping[str, str]:
-        """The filters that no index has in this order: a page reads what `indexed` finds, and passes over the rest.
+        """The filters that no index has in this order. A page reads what `indexed` finds, and passes over the rest.
 
-        By due time these are the handler and the parent; of the newest tasks of a parent, the handler.
+        By due time these are the handler and the parent. For the newest tasks of a parent it is the handler.
         """
         names = ("handler", "parent") if self.is_sorted_by_due_time else ("handler",) if self.parent is not None else ()
         return {name: value for name in names if (value := getattr(self, name)) is not None}
@@ -101,12 +101,12 @@ def refuse_count(looked_for: Mapping[str, str]) -> None:
 
 
 LEFT_OUT = ("steps", "content", "payload", "log")
-"""The fields of a record that lists across tasks do not have; each has one name, here and as stored."""
+"""The fields of a record that lists across tasks leave out. Each has one name, here and as stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionQuery:
-    """Which executions to list. An execution must match every filter that is set.
+    """The filters of a list of executions. An execution must match every filter that is set.
 
     Of all tasks an index has handler, label and category of what has ended. Of an owner, and of what is open, a page
     looks for them in what the other filters find.
@@ -164,7 +164,7 @@ def make_finished_token(query: ExecutionQuery, last: Execution, *, is_failure: b
 class SearchStore(Protocol):
     """Lists executions of all tasks, queues and locks.
 
-    * Lists use an index: their cost grows with the page, not with the collection. Where no index has a filter
+    * Lists use an index: their cost grows with the page, not with the collection. If no index has a filter
       (`ExecutionQuery.find_looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
     * They are paged by cursor, like every list of a `Store`, and skip what cannot be read.
     * Executions of deliveries and of deleted tasks are in none of them, once the latter are purged.
@@ -175,8 +175,8 @@ class SearchStore(Protocol):
     ) -> Page[Execution]:
         """Return a page of the matching final records: those that failed or timed out, or else all others.
 
-        The latest come first (scheduledFor, then the task's id, then its own, all descending). What `LEFT_OUT` names
-        is left out.
+        The latest come first (scheduledFor, then the task's id, then its own, all descending). The fields in `LEFT_OUT`
+        are missing.
 
         Raises:
             InvalidInput: The page token was made up, or belongs to another query.
@@ -257,13 +257,13 @@ class SearchStore(Protocol):
 R = TypeVar("R")
 
 MAX_LOOKED_THROUGH: Final = 1_000
-"""How many documents a page looks through at most. One that ends there is shorter, perhaps empty, and has a token."""
+"""The most documents that a page looks through. One that ends there is shorter, perhaps empty, and has a token."""
 
 
 FIRST_READ: Final = 201
-"""How many rows of a list are read at first: as many as most pages have, and one more."""
+"""The number of rows of a list that are read at first: as many as most pages have, and one more."""
 READ_BYTES: Final = 4_000_000
-"""How large the rows of a further read are together, if they are as large as those before them."""
+"""The most bytes of rows in a further read, if they are as large as those before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +272,11 @@ class MatchingRows(Generic[R]):
 
     rows: Sequence[R]
     last: R | None
-    """The row after which the next page starts; None if this page is the last one."""
+    """The row after which the next page starts. None if this page is the last one."""
     passed_over: int
-    """How many rows were read that do not match."""
+    """The number of rows that were read but do not match."""
     size: int
-    """How many bytes the rows have together."""
+    """The size of the rows together, in bytes."""
 
 
 def find_matching_rows(
@@ -288,18 +288,18 @@ def find_matching_rows(
     max_bytes: int = MAX_PAGE_BYTES,
     is_bounded: bool = False,
 ) -> MatchingRows[R]:
-    """Return the first rows that match of a list whose filter no index has; those that do not are passed over.
+    """Return the first matching rows of a list whose filter no index has, and pass over the others.
 
     Both stores make their pages by this code, so that a page ends at the same document in each of them. It reads in
     parts, so that large documents are not in memory all at once, and ends early once a request has read all it may.
 
     Args:
-        read: Returns so many rows after a row, or the first ones; fewer only at the end of the list.
-        is_match: Whether the list has a row.
-        size_of: How many bytes were read of a row.
-        limit: How many rows to return at most.
+        read: Returns so many rows after a row, or the first ones. It returns fewer only at the end of the list.
+        is_match: Returns True if the list has a row.
+        size_of: Returns the number of bytes that were read of a row.
+        limit: The most rows to return.
         max_bytes: The page ends at the row with which it has so many.
-        is_bounded: Whether to stop after `MAX_LOOKED_THROUGH` rows, rather than to go on until the page is full.
+        is_bounded: Stop after `MAX_LOOKED_THROUGH` rows, rather than go on until the page is full.
     """
     found: list[R] = []
     last: R | None = None

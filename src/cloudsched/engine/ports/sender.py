@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     """Returns the HTML of a message as a mail. It has to escape what it takes from the message."""
 
 MAX_ATTACHMENTS_BYTES = 7 * 1024 * 1024
-"""How large the attachments of one message may be together. Base64 makes 9.6 MB of them, and most mail servers take
-10 MB and more."""
+"""The most bytes that the attachments of one message have together. Base64 makes 9.6 MB of them, and most mail servers
+take 10 MB and more.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +32,16 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What is sent to one recipient. Its texts may come from users: a sender escapes them as its format demands.
+    """A message to one recipient. Its texts may come from users, so a sender escapes them as its format demands.
 
     Attributes:
         id: Names this message to everybody who sees it twice. The same for all tries, different for each recipient, and
-            impossible to guess. Letters, digits, hyphens and underscores; at most 200.
+            impossible to guess. At most 200 letters, digits, hyphens and underscores.
         thread: Names the conversation that it belongs to: messages of one task share it. Like `id`, not to be guessed.
-        created_at: When what it reports happened; the same for all tries.
-        kind: What a program that receives it dispatches on, such as ``notification``.
-        data: What a program that receives it gets besides title and body; JSON.
-        unsubscribe_url: Where the recipient can end such messages without signing in; HTTPS.
+        created_at: The instant of what it reports, the same for all tries.
+        kind: The type of the message for programs that receive it, such as ``notification``.
+        data: The JSON that a program gets besides title and body.
+        unsubscribe_url: The HTTPS address at which the recipient can end such messages without signing in.
     """
 
     id: str
@@ -56,12 +57,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipient:
-    """Whom a message is for.
+    """The recipient of a message.
 
     Attributes:
-        address: An e-mail address, a device's token, or a URL: what the channel's sender reaches people by.
-        name: How the recipient is called; may be empty.
-        secrets: What a webhook's messages are signed with, the newest first. During a rotation there are two.
+        address: An e-mail address, a device's token, or a URL, as the channel's sender needs it.
+        name: The recipient's name, which may be empty.
+        secrets: The secrets that sign a webhook's messages, the newest first. During a rotation there are two.
     """
 
     address: str
@@ -81,7 +82,7 @@ class Sender(Protocol):
     """Sends messages over one channel.
 
     * When `send` returns, the other side has taken responsibility for the message.
-    * One call tries once and sends to one recipient. When to try again is the caller's decision.
+    * One call tries once and sends to one recipient. The caller decides about further tries.
     * All tries carry the same `Message.id`, so that a receiver who looks at it shows the message once.
     """
 
@@ -129,7 +130,7 @@ class Recipients(Protocol):
         ...
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
-        """Return where an owner can end mails of a category without signing in; None if no address is known."""
+        """Return the address where an owner can end mails of a category without signing in, None if none is known."""
         ...
 
     def remove(self, owner: str, channel: str, address: str) -> None:

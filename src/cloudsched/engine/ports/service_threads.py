@@ -1,8 +1,8 @@
-"""Threads that go on whatever happens in them, and that tell it for as long as they cannot do their work.
+"""Threads that survive every error, and report one for as long as it keeps them from their work.
 
-What runs beside the requests of a process runs in a `ServiceThread`. None ends in silence: what its turn raises is
-logged, the turn is repeated after a pause, and until it succeeds `find_faults` names the thread. ``/ready`` and the
-dashboard show that.
+All background work of a process runs in a `ServiceThread`. None ends in silence: an error of its turn is logged, the
+turn is repeated after a pause, and until it succeeds `find_faults` names the thread. ``/ready`` and the dashboard show
+that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cloudsched.errors import CloudschedError
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE: Final = 0.1
-"""How many seconds a thread waits after its first failure; twice as long after each further one."""
+"""The pause of a thread after its first failure, in seconds. It doubles after each further one."""
 MAX_PAUSE: Final = 5.0
 """The longest that it waits: it goes on soon after a disk has room again, or a file is free."""
 
@@ -44,7 +44,7 @@ class ServiceThread(threading.Thread):
         self._at_end = at_end
         self._stopping = threading.Event()
         self._failures = 0
-        """How often the turn has failed in a row."""
+        """The number of failures of the turn in a row."""
         self._kind = ""
 
     @property
@@ -54,7 +54,7 @@ class ServiceThread(threading.Thread):
 
     @property
     def fault(self) -> str | None:
-        """Return what keeps it from its work now, without the error's own text, which may be secret; None if nothing.
+        """Return what keeps it from its work now, None if nothing. The error's own text may be secret, and is left out.
 
         A thread that has ended although nobody stopped it has a fault, too.
         """
@@ -78,7 +78,7 @@ class ServiceThread(threading.Thread):
             raise
 
     def stop(self) -> None:
-        """Let it end after its turn. What the turn itself waits for is its owner's to end."""
+        """Let it end after its turn. Its owner must end what the turn itself waits for."""
         self._stopping.set()
 
     def run(self) -> None:
@@ -129,7 +129,7 @@ _lock = threading.Lock()
 
 
 def find_faults() -> dict[str, str]:
-    """Return what keeps threads of this process from their work now, by their names; empty if all of them work."""
+    """Return what keeps threads of this process from their work now, by their names. Empty if all of them work."""
     with _lock:
         threads = sorted(_running, key=lambda thread: thread.name)
     return {each.name: fault for each in threads if (fault := each.fault) is not None and not each.is_stopping}

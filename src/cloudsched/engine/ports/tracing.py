@@ -1,9 +1,9 @@
 """The trace that the current work belongs to, so that a task can be followed from the API to its handler.
 
 A trace is identified as in W3C Trace Context (w3.org/TR/trace-context): by its id and its latest span, in one line of
-text. A request brings one along; a dispatch carries it in its signed body, but not in its name; the executor continues
-it. A trace ends with the occurrence, and the next occurrence starts a new one: otherwise a task that runs for years
-would be a single trace.
+text. A request brings one along. A dispatch carries it in its signed body, but not in its name, and the executor
+continues it. A trace ends with the occurrence, and the next occurrence starts a new one: otherwise a task that runs for
+years would be a single trace.
 
 Without OpenTelemetry there are no spans, but each log line still names its trace. An occurrence that continues no trace
 gets one that is derived from its ids: so the lines of all its attempts, also those of workers, share it.
@@ -39,7 +39,7 @@ class Trace:
 
     @classmethod
     def for_execution(cls, task_id: str, execution_id: str) -> Trace:
-        """Return the trace of an execution that continues no other; always the same."""
+        """Return the trace of an execution that continues no other. It is always the same."""
         digest = hashlib.sha256(f"{task_id} {execution_id}".encode()).hexdigest()
         return cls(digest[:32], digest[32:48], is_sampled=False)
 
@@ -53,10 +53,10 @@ class _Position:
     """A position in a trace, which is the current one in a ``with``."""
 
     trace: Trace | None
-    """None if it continues no trace; then that of the execution is derived when it is asked for."""
+    """None if it continues no trace. Then that of the execution is derived when it is asked for."""
     task_id: str
     execution_id: str
-    """The execution that is processed; empty for an API request."""
+    """The execution that is processed, empty for an API request."""
     token: Token[_Position | None] | None = None
 
     def __enter__(self) -> None:
@@ -99,9 +99,9 @@ class Tracer:
 
         Args:
             name: The operation, such as ``create_task``.
-            parent: The ``traceparent`` to continue; empty for the current one.
+            parent: The ``traceparent`` to continue, empty for the current one.
             execution_id: The execution that is processed.
-            attributes: The attributes of the span; `taskId` belongs to `execution_id`.
+            attributes: The attributes of the span. `taskId` belongs to `execution_id`.
         """
         del name  # not used without spans
         task_id, position = str(attributes.get("taskId", "")), _current.get()

@@ -48,16 +48,16 @@ def _awaited(method: Method) -> Method:
 class AsyncContext(AnyContext):
     """One attempt at one occurrence, as its ``async def`` handler sees it: a `Context` whose operations are awaited.
 
-    What may wait for the store is awaited: `step`, `sleep`, `wait_for`, `gather`, `race`, `progress` and `heartbeat`.
-    `call` starts a call at once and returns it; awaiting that gives its result. The journal records the order of the
-    durable operations, so they are awaited one after the other: `asyncio.gather` over two of them is refused. To run
-    work in parallel, use `call` and `gather`, or `asyncio.gather` within one step.
+    Whatever may wait for the store is awaited: `step`, `sleep`, `wait_for`, `gather`, `race`, `progress` and
+    `heartbeat`. `call` starts a call at once and returns it. Awaiting that gives its result. The journal records the
+    order of the durable operations, so they are awaited one after the other: `asyncio.gather` over two of them is
+    refused. To run work in parallel, use `call` and `gather`, or `asyncio.gather` within one step.
 
     Attributes:
         task: The task as it was when the attempt started.
         execution_id: The same on every retry of the occurrence. Use it as an idempotency key for other services.
         scheduled_for: The occurrence's instant, in UTC.
-        attempt: Which attempt this is, counted from 1.
+        attempt: The number of this attempt, counted from 1.
     """
 
     def __init__(self, context: Context, blocking: Blocking) -> None:
@@ -106,7 +106,7 @@ class AsyncContext(AnyContext):
         timeout: timedelta | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Call a function once and record its result; see `Context.step`.
+        """Call a function once and record its result. See `Context.step`.
 
         An ``async def`` function runs on the event loop and is cancelled at its `timeout`. Any other runs in the
         attempt's own thread, so it may block.
@@ -120,21 +120,21 @@ class AsyncContext(AnyContext):
     async def gather(self, *calls: AsyncCallHandle[T], return_failures: bool) -> list[T | CallFailed]: ...
     @_awaited
     async def gather(self, *calls: AsyncCallHandle[Any], return_failures: bool = False) -> list[Any]:
-        """Wait until all calls have ended, and return their results in the order of the arguments; see `Context`."""
+        """Wait until all calls have ended, and return their results in the order of the arguments. See `Context`."""
         return await self._durable(  # type: ignore[no-any-return] # what `Context.gather` returns
             "ctx.gather", partial(self._context.gather, *calls, return_failures=return_failures)
         )
 
     @_awaited
     async def race(self, *calls: AsyncCallHandle[T], cancel_losers: bool = True) -> RaceResult[T, AsyncCallHandle[T]]:
-        """Wait until the first of the calls has ended; return its result and which of them it was; see `Context`."""
+        """Wait until the first of the calls has ended, and return its result and that call. See `Context`."""
         return await self._durable(  # type: ignore[no-any-return] # what `Context.race` returns
             "ctx.race", partial(self._context.race, *calls, cancel_losers=cancel_losers)
         )
 
     @_awaited
     async def sleep(self, until: timedelta | datetime) -> None:
-        """Wait for a duration, or until an aware instant, while no function runs; see `Context`."""
+        """Wait for a duration, or until an aware instant, while no function runs. See `Context`."""
         instant = partial(deadline, parse_wait("until", until))
         perform: Any = self._context.durable_run.perform
         await self._durable("ctx.sleep", partial(perform, "ctx.sleep", sleep_until, instant))
@@ -189,19 +189,19 @@ class AsyncContext(AnyContext):
         by: Sequence[str] = DEFAULT_SENDERS,
         with_sender: bool = False,
     ) -> Any:
-        """Return the payload of an event that is sent to this execution from outside; see `Context.wait_for`."""
+        """Return the payload of an event that is sent to this execution from outside. See `Context.wait_for`."""
         function: Any = self._context.wait_for
         request = partial(function, event, model, timeout, by=by, with_sender=with_sender)
         return await self._durable(f"ctx.wait_for({event!r})", request)
 
     @_awaited
     async def progress(self, text: str) -> None:
-        """Record how far the work is, and renew the lease; see `Context.progress`."""
+        """Record how far the work is, and renew the lease. See `Context.progress`."""
         await self._request(partial(self._context.progress, text))
 
     @_awaited
     async def heartbeat(self) -> bool:
-        """Renew the lease; return False if the task was cancelled or the lease is lost; see `Context.heartbeat`."""
+        """Renew the lease. Return False if the task was cancelled or the lease is lost. See `Context.heartbeat`."""
         return bool(await self._request(self._context.heartbeat))
 
     # ── Immediate ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -240,41 +240,41 @@ class AsyncContext(AnyContext):
     @overload
     def call(self, handler: str, payload: Any = None, **fields: Any) -> AsyncCallHandle[Any]: ...
     def call(self, handler: str | Callable[..., Any], payload: Any = None, **fields: Any) -> AsyncCallHandle[Any]:
-        """Start a call of another handler, at once; see `Context.call`. Awaiting it gives its result."""
+        """Start a call of another handler at once. Awaiting it gives its result. See `Context.call`."""
         self._require_turn(f"ctx.call({getattr(handler, '__name__', handler)!r})")
         return AsyncCallHandle(self, self._context.call(handler, payload, **fields))
 
     def now(self) -> datetime:
-        """Return the present instant, which a replay repeats; see `Context.now`."""
+        """Return the present instant, which a replay repeats. See `Context.now`."""
         self._require_turn("ctx.now()")
         return self._context.now()
 
     def uuid(self) -> UUID:
-        """Return a new UUID, the same in every replay and retry; see `Context.uuid`."""
+        """Return a new UUID, the same in every replay and retry. See `Context.uuid`."""
         self._require_turn("ctx.uuid()")
         return self._context.uuid()
 
     @property
     def random(self) -> Random:
-        """A random source that repeats itself in every replay; see `Context.random`."""
+        """A random source that repeats itself in every replay. See `Context.random`."""
         self._require_turn("ctx.random")
         return self._context.random
 
     def version(self, name: str, newest: int) -> int:
-        """Return which version of a changed piece of code this execution follows; see `Context.version`."""
+        """Return the version of a changed piece of code that this execution follows. See `Context.version`."""
         self._require_turn(f"ctx.version({name!r})")
         return self._context.version(name, newest)
 
     def time_left(self) -> timedelta:
-        """Return how long the lease still lasts; see `Context.time_left`."""
+        """Return the time that the lease still lasts. See `Context.time_left`."""
         return self._context.time_left()
 
     def notify(self, title: str, body: str) -> None:
-        """Send a message to the owner's web inbox if this attempt succeeds; see `Context.notify`."""
+        """Send a message to the owner's web inbox if this attempt succeeds. See `Context.notify`."""
         self._context.notify(title, body)
 
     def used(self, *, queries: int = 0, tokens: int = 0) -> None:
-        """Add to the recorded usage of this attempt, or of the step; see `Context.used`."""
+        """Add to the recorded usage of this attempt, or of the step. See `Context.used`."""
         self._context.used(queries=queries, tokens=tokens)
 
     # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
@@ -364,7 +364,7 @@ class AsyncCallHandle(CallHandle[R_co]):
     @overload
     def __await__(self: AsyncCallHandle[X]) -> Generator[Any, None, X]: ...
     def __await__(self) -> Generator[Any, None, Any]:
-        """Return what the called handler returned; raise `CallFailed` if the call did not succeed."""
+        """Return what the called handler returned. Raise `CallFailed` if the call did not succeed."""
         return self._context._result(self).__await__()  # noqa: SLF001 - its own file
 
     @overload  # type: ignore[override] # awaited, unlike the handle of a plain handler
@@ -377,10 +377,10 @@ class AsyncCallHandle(CallHandle[R_co]):
 
 
 class Operation(NotAValue, Coroutine[Any, Any, T]):
-    """What an ``async def`` method of the context returns: it does nothing until it is awaited.
+    """The result of an ``async def`` method of the context: it does nothing until it is awaited.
 
-    It can be awaited, and given to a task or a `asyncio.TaskGroup`, as any coroutine. Python only warns of one that was
-    forgotten, on the standard error, and takes it for true: an approval that nobody gave.
+    It can be awaited, and given to a task or a `asyncio.TaskGroup`, as any coroutine. Python only prints a warning of
+    one that was forgotten, and takes it for true: an approval that nobody gave.
 
     Args:
         what: The operation, as the handler wrote it, such as ``ctx.wait_for('approved')``.

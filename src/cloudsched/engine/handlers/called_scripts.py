@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SCRIPT_CALL: Final = "script_call"
 """The field of a call that says which script is called, in which tree, and whether a user wrote it."""
 CALL_PREFIX: Final = "scripts."
-"""What the names of calls of scripts begin with in the journal, as in the script itself."""
+"""The prefix of the names of calls of scripts in the journal, as in the script itself."""
 _COUNTED_FOR: Final = timedelta(days=400)
 
 

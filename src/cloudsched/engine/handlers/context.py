@@ -73,13 +73,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_PROGRESS_NOTES = 50
-"""How many progress notes a record keeps; the oldest are dropped first."""
+"""The number of progress notes that a record keeps. The oldest are dropped first."""
 MAX_NOTICES = 20
-"""How many messages one attempt may send to the inbox: they are written in the commit that finishes it."""
+"""The most messages that one attempt may send to the inbox: they are written in the commit that finishes it."""
 MAX_NOTICES_BYTES = 3 * 1024 * 1024
-"""How many bytes these messages may have together, because one request to Firestore has at most 10 MiB."""
+"""The most bytes that these messages have together, because one request to Firestore has at most 10 MiB."""
 MAX_TEXT = 200
-"""How many bytes of a progress note or of a message's title are kept."""
+"""The number of bytes of a progress note or of a message's title that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +88,23 @@ class LeaseRenewal:
 
     until: datetime | None
     is_cancelled: bool
-    """Whether the handler should stop: the lease is lost, or the task has ended or is being deleted."""
+    """True if the handler should stop: the lease is lost, or the task has ended or is being deleted."""
     renewed_at: datetime | None = None
-    """When it was renewed, by the clock that leases are measured by; None if that is not known."""
+    """The instant of its renewal, by the clock that leases are measured by. None if that is not known."""
 
 
 class Context(Calls):
     """One attempt at one occurrence, as its handler sees it.
 
     A handler that uses `step`, `call`, `gather`, `sleep` or `wait_for` is durable: each time it resumes, it is replayed
-    from the beginning, and what it has already done is answered from its journal. It must therefore make the same
-    requests in the same order each time; see ``docs/explanation/durable.md``.
+    from the beginning, and its journal answers what it has already done. It must therefore make the same requests in
+    the same order each time. See ``docs/explanation/durable.md``.
 
     Attributes:
         task: The task as it was when the attempt started, with the payload that this run has.
         execution_id: The same on every retry of the occurrence. Use it as an idempotency key for other services.
         scheduled_for: The occurrence's instant, in UTC.
-        attempt: Which attempt this is, counted from 1.
+        attempt: The number of this attempt, counted from 1.
     """
 
     def __init__(
@@ -149,9 +149,9 @@ class Context(Calls):
         return self.durable_run.random
 
     def version(self, name: str, newest: int) -> int:
-        """Return which version of a changed piece of code this execution follows.
+        """Return the version of a changed piece of code that this execution follows.
 
-        An execution that reaches this point for the first time follows `newest` from then on; one that passed this
+        An execution that reaches this point for the first time follows `newest` from then on. One that passed this
         point before the code had versions follows 1.
         """
         least = require_count("newest", newest, 1)
@@ -189,16 +189,16 @@ class Context(Calls):
         timeout: timedelta | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Call a function once and record its result; a replay gets that result without calling the function.
+        """Call a function once and record its result. A replay gets that result without calling the function.
 
         Args:
             name: The step's name in the journal. It need not be unique.
-            function: What to call; if it is ``async def``, it runs on the event loop. Its result is stored as JSON, and
+            function: The function. If it is ``async def``, it runs on the event loop. Its result is stored as JSON, and
                 read back as its return annotation says.
             *args: Its positional arguments.
-            retry: When and how often it is retried if it raises; the task's policy if None.
-            timeout: How long one attempt may take. A function that takes longer is abandoned: its thread keeps running,
-                but its result is ignored. An ``async def`` function is cancelled.
+            retry: The policy of its retries if it raises, the task's policy if None.
+            timeout: The most time that one attempt may take. A function that takes longer is abandoned: its thread
+                keeps running, but its result is ignored. An ``async def`` function is cancelled.
             **kwargs: Its keyword arguments.
 
         Raises:
@@ -217,11 +217,11 @@ class Context(Calls):
         """Wait until all calls have ended, and return their results in the order of the arguments.
 
         Args:
-            *calls: What `call` returned.
+            *calls: The calls, as `call` returned them.
             return_failures: Put the `CallFailed` of a failed call into the list instead of raising it.
 
         Raises:
-            CallFailed: A call did not succeed; of several, the first in the order of the arguments.
+            CallFailed: A call did not succeed. Of several, the first in the order of the arguments is raised.
             InvalidInput: An argument is not a call.
         """
         hint = "Pass what ctx.call returned as separate arguments: ctx.gather(*calls)."
@@ -233,14 +233,14 @@ class Context(Calls):
         return outcomes
 
     def race(self, *calls: CallHandle[T], cancel_losers: bool = True) -> RaceResult[T, CallHandle[T]]:
-        """Wait until the first of the calls has ended, and return its result and which of them it was.
+        """Wait until the first of the calls has ended, and return its result and that call.
 
         The calls' own records say which one ended first, and every replay gets the same winner. A call that ended
         before the race began takes part.
 
         Args:
-            *calls: What `call` returned, each of them once.
-            cancel_losers: Cancel the others, and what is below them; their results are then `CallFailed`. If False,
+            *calls: The calls, as `call` returned them, each of them once.
+            cancel_losers: Cancel the others, and what is below them. Their results are then `CallFailed`. If False,
                 they go on.
 
         Raises:
@@ -315,14 +315,15 @@ class Context(Calls):
             event: Its name.
             model: The type of its payload, which the handler has declared: ``events={"decision": Decision}``. Anything
                 else is refused when it is sent.
-            timeout: How long to wait; without limit if None.
-            by: Whose events count, of ``"owner"``, ``"admin"`` and ``"worker"``. Others' are refused.
+            timeout: The longest wait, without limit if None.
+            by: The senders whose events count, of ``"owner"``, ``"admin"`` and ``"worker"``. Others' are refused.
             with_sender: Return ``(payload, sender)``, where `sender` is an `EventSender`.
 
         Raises:
             EventTimedOut: It did not come in time.
             InvalidInput: No event can have that name, the timeout is not a timedelta, or `by` names something else.
-            WorkflowError: The handler has not declared this type for the event; or what its journal has is not of it.
+            WorkflowError: The handler has not declared this type for the event, or the payload in its journal is not of
+                it.
         """
         limit = None if timeout is None else parse_duration("timeout", timeout)
         senders = parse_senders(by)
@@ -348,7 +349,7 @@ class Context(Calls):
         return declared
 
     def time_left(self) -> timedelta:
-        """Return how long the lease still lasts; after that, another executor may start the next attempt.
+        """Return the time that the lease still lasts. After that, another executor may start the next attempt.
 
         Each step of a durable handler renews it, as `heartbeat` does.
         """
@@ -359,7 +360,7 @@ class Context(Calls):
     def progress(self, text: str) -> None:
         """Record how far the work is. It is stored at once (one commit), and renews the lease.
 
-        A replay does not record it again; it renews the lease if more than half of it has passed.
+        A replay does not record it again. It renews the lease if more than half of it has passed.
         """
         require_not_timed_out()
         if self.durable_run.is_replaying:
@@ -379,7 +380,7 @@ class Context(Calls):
         self._progress = list(progress)
 
     def heartbeat(self) -> bool:
-        """Renew the lease (one commit); return False if the task was cancelled or the lease is lost.
+        """Renew the lease (one commit). Return False if the task was cancelled or the lease is lost.
 
         If the store does not answer, the result is True as long as the lease lasts. A lease that has ended is not
         renewed, and one whose renewal was answered only after its new end is lost as well, because another executor may
@@ -419,7 +420,7 @@ class Context(Calls):
         self._notices.append(notice)
 
     def used(self, *, queries: int = 0, tokens: int = 0) -> None:
-        """Add to the recorded usage of this attempt; inside a step, to that of the step."""
+        """Add to the recorded usage of this attempt, and inside a step to that of the step."""
         require_not_timed_out()
         for number in (queries, tokens):
             if type(number) is not int or not 0 <= number <= MAX_COUNT:
@@ -461,7 +462,7 @@ def truncate_notice(title: str, body: str) -> InboxMessage:
 
 @dataclass(frozen=True, slots=True)
 class HandlerOutput:
-    """What a handler produced besides its result."""
+    """The output of a handler besides its result."""
 
     notices: tuple[InboxMessage, ...]
     progress: tuple[ProgressNote, ...]

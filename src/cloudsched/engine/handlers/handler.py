@@ -62,7 +62,7 @@ def derive_task_id(
     *,
     is_for_users: bool,
 ) -> str | None:
-    """Return the id of a task with this payload; None if the function returns None.
+    """Return the id of a task with this payload, None if the function returns None.
 
     Raises:
         InvalidInput: The function raises, or returns something that cannot be an id.
@@ -106,7 +106,7 @@ class Handler:
     retry: RetryPolicy | None
     """The retry policy of tasks that do not set one."""
     retry_on: tuple[type[Exception], ...]
-    """Which exceptions are worth another attempt; any other is final."""
+    """The exceptions that are worth another attempt. Any other is final."""
     expected_duration: timedelta | None
     """The lease duration of tasks that do not set one."""
     pull: Pull | None
@@ -114,21 +114,21 @@ class Handler:
     on_failure: OnFailure | None
     """Called when an occurrence has failed permanently."""
     is_async: bool = False
-    """Whether it runs on the event loop, with an `AsyncContext`."""
+    """True if it runs on the event loop, with an `AsyncContext`."""
     dependencies: Mapping[str, Depends] = field(default_factory=dict)
     """Its parameters besides context and payload."""
     is_tool: bool = False
-    """Whether scripts may call it."""
+    """True if scripts may call it."""
     check: Callable[[TaskDraft, Requesters], None] | None = None
-    """An additional check of the drafts of its tasks; it depends on whose request it is."""
+    """An additional check of the drafts of its tasks. It depends on the kind of requester."""
     access: Requesters = Requesters.SERVERS
-    """Which callers may name it."""
+    """The callers that may name it."""
     user_max_priority: Priority = Priority.HIGH
     """The most urgent priority that users may ask for."""
     user_queues: frozenset[str] = frozenset()
-    """Which queues users may ask for, besides the handler's own."""
+    """The queues that users may ask for, besides the handler's own."""
     owners_see_logs: bool = False
-    """Whether the owner of a task may read what it logs, and not only those who see all tasks."""
+    """True if the owner of a task may read what it logs, and not only those who see all tasks."""
     task_id: Callable[[Any], str | None] | None = None
     """Returns the id of a task with this payload, for creations without one."""
     events: Mapping[str, EventType] = field(default_factory=dict)
@@ -136,9 +136,9 @@ class Handler:
     early_events: frozenset[str] = frozenset()
     """The events that are kept if they come before it waits for them."""
     draft: str | None = None
-    """What it does, in words, if drafts may propose it."""
+    """A description of its work, if drafts may propose it."""
     is_built_in: bool = False
-    """Whether it runs what its task contains, such as a script, instead of a function of the app."""
+    """True if it runs what its task contains, such as a script, instead of a function of the app."""
     estimate: Callable[[TaskDraft], Mapping[str, Any]] | None = None
     """Returns the fields of a task that say what one execution will cost, for a task that does not say it."""
 
@@ -154,14 +154,14 @@ class Handler:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The values of fields that a task leaves out; None where the handler sets no value either."""
+        """The values of fields that a task leaves out. None where the handler sets no value either."""
         return {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
 
     def parse_payload(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
         """Return the payload as the type that the handler takes.
 
         Raises:
-            InvalidPayload: It does not match; `field` names the first invalid field.
+            InvalidPayload: It does not match. `field` names the first invalid field.
         """
         if self.payload is None:
             if payload:
@@ -217,7 +217,7 @@ class Handler:
         return derive_task_id(self.name, self.task_id, payload, owner, is_for_users=is_for_users)
 
     def accepts_field(self, field: str) -> bool:
-        """Return whether a payload may have this field, as far as its annotation says; not one that a model ignores."""
+        """Return whether a payload may have this field, as far as its annotation says. Ignored fields do not count."""
         return self.payload is not None and accepts_field(self.payload.core_schema, field)
 
     def is_retryable(self, error: BaseException) -> bool:
@@ -247,7 +247,7 @@ def _list_unknown(kind: TypeAdapter[Any], payload: dict[str, Any]) -> list[Inval
 
 @cache
 def _json_object() -> TypeAdapter[dict[str, Any]]:
-    """Return the type of a built-in handler's payload; it is built once, however many apps there are."""
+    """Return the type of a built-in handler's payload, which is built once, however many apps there are."""
     return TypeAdapter(dict[str, Any])
 
 

@@ -1,4 +1,4 @@
-"""Which fields the payload of a task or an event may have, according to the pydantic schema of its annotation.
+"""The fields that the payload of a task or an event may have, by the pydantic schema of its annotation.
 
 A model that says nothing about unknown fields ignores them at a run, so that an older task still runs after a field was
 removed. When a task is created or edited, an unknown field is a mistake: it is found here. A model that says how it
@@ -29,7 +29,7 @@ Schema = dict[str, Any]
 _TRANSPARENT = {"default", "nullable", "function-after"}
 """The kinds of schema that take what the schema inside takes."""
 MOST_LISTED: Final = 20
-"""How many fields are listed."""
+"""The most fields that are listed."""
 
 
 class UnknownField(NamedTuple):
@@ -69,12 +69,12 @@ def list_plain_fields(payload: TypeAdapter[Any]) -> frozenset[str]:
 
 
 def find_unknown_fields(schema: CoreSchema, value: object) -> list[UnknownField]:
-    """Return the fields of a payload that its model, or a model within it, does not know; `MOST_LISTED` or few more."""
+    """Return the fields of a payload that its model, or a model within it, does not know: `MOST_LISTED` or few more."""
     return _find(dict(schema), _definitions(schema), value, "")
 
 
 def describe_fields(schema: CoreSchema, path: tuple[int | str, ...]) -> str | None:
-    """Return the fields of the model at a path, with their types; None if there is no model."""
+    """Return the fields of the model at a path, with their types, None if there is no model."""
     named = _definitions(schema)
     kind = _unwrap(dict(schema), named)
     for step in path:
@@ -92,14 +92,14 @@ def describe_fields(schema: CoreSchema, path: tuple[int | str, ...]) -> str | No
 
 
 def list_fields(schema: CoreSchema) -> dict[str, bool]:
-    """Return the fields of a payload's model by their names in JSON, and whether each is required; none if unknown."""
+    """Return the fields of a payload's model by their names in JSON, with True if one is required. Empty if unknown."""
     named = _definitions(schema)
     fields = _fields_of(_unwrap(dict(schema), named), named)
     return {} if fields is None else {name: name in fields.required for name in fields.shown.values()}
 
 
 def find_secret_field(annotation: object, path: str = "") -> str | None:
-    """Return the path of a field that pydantic would write out as stars; None if an annotation has none.
+    """Return the path of a field that pydantic would write out as stars, None if an annotation has none.
 
     A field that its model writes out with a serializer of its own is no secret to the model's author.
     """
@@ -135,7 +135,7 @@ class _Fields(NamedTuple):
     required: frozenset[str]
     takes_any: bool
     is_explicit: bool
-    """Whether the model says how it treats unknown fields."""
+    """True if the model says how it treats unknown fields."""
 
     def describe(self) -> str:
         annotations = {name: each.annotation for name, each in getattr(self.model, "model_fields", {}).items()}
@@ -172,7 +172,7 @@ def _unwrap(kind: Schema, named: dict[str, Schema]) -> Schema:
 
 
 def _fields_of(kind: Schema, named: dict[str, Schema]) -> _Fields | None:
-    """Return the fields of a model; None for anything else, and for a model that may accept anything."""
+    """Return the fields of a model, None for anything else, and for a model that may accept anything."""
     if kind["type"] != "model" or kind.get("root_model"):
         return None
     inner = _unwrap(kind["schema"], named)
@@ -251,7 +251,7 @@ class EventType:
         """Return an event's payload as its type.
 
         Raises:
-            InvalidPayload: It is not of that type; `field` names the first invalid field.
+            InvalidPayload: It is not of that type. `field` names the first invalid field.
         """
         try:
             return self.adapter.validate_python(payload)
@@ -260,7 +260,7 @@ class EventType:
 
 
 def explain_payload(error: ValidationError, kind: TypeAdapter[Any]) -> InvalidInput:
-    """Return what is wrong with a payload of a type; the fields of its models are listed where one is missing."""
+    """Return what is wrong with a payload of a type. The fields of its models are listed where one is missing."""
     invalid = to_invalid_input(error, "payload", InvalidPayload)
     errors = {each["loc"]: each["type"] for each in list_errors(error)}
     for each in invalid.faults:

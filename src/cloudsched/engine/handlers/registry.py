@@ -42,7 +42,7 @@ def validate_options(
     retry_on: type[Exception] | tuple[type[Exception], ...],
     expected_duration: timedelta | None,
 ) -> RetryPolicy | None:
-    """Return the retry policy from a handler's options; reject options with which its tasks could not be stored."""
+    """Return the retry policy from a handler's options. Reject options with which its tasks could not be stored."""
     if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME:
         raise Misconfigured(
             f'A handler is registered by its name, of at most {MAX_NAME} characters: @app.handler("greet"); '
@@ -72,7 +72,7 @@ def validate_pull(name: str, pull: str | Pull | None) -> Pull | None:
 
 
 def validate_access(name: str, options: HandlerOptions) -> dict[str, Any]:
-    """Return a handler's options for users; reject such options if users may not name the handler."""
+    """Return a handler's options for users. Reject such options if users may not name the handler."""
     access, user_max_priority = options.get("access", Requesters.SERVERS), options.get("user_max_priority")
     user_queues = options.get("user_queues", ())
     if access not in set(Requesters):
@@ -156,15 +156,15 @@ class HandlerOptions(TypedDict, total=False):
 
 @dataclass(slots=True)
 class Registrations:
-    """What the code of one app has registered."""
+    """The registrations that the code of one app has made."""
 
     handlers: dict[str, Handler] = field(default_factory=dict)
     failure_hooks: list[OnFailure] = field(default_factory=list)
     """Called when an occurrence of any handler has failed permanently, in this order."""
     mail_template: Template | None = None
-    """Makes the HTML of mails; None for the built-in one."""
+    """Makes the HTML of mails, None for the built-in one."""
     dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
-    """What is called instead of a factory of dependencies, in tests."""
+    """The functions that replace factories of dependencies in tests."""
     declarations: dict[str, Declaration] = field(default_factory=dict)
     """The tasks that the code declares, by their ids."""
 
@@ -176,9 +176,9 @@ class Registry:
     """The handlers of one app, by name.
 
     Args:
-        registrations: What the app's code registers; the registry and the views that it returns share it.
+        registrations: The registrations of the app's code. The registry and the views that it returns share them.
         built_in: The handlers that the engine itself brings, besides the one for children.
-        is_for_users: Whether this is a view of the handlers that users may name, which hides all others.
+        is_for_users: True for a view of the handlers that users may name, which hides all others.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Registry:
         self._built_in = {CHILDREN: _CHILDREN, **built_in}
 
     def register(self, name: str, **options: Unpack[HandlerOptions]) -> Callable[[F], F]:
-        """Return a decorator that registers a function by `name` and returns it unchanged; see `App.handler`.
+        """Return a decorator that registers a function by `name` and returns it unchanged. See `App.handler`.
 
         Raises:
             Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
@@ -239,16 +239,16 @@ class Registry:
         return decorate
 
     def with_builtin(self, *handlers: Handler) -> Registry:
-        """Return a registry with additional built-in handlers; both share what the app's code registers."""
+        """Return a registry with additional built-in handlers. Both share what the app's code registers."""
         built_in = {**self._built_in, **{handler.name: handler for handler in handlers}}
         return Registry(self.registrations, built_in, is_for_users=self.is_for_users)
 
     def for_users(self) -> Registry:
-        """Return a view of the handlers that users may name; it hides all others."""
+        """Return a view of the handlers that users may name. It hides all others."""
         return Registry(self.registrations, self._built_in, is_for_users=True)
 
     def replace_handlers(self, other: Registry) -> None:
-        """Take over what another registry's code registered; views of this one see it, too."""
+        """Take over what another registry's code registered. Views of this one see it, too."""
         ours, theirs = self.registrations, other.registrations
         ours.handlers.update(theirs.handlers)
         for name in ours.handlers.keys() - theirs.handlers.keys():
@@ -262,7 +262,7 @@ class Registry:
         """Return the handler of that name.
 
         Raises:
-            UnknownHandler: There is none; the error lists the registered handlers.
+            UnknownHandler: There is none. The error lists the registered handlers.
         """
         found = self.find(name)
         if found is not None:

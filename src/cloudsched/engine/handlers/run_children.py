@@ -16,7 +16,7 @@ _WHAT = "a task with children"
 
 
 def run_children(ctx: Context) -> dict[str, Any]:
-    """Run the task's children; return their results in order, and the numbers from 0 of the failed and skipped ones.
+    """Run the task's children. Return their results in order, and the numbers from 0 of the failed and skipped ones.
 
     Raises:
         CallFailed: A child did not succeed, and the task's `on_child_failure` is FAIL.
@@ -59,7 +59,7 @@ def _start_child(ctx: Context, child: Child, results: list[Any]) -> int | CallFa
 
 
 def _wait_for_children(ctx: Context, since: int, started_calls: Sequence[int | CallFailed]) -> list[Any]:
-    """Wait until all children have ended; return the recorded result of each, or its failure."""
+    """Wait until all children have ended. Return the recorded result of each, or its failure."""
     numbers = [each for each in started_calls if isinstance(each, int)]
     results = ctx.durable_run.perform(_WHAT, wait_for_results, numbers, as_recorded=True)
     outcomes = dict(zip(numbers, results, strict=True))

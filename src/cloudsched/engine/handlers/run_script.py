@@ -1,4 +1,4 @@
-"""What the built-in durable handler of tasks with a script does; its journal entries are the script's calls and sleeps.
+"""The built-in durable handler of tasks with a script. Its journal entries are the script's calls and sleeps.
 
 Each time the handler resumes, a fresh interpreter runs the script from the beginning, and its earlier requests are
 answered from the journal. It runs in rounds: a round ends when the script waits for all its open requests. The calls of
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.registry import Registry
 
 _MAX_COMPILED = 1024
-"""How many scripts that compile are remembered."""
+"""The number of compiled scripts that are remembered."""
 _MAX_REFUSAL_CHARS = 1000
-"""How many characters of a refused call's reason a script gets: no fewer than are recorded."""
+"""The characters of a refused call's reason that a script gets: no fewer than are recorded."""
 
 _WHAT = "a task with a script"
 
@@ -47,7 +47,7 @@ class ScriptHandler:
     Args:
         registry: The handlers.
         interpreter: Makes the interpreter when the first script needs it.
-        max_requests: How many calls and sleeps one execution may request.
+        max_requests: The most calls and sleeps that one execution may request.
         stored: The stored scripts that tasks name and scripts call.
     """
 
@@ -63,7 +63,7 @@ class ScriptHandler:
     def check(self, draft: TaskDraft, requesters: Requesters) -> None:
         """Check a script before it is stored: its tools exist, JavaScript can represent its payload, and it compiles.
 
-        A stored script has been compiled; it has to be the owner's.
+        A stored script has been compiled. It has to be the owner's.
 
         Raises:
             InvalidInput: One of these does not hold, or this service runs no scripts.
@@ -102,7 +102,7 @@ class ScriptHandler:
         self._compiled.add(digest)
 
     def run(self, context: Context, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the script returns
-        """Run the task's script; return what it returns.
+        """Run the task's script, and return its result.
 
         Raises:
             ScriptFailed: It threw an error that it did not catch.
@@ -195,7 +195,7 @@ class ScriptHandler:
         payload: Any,  # noqa: ANN401 - any JSON
         author: Requesters | None,
     ) -> int | InvalidInput:
-        """Start a stored script of the same owner, with no more rights than the caller has; as `_start_call`."""
+        """Start a stored script of the same owner, with no more rights than the caller has, as `_start_call`."""
         task, name = context.task, escape_surrogates(requested[:MAX_NAME])
         tree = find_tree(task, context.execution_id)
 
@@ -228,7 +228,7 @@ def _require_object(name: str, payload: object) -> None:
 def _await_round(
     context: Context, script_round: Round, started_calls: Mapping[int, int | InvalidInput], now: datetime
 ) -> list[ScriptResponse]:
-    """Wait for all requests of a round; return their responses in the order of the requests."""
+    """Wait for all requests of a round. Return their responses in the order of the requests."""
     sleeps = [ask.seconds for ask in script_round.asks if not ask.is_call]
     if sleeps:
         until = now + timedelta(seconds=max(sleeps))

@@ -1,6 +1,6 @@
-"""What a handler's function takes, read from its annotations when it is registered, and its dependencies.
+"""The parameters of a handler's function, read from its annotations when it is registered, and its dependencies.
 
-What ``Annotated[T, Depends(factory)]`` parameters get lasts for the time of one attempt.
+The values of ``Annotated[T, Depends(factory)]`` parameters last for one attempt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CONTEXTS = (Context, AsyncContext)
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a handler takes, and how it is called."""
+    """The parameters of a handler, and the way to call it."""
 
     takes_context: bool
     payload: TypeAdapter[Any] | None
@@ -116,7 +116,7 @@ class Depends:
     Args:
         dependency: Returns the value, or yields it: what follows the ``yield`` runs when the attempt ends. It may be
             ``async def``. It may take dependencies of its own, and the attempt's `Context`.
-        use_cache: Whether all who depend on it in the same attempt get the same value.
+        use_cache: True if all who depend on it in the same attempt get the same value.
     """
 
     dependency: Callable[..., Any]
@@ -174,7 +174,7 @@ class Dependencies:
 
     Args:
         name: The handler's name.
-        dependencies: What its parameters depend on.
+        dependencies: The factories that its parameters depend on.
         context: The attempt's context, for factories that take it.
         overrides: The factories that replace others in tests.
     """
@@ -191,8 +191,8 @@ class Dependencies:
     def provide(self, call: Callable[[dict[str, Any]], Procedure[T]]) -> Procedure[T]:
         """Open the dependencies, call a function with their values, and close them in reverse order.
 
-        What the function raises is raised at the ``yield`` of each of them. None can suppress it: the attempt fails,
-        or is suspended, whatever they do.
+        An error of the function is raised at the ``yield`` of each of them. None can suppress it: the attempt fails, or
+        is suspended, whatever they do.
         """
         failure: BaseException | None = None
         try:
@@ -226,7 +226,7 @@ class Dependencies:
         return value
 
     def _open(self, factory: Callable[..., Any], make: Callable[[], Any]) -> Procedure[Any]:
-        """Make a value; note how it is closed if its factory is a generator."""
+        """Make a value, and note how it is closed if its factory is a generator."""
         manager: Any
         if inspect.isasyncgenfunction(factory):
             manager = asynccontextmanager(make)()

@@ -1,7 +1,7 @@
-"""What type checkers know of a handler: the payload that it takes, and what a call of it results in.
+"""The types of handlers for type checkers: the payload of a handler, and the result of a call of it.
 
 A payload is the parameter after the context, or the first one of a handler without a context. Parameters with `Depends`
-follow it; in a handler without a payload they are keyword-only (``def report(ctx: Context, *, db: Annotated[…])``), and
+follow it. In a handler without a payload they are keyword-only (``def report(ctx: Context, *, db: Annotated[…])``), and
 such a handler is called by its name (``ctx.call("report")``): its type cannot be told from that of a forgotten payload.
 """
 
@@ -47,7 +47,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class CommonFields(TypedDict, total=False):
-    """The fields of a task that a call and a creation may set, by their Python names; see `TaskSpec`."""
+    """The fields of a task that a call and a creation may set, by their Python names. See `TaskSpec`."""
 
     title: str
     description: str
@@ -90,14 +90,14 @@ class CallFields(CommonFields, total=False):
 
 
 class TaskFields(CommonFields, total=False):
-    """The other fields of a task that is created, by their Python names; see `TaskDraft`."""
+    """The other fields of a task that is created, by their Python names. See `TaskDraft`."""
 
     id: str | None
     timezone: str
 
 
 class AnyContext:
-    """What a `Context` and an `AsyncContext` have in common: a handler may take one of them first."""
+    """The common base of `Context` and `AsyncContext`: a handler may take one of them first."""
 
 
 C = TypeVar("C", bound=AnyContext)
@@ -144,9 +144,9 @@ class Calls(AnyContext):
             handler: The handler: the function itself, so that type checkers know its payload and its result, or its
                 registered name.
             payload: Its payload: an instance of its model, or a JSON object (a dict) that fits the model.
-            **fields: Other fields of its task (`TaskDraft`): title, priority, lock_key, expected_duration …; and retry,
-                as a policy, a number of retries, True or False. It starts at once, and belongs to the same owner
-                unless `owner` names another, who is to be asked or told.
+            **fields: Other fields of its task (`TaskDraft`): title, priority, lock_key, expected_duration …, and retry,
+                as a policy, a number of retries, True or False. It starts at once, and belongs to the same owner unless
+                `owner` names another, who is to be asked or told.
 
         Raises:
             InvalidInput: There is no such handler, or the payload or a field is not valid.
@@ -168,7 +168,7 @@ class CreateWithPayload(Protocol[T_contra]):
         schedule: Schedule | datetime | str | None = ...,
         **fields: Unpack[TaskFields],
     ) -> Task:
-        """Create a task of this handler, or edit the one of the same id and owner; see `App.create`."""
+        """Create a task of this handler, or edit the one of the same id and owner. See `App.create`."""
         ...
 
 
@@ -182,7 +182,7 @@ class CreateWithoutPayload(Protocol):
         schedule: Schedule | datetime | str | None = ...,
         **fields: Unpack[TaskFields],
     ) -> Task:
-        """Create a task of this handler, or edit the one of the same id and owner; see `App.create`."""
+        """Create a task of this handler, or edit the one of the same id and owner. See `App.create`."""
         ...
 
 
@@ -190,7 +190,7 @@ class RunWithPayload(Protocol[T_contra]):
     """Runs a handler that takes a payload."""
 
     def __call__(self, payload: T_contra, *, owner: str = ..., **fields: Unpack[TaskFields]) -> Task:
-        """Create a task of this handler that runs once, now; see `App.run_now`."""
+        """Create a task of this handler that runs once, now. See `App.run_now`."""
         ...
 
 
@@ -198,7 +198,7 @@ class RunWithoutPayload(Protocol):
     """Runs a handler that takes no payload."""
 
     def __call__(self, *, owner: str = ..., **fields: Unpack[TaskFields]) -> Task:
-        """Create a task of this handler that runs once, now; see `App.run_now`."""
+        """Create a task of this handler that runs once, now. See `App.run_now`."""
         ...
 
 
@@ -233,7 +233,7 @@ class _Run:
 
 
 class HandlerFunction(Generic[P, R_co]):
-    """How type checkers see a function with ``@app.handler``; at run time it is the function itself.
+    """The type of a function with ``@app.handler`` for type checkers. At run time it is the function itself.
 
     Attributes:
         create: Creates a task of this handler, in the app that registered it last.
@@ -259,12 +259,12 @@ def add_handle(
     """
 
     def create(payload: Any = None, *, owner: str = SYSTEM_OWNER, **fields: Any) -> Task:  # noqa: ANN401 - as the handler takes it
-        """Create a task of this handler, or edit the one of the same id and owner; see `App.create`."""
+        """Create a task of this handler, or edit the one of the same id and owner. See `App.create`."""
         given = fields if payload is None else {"payload": payload, **fields}
         return create_task(handler=function, owner=owner, **given)
 
     def run_now(payload: Any = None, *, owner: str = SYSTEM_OWNER, **fields: Any) -> Task:  # noqa: ANN401 - the same
-        """Create a task of this handler that runs once, now; see `App.run_now`."""
+        """Create a task of this handler that runs once, now. See `App.run_now`."""
         return run_task(function, payload, owner=owner, **fields)
 
     if inspect.isfunction(function):

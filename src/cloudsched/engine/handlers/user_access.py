@@ -1,4 +1,4 @@
-"""What users may request and start: which priorities and queues of a handler, also for children and tools.
+"""The limits of what users may request and start: a handler's priorities and queues, also for children and tools.
 
 `Registry.for_users` decides which handlers a user may name at all.
 """

@@ -44,13 +44,13 @@ def validate_draft(
     Args:
         draft: The draft.
         registry: All handlers.
-        retention: How long the task is kept if the draft does not set it.
-        requesters: Whose request it is: users may name only some handlers, with limited priorities and queues.
-        changed: The fields that an edit concerns, by their wire names; None for all. Fields that a payload's model does
+        retention: The time that the task is kept if the draft does not set it.
+        requesters: The kind of requester: users may name only some handlers, with limited priorities and queues.
+        changed: The fields that an edit concerns, by their wire names, None for all. Fields that a payload's model does
             not know are refused only if it concerns the payload: an older task may have some.
 
     Raises:
-        InvalidInput: The payload or a script does not fit, or is too large; or a user exceeds what users may request.
+        InvalidInput: The payload or a script does not fit, or is too large, or a user exceeds what users may request.
     """
     is_payload_new = changed is None or not {"handler", "payload", "children"}.isdisjoint(changed)
     if requesters is Requesters.USERS:
@@ -123,7 +123,7 @@ def _is_surely_small(draft: TaskDraft) -> bool:
 
 
 def _find_handler(draft: TaskDraft, registry: Registry) -> Handler | None:
-    """Return the draft's handler; None if only the workers that run it know it, which then validate the payload."""
+    """Return the draft's handler. None if only its workers know it, which then validate the payload."""
     if draft.pull is not None and draft.handler not in registry and not registry.is_for_users:
         return None
     return registry.get(draft.handler)

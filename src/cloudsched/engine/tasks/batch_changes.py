@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 PAGE_SIZE: Final = 100
-"""How many tasks one step changes; a journal has room for 5,000 steps."""
+"""The number of tasks that one step changes. A journal has room for 5,000 steps."""
 
 
 def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
@@ -74,7 +74,7 @@ class BatchChangeRun:
         self._scheduler = scheduler
 
     def run(self, ctx: Context) -> dict[str, Any]:
-        """Carry out what the payload of a batch change's task describes; return the counts."""
+        """Carry out the batch change that a task's payload describes, and return the counts."""
         if "executions" in ctx.task.payload:
             return run_retries(ctx, self._store, self._scheduler)
         change = BatchChange.model_validate(ctx.task.payload)
@@ -99,10 +99,10 @@ class _Page:
     batch: BatchChange
     own_task: Task
     execution_id: str
-    """The run that changes it; a batch change that is rescheduled has another one."""
+    """The run that changes it. A batch change that is rescheduled has another one."""
 
     def change(self, number: int, token: str | None) -> dict[str, Any]:
-        """Change a page of a query's tasks; return the counts, and the token of the next page."""
+        """Change a page of a query's tasks. Return the counts, and the token of the next page."""
         tasks, following, absent = self._read(number, token)
         done: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
         for task in tasks:
@@ -172,22 +172,22 @@ class _Page:
 MAX_COUNT: Final = 10_000
 """Up to how many tasks are counted: a billed read for each 1,000."""
 MAX_READ: Final = 1_000
-"""After how many tasks reading them stops, to count those whose last execution failed or that no index has."""
+"""The number of tasks after which reading stops, to count those whose last execution failed or that no index has."""
 MAX_OPEN: Final = 5
-"""How many batch changes of a user may be open at a time."""
+"""The most batch changes of a user that may be open at a time."""
 _NAMED_SIZE: Final = 25
-"""How many tasks that were named one by one are read at a time to count them."""
+"""The number of tasks named one by one that are read at a time to count them."""
 _DURATION: Final = timedelta(minutes=10)
 _RETENTION: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingTasks:
-    """How many tasks a change concerns."""
+    """The number of tasks that a change concerns."""
 
     count: int
     is_at_least: bool = False
-    """Whether there may be more: counting stopped at a bound."""
+    """True if there may be more: counting stopped at a bound."""
 
 
 class BatchChanges:
@@ -199,11 +199,11 @@ class BatchChanges:
         self._scheduler = scheduler
 
     def count(self, change: BatchChange) -> MatchingTasks:
-        """Return how many tasks a change concerns now.
+        """Return the number of tasks that a change concerns now.
 
-        An index counts up to `MAX_COUNT`. Where no index has all filters, and for tasks to retry, at most `MAX_READ`
-        are read, and about a megabyte of them, as of tasks that are named one by one. Tasks that the caller may not
-        change are counted as well: whether they may is decided when they are changed.
+        An index counts up to `MAX_COUNT`. If no index has all filters, and for tasks to retry, at most `MAX_READ` are
+        read, and about a megabyte of them, as of tasks that are named one by one. Tasks that the caller may not change
+        are counted as well: their rights are checked at the change.
 
         Raises:
             InvalidInput: No list has this combination of filters.
@@ -217,7 +217,7 @@ class BatchChanges:
         return self._read_some(change, queries)
 
     def start(self, change: BatchChange, owner: str, key: str | None, caller: EventSender) -> Task:
-        """Create the task that carries out a change with an owner's rights; with the same key, return the same task.
+        """Create the task that carries out a change with an owner's rights. With the same key, return the same task.
 
         The histories of the tasks that it changes name the `caller`.
 
@@ -294,19 +294,19 @@ def _hash(content: object) -> str:
 
 
 MAX_RETRIES_READ: Final = 1_000
-"""After how many failed executions counting them stops."""
+"""The number of failed executions after which counting stops."""
 _RETRY_PAGE_SIZE: Final = 50
-"""How many executions one step retries; a journal has room for 5,000 steps."""
+"""The number of executions that one step retries. A journal has room for 5,000 steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingExecutions:
-    """Which failed executions a retry concerns."""
+    """The failed executions that a retry concerns."""
 
     items: Sequence[Execution]
     """The latest first."""
     is_at_least: bool
-    """Whether there may be more: looking stopped at a bound."""
+    """True if there may be more: looking stopped at a bound."""
 
 
 def to_query(chosen: RetryFilter) -> ExecutionQuery:
@@ -328,7 +328,7 @@ def to_filter(chosen: RetryFilter) -> ExecutionFilter:
 
 
 def find_retries(store: Store, chosen: RetryFilter) -> MatchingExecutions:
-    """Return the failed executions that match; only the latest of them if there are many."""
+    """Return the failed executions that match, only the latest of them if there are many."""
     if chosen.ids is None:
         found, is_cut = list_failures(store.search, to_query(chosen), to_filter(chosen), MAX_RETRIES_READ)
         return MatchingExecutions(found, is_cut)
@@ -338,7 +338,7 @@ def find_retries(store: Store, chosen: RetryFilter) -> MatchingExecutions:
 
 
 def run_retries(ctx: Context, store: Store, scheduler: Scheduler) -> dict[str, Any]:
-    """Retry what the payload of a batch retry's task describes; return the counts."""
+    """Carry out the batch retry that a task's payload describes, and return the counts."""
     retry = BatchRetry.model_validate(ctx.task.payload)
     page = _RetryPage(store, scheduler, retry.executions, ctx.task, ctx.execution_id)
     total: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "refusals": []}
@@ -365,7 +365,7 @@ class _RetryPage:
     own_execution_id: str
 
     def retry(self, token: str | None) -> dict[str, Any]:
-        """Retry a page of executions; return the counts, and the token of the next page."""
+        """Retry a page of executions. Return the counts, and the token of the next page."""
         found, following, absent = self._read(token)
         done: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
         for execution in found:
@@ -414,12 +414,12 @@ class _RetryPage:
 log = logging.getLogger(__name__)
 
 MAX_REFUSALS: Final = 20
-"""How many refusals the result describes."""
+"""The most refusals that the result describes."""
 COUNTS: Final = ("changed", "skipped", "refused")
 
 
 class Skip(Exception):
-    """What would be changed is not concerned, or there is nothing to do."""
+    """The change does not concern a task or an execution, or there is nothing to do."""
 
 
 def make_authority(own_task: Task, check: Callable[[Task], None]) -> Authority:
@@ -436,7 +436,7 @@ def count_change(done: dict[str, Any], task_id: str, change: Callable[[], object
     """Make one of many changes, and count whether it was made, skipped or refused.
 
     Raises:
-        Unavailable: The store or the queue; all of the page is tried again.
+        Unavailable: The store or the queue failed. All of the page is tried again.
     """
     try:
         change()

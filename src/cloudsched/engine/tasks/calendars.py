@@ -1,6 +1,6 @@
 """Named calendars: write, read and delete them, and refresh those that are fetched from a URL.
 
-How often users may have something fetched is limited, so that nobody uses this service to send requests to others.
+Users' fetches are limited, so that nobody uses this service to send requests to others.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CalendarSource(Protocol):
     """
 
     def fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
-        """Return the text at a URL and its ETag; None if it still has the ETag that is known.
+        """Return the text at a URL and its ETag, None if it still has the ETag that is known.
 
         Raises:
             InvalidInput: The URL leads where it may not, or to something too large.
@@ -64,9 +64,9 @@ class CalendarSource(Protocol):
 
 
 MAX_FOR_OWNER: Final = 30
-"""How many calendars a user may have fetched in a day by writing them; those that are refreshed do not count."""
+"""The most calendars that a user may have fetched in a day by writing them. Refreshed ones do not count."""
 MAX_FROM_HOST: Final = 20
-"""How many are fetched from one host in a minute, for all users together."""
+"""The most calendars that are fetched from one host in a minute, for all users together."""
 _DAY: Final = timedelta(days=1)
 _MINUTE: Final = timedelta(minutes=1)
 
@@ -87,7 +87,7 @@ class FetchLimits:
         """Count one more fetch for an owner from a host.
 
         Raises:
-            QuotaExceeded: There were enough; it says when the next one may be made.
+            QuotaExceeded: There were enough. It says when the next one may be made.
         """
         if owner != SYSTEM_OWNER:
             self._count(secret_hash("calendar owner", owner), MAX_FOR_OWNER, _DAY, "calendars fetched in a day")
@@ -104,14 +104,14 @@ class FetchLimits:
 
 
 class FollowedCalendar:
-    """A calendar that tasks name; see `Followed`."""
+    """A calendar that tasks name. See `Followed`."""
 
     def __init__(self, records: RecordStore, key: str) -> None:
         self._records = records
         self.key = key
 
     def load(self) -> VersionedRecord[Calendar] | None:
-        """Return the calendar; None if it was deleted."""
+        """Return the calendar, None if it was deleted."""
         return self._records.load(Calendar, self.key)
 
     def revision_of(self, record: Calendar) -> int:
@@ -167,13 +167,13 @@ class Calendars:
         url: str | None = None,
         holidays: HolidaySource | None = None,
     ) -> Calendar:
-        """Create or replace a calendar; its tasks are planned again by the next sweeps.
+        """Create or replace a calendar. The next sweeps plan its tasks again.
 
-        One of `days`, `ics`, `url` and `holidays` says which days it has, besides its days of the week.
+        One of `days`, `ics`, `url` and `holidays` gives its days, besides its days of the week.
 
         Raises:
-            Forbidden: It is another owner's; or a server stored it, and a user would replace it.
-            InvalidInput: Something is not valid or too large; nothing was stored.
+            Forbidden: It is another owner's, or a server stored it, and a user would replace it.
+            InvalidInput: Something is not valid or too large. Nothing was stored.
             QuotaExceeded: The owner has had enough calendars fetched or tasks planned again, or the host was asked
                 often enough.
             Unavailable: The URL's server did not answer with a calendar.
@@ -243,10 +243,10 @@ class Calendars:
         return found
 
     def delete(self, name: str, owner: str, *, by: Authority) -> None:
-        """Delete a calendar; the tasks that name it keep the days that it had.
+        """Delete a calendar. The tasks that name it keep the days that it had.
 
         Raises:
-            Forbidden: It is another owner's; or a server stored it, and a user would delete it.
+            Forbidden: It is another owner's, or a server stored it, and a user would delete it.
             NotFound: The owner has no such calendar.
         """
         by.require_owner(owner)
@@ -260,12 +260,12 @@ class Calendars:
             self._scheduler().delete(_refresh_task_id(key), OWN_CODE)
 
     def refresh(self, key: str) -> str:
-        """Ask for a calendar's days again, and store them if they have changed; return what was found.
+        """Ask for a calendar's days again, and store them if they have changed. Return the finding.
 
         Holidays are those that the package knows that is installed now, and of years that have come closer.
 
         Raises:
-            InvalidInput: What is there is no calendar, or too large: the days that were there before stay.
+            InvalidInput: The URL has no calendar, or one that is too large. The days that were there before stay.
             Unavailable: The server did not answer with a calendar.
         """
         stored = self._store.records.load(Calendar, key)
@@ -294,12 +294,12 @@ class Calendars:
         return "Its days are the same." if is_same else "Its days have changed."
 
     def replan(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
-        """Plan some of a changed calendar's tasks again; return how far that came, None if nothing is left to do."""
+        """Plan some of a changed calendar's tasks again. Return how far that came, None if nothing is left to do."""
         calendar = FollowedCalendar(self._store.records, change.calendar)
         return FollowChange(self._store, self._scheduler(), self._clock, calendar).run(change, reached)
 
     def _write(self, key: str, change: Callable[[Calendar | None], Calendar]) -> Calendar:
-        """Write a calendar; if it was there, first create the task that plans its tasks again."""
+        """Write a calendar. If it was there, first create the task that plans its tasks again."""
 
         def write(stored: VersionedRecord[Calendar] | None) -> Calendar:
             before = None if stored is None else stored.record

@@ -34,7 +34,7 @@ _OF_HANDLERS = ("overlap", "pull", "expected_duration")
 
 
 class Action(StrEnum):
-    """What is done with a task."""
+    """An action on a declared task."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -51,9 +51,9 @@ class Change:
     task_id: str
     detail: str
     fields: dict[str, Any] = field(default_factory=dict)
-    """The task's fields as JSON, for CREATE; those that differ, for UPDATE."""
+    """The task's fields as JSON, for CREATE. For UPDATE only those that differ."""
     is_gone: bool = False
-    """Whether the reason is that its declaration is gone."""
+    """True if the reason is that its declaration is gone."""
 
 
 class DeclaredTasks:
@@ -88,12 +88,12 @@ class DeclaredTasks:
         *,
         gone: Literal[Action.PAUSE, Action.DELETE] | None = Action.PAUSE,
     ) -> list[Change]:
-        """Return what `apply` would change; nothing is written.
+        """Return what `apply` would change, and write nothing.
 
         Args:
-            declarations: What is declared.
+            declarations: The declarations of the code.
             owners: The owners besides those of the declarations whose tasks may be gone.
-            gone: What is done with the tasks of declarations that are gone; nothing if None.
+            gone: The action on the tasks of declarations that are gone, none if None.
 
         Raises:
             InvalidInput: A declaration is not valid, or has the id of a task that somebody created.
@@ -220,7 +220,7 @@ def _find_differences(
 ) -> tuple[list[str], dict[str, Any]]:
     """Return what differs for people, and the merge patch that brings the task in line with the draft.
 
-    What the declaration leaves to its handler stays as it is, unless that is another handler now.
+    Fields that the declaration leaves to its handler stay as they are, unless that is another handler now.
     """
     details, fields = list[str](), dict[str, Any]()
     if draft.handler != task.handler:

@@ -1,4 +1,4 @@
-"""List executions of a task or across tasks: what failed first, then what is open, then all others; and count them.
+"""List and count executions of a task or across tasks: failed ones first, then open ones, then all others.
 
 An open execution has no record yet: it is part of its task's document until it finishes. Readers see it all the same.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def list_executions(engine: EngineContext, task: Task, limit: int, page_token: str | None) -> Page[Execution]:
-    """Return a page of a task's executions, the latest first; open ones are on the first page."""
+    """Return a page of a task's executions, the latest first. Open ones are on the first page."""
     page = engine.store.list_executions(task.id, limit=limit, page_token=page_token)
     return page if page_token else merge_open_runs(task, page)
 
@@ -49,7 +49,7 @@ def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Exec
 
 
 def load_sealed_log(engine: EngineContext, task: Task, execution_id: str) -> tuple[str | None, str | None]:
-    """Return which handler an execution ran, and what it has logged, encrypted; None if nothing. Raises NotFound."""
+    """Return an execution's handler, and its log, encrypted, None if there is none. Raises NotFound."""
     run = task.find_run(execution_id)
     if run is not None:
         return task.as_begun(run).handler, run.log
@@ -92,9 +92,9 @@ def merge_open_runs(task: Task, first_page: Page[Execution]) -> Page[Execution]:
 
 _TOKEN = re.compile(r"([0-4])\.(.*)", re.DOTALL)
 MAX_READ = 1000
-"""After how many documents a page is given up; if few of them match, it is shorter than asked, or empty."""
+"""The number of documents after which a page is given up. If few of them match, it is shorter than asked, or empty."""
 _PAGE = 50
-"""How many tasks with open executions are read at once, where few may be of the handler that is looked for."""
+"""The number of tasks with open executions that are read at once, where few may be of the wanted handler."""
 
 
 class _Finished(Enum):
@@ -106,10 +106,10 @@ class _Finished(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionFilter:
-    """What no index has of executions: a list passes over those that do not match, and reads them all the same."""
+    """The filters of executions that no index has: a list reads those that do not match, too, and passes over them."""
 
     has_calls: bool = True
-    """Whether to list the executions of calls, too: a failed one is also in its caller's record."""
+    """True to list the executions of calls, too: a failed one is also in its caller's record."""
     error: str | None = None
     """A part of the error's type or message, in any case."""
     error_type: str | None = None
@@ -254,12 +254,12 @@ def _read_token(token: str | None, parts: int) -> tuple[int, str | None]:
 MAX_COUNT: Final = 10_000
 """Up to how many of a day are counted, of what failed and of all others: ten billed reads each."""
 MAX_DAYS: Final = 62
-"""How many days are counted at most."""
+"""The most days that are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """What was scheduled for a day, or for a part of it, and has ended."""
+    """The counts of what was scheduled for a day, or for a part of it, and has ended."""
 
     start: datetime
     failed: int
@@ -271,7 +271,7 @@ def count_days(
 ) -> Sequence[DayCounts]:
     """Return the counts of each day from `since` to `until`, the earliest first. Both may lie within a day.
 
-    A count is a billed read for each 1,000 counted, or part of it; there are two a day.
+    A count is a billed read for each 1,000 counted, or part of it. There are two a day.
 
     Raises:
         InvalidInput: There are too many days, or no index has all of the filters.
@@ -305,7 +305,7 @@ def _count(search: SearchStore, query: ExecutionQuery) -> DayCounts:
 
 
 MAX_FAILURES: Final = 500
-"""How many failures are looked at, the latest: a read for each, and for each that is passed over."""
+"""The most failures that are looked at, the latest: a read for each, and for each that is passed over."""
 MAX_GROUPS: Final = 50
 _COUNTED_AT_ONCE: Final = 100
 _FOLDERS: Final = re.compile(r"^.*[\\/]")
@@ -314,7 +314,7 @@ _FRAME: Final = re.compile(r'^\s*File "([^"\n]+)", line (\d+), in (\S+)', re.MUL
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """What failed with the same type of error at the same place."""
+    """Failures with the same type of error at the same place."""
 
     type: str
     place: str
@@ -323,16 +323,16 @@ class FailureGroup:
     earliest: Execution
     count: int
     tasks: int
-    """How many tasks they are of."""
+    """The number of tasks that they are of."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureSummary:
-    """What of the matching executions failed."""
+    """The failures among the matching executions."""
 
     count: int
     is_at_least: bool
-    """Whether there may be more: looking stopped at a bound."""
+    """True if there may be more: looking stopped at a bound."""
     groups: Sequence[FailureGroup]
     """Those with the most first."""
 
@@ -358,7 +358,7 @@ def list_failures(
 
 
 def summarize_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> FailureSummary:
-    """Return what failed of the executions that match, in groups; only the latest of them if there are many."""
+    """Return the failures among the matching executions, in groups, only the latest of them if there are many."""
     failures, is_cut = list_failures(search, query, only, MAX_FAILURES)
     return FailureSummary(len(failures), is_cut, list(_group(failures))[:MAX_GROUPS])
 

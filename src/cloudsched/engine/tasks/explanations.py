@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
 
 _MAX_ENTRIES = 20
-"""How many of a task's places in a wait list are read: no more runs of one task can be open."""
+"""The most of a task's places in a wait list that are read: no more runs of one task can be open."""
 
 
 def explain_task(
@@ -29,17 +29,17 @@ def explain_task(
     shows_holders: bool,
     at: datetime | None = None,
 ) -> Explanation:
-    """Return why a task runs when it does, or does not run; or why it did or did not on the day of an instant.
+    """Return why a task runs when it does, or does not run, or why it did or did not on the day of an instant.
 
-    Reads its last record if it has one, or a page of those of that day; the lock and the task's places in its wait list
-    if it takes one; if it waits for a worker, the notes of those that were there.
+    Reads its last record if it has one, or a page of those of that day. If it takes a lock, reads that and the task's
+    places in its wait list. If it waits for a worker, reads the notes of those that were there.
 
     Args:
         store: The store.
         clock: The engine's clock.
         task: The task as it was read.
-        shows_holders: Whether the reader may learn which tasks hold its lock.
-        at: The instant; None for the present.
+        shows_holders: True if the reader may learn which tasks hold its lock.
+        at: The instant, None for the present.
     """
     key, lock = task.scoped_lock_key, None
     waiting: tuple[Waiter, ...] = ()

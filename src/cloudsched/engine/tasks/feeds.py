@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
 
 MAX_TASKS: Final = 300
-"""How many of an owner's tasks a feed shows, the newest."""
+"""The most tasks of an owner that a feed shows, the newest."""
 MAX_BYTES: Final = 2_000_000
-"""How large the records are together of which it shows what became of past occurrences."""
+"""The most bytes of records from which it shows the outcomes of past occurrences."""
 _PAGE_SIZE: Final = 100
 _SECRET_BYTES: Final = 32
 
@@ -38,7 +38,7 @@ class Feeds:
     def create(
         self, owner: str, categories: Sequence[Category] = (), labels: Sequence[str] = (), *, by: Authority
     ) -> tuple[Feed, str]:
-        """Create a feed of an owner's tasks; return it and its secret, which is stored nowhere.
+        """Create a feed of an owner's tasks. Return it and its secret, which is stored nowhere.
 
         Raises:
             Forbidden: They are another owner's.
@@ -82,7 +82,7 @@ class Feeds:
     def render(self, secret: str) -> str:
         """Return the iCalendar text of the feed with a secret.
 
-        One document is read to find it; then the owner's tasks, and of each that has run, the executions of 30 days.
+        One document is read to find it, then the owner's tasks, and of each that has run, the executions of 30 days.
 
         Raises:
             NotFound: There is no feed with this secret, or it was revoked.

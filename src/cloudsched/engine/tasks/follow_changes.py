@@ -1,10 +1,10 @@
 """Plan the tasks again that depend on a record which has changed: a calendar's days, or a person's time zone.
 
-A task of the system does it, a batch of tasks in each run, so any number of tasks may follow; if its process dies, the
-sweep runs it again. It is created before the record is written, and ends only when one of two things is certain:
-every task has what the record has now, or the writer can no longer write (`_fence`). So no change is left behind,
-however long its writer stands still and wherever it dies. Planning a task again is one compare-and-set of the task, and
-does nothing if the task has been planned again already.
+A task of the system does it, a batch of tasks in each run, so any number of tasks may follow. If its process dies, the
+sweep runs it again. It is created before the record is written, and ends only when one of two things is certain: every
+task has what the record has now, or the writer can no longer write (`_fence`). So no change is left behind, however
+long its writer stands still and wherever it dies. Planning a task again is one compare-and-set of the task, and does
+nothing if the task has been planned again already.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ R = TypeVar("R", bound="Any")
 
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 10
-"""How many pages of a record's tasks one run plans again; the next one continues."""
+"""The number of pages of a record's tasks that one run plans again. The next one continues."""
 MAX_REPLANS: Final = 60
-"""How often in an hour a user may change what their tasks are planned by, in all: their zone, and their calendars."""
+"""The most changes of their zone or calendars, in all, that a user may make in an hour: each replans their tasks."""
 _HOUR: Final = timedelta(hours=1)
 _DURATION: Final = timedelta(minutes=15)
 _RETRY: Final = RetryPolicy(max_retries=20, cap=timedelta(minutes=15))
@@ -54,7 +54,7 @@ def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
     """Count one more change by a user of what their tasks are planned by: each goes through all of these tasks.
 
     Raises:
-        QuotaExceeded: There were enough; it says when the next one may be made.
+        QuotaExceeded: There were enough. It says when the next one may be made.
     """
 
     def require_room(recent: Sequence[datetime], now: datetime) -> None:
@@ -75,7 +75,7 @@ class Followed(Protocol[R]):
         ...
 
     def load(self) -> VersionedRecord[R] | None:
-        """Return the record; None if it was deleted, or was not written yet."""
+        """Return the record, None if it was deleted, or was not written yet."""
         ...
 
     def revision_of(self, record: R) -> int:
@@ -87,7 +87,7 @@ class Followed(Protocol[R]):
         ...
 
     def replan(self, task: Task, record: R, now: datetime) -> Transition:
-        """Return the task planned by the record; unchanged if it is."""
+        """Return the task planned by the record, unchanged if it already is."""
         ...
 
     def is_missing_over(self, since: timedelta) -> bool:
@@ -105,7 +105,7 @@ class FollowChange(Generic[R]):
         self._followed = followed
 
     def run(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
-        """Continue with a change; return how far that came, None if nothing is left to do."""
+        """Continue with a change. Return how far that came, None if nothing is left to do."""
         try:
             stored = self._followed.load()
             since = self._clock.now() - change.since
@@ -129,7 +129,7 @@ class FollowChange(Generic[R]):
         self._store.records.write(stored.record, stored.version)
 
     def _follow_all(self, record: R, reached: Reached) -> Reached | None:
-        """Plan the next tasks again; return how far that came, None if all are planned by the record as it is now."""
+        """Plan the next tasks again. Return how far that came, None if all are planned by the record as it is now."""
         records, revision = self._store.records, self._followed.revision_of(record)
         is_same = reached.revision == revision
         after, is_open = (reached.after, reached.has_open_links) if is_same else ("", False)
@@ -154,7 +154,7 @@ class FollowChange(Generic[R]):
         return stored is None or self._followed.revision_of(stored.record) == revision
 
     def _try_to_follow(self, link: CalendarLink) -> bool:
-        """Plan one task again; return whether it has to be looked at once more."""
+        """Plan one task again, and return whether it has to be looked at once more."""
         try:
             return self._follow(link)
         except StoreUnavailable:
@@ -167,13 +167,14 @@ class FollowChange(Generic[R]):
         """Return a task planned by the record as it is now, read after the task.
 
         If the record changes before this is committed, whoever follows that writes the task later, or the commit
-        conflicts. What an attempt read before it lost its lease may be older, and nobody would look at the task again.
+        conflicts. An attempt that has lost its lease may have read an older record, and nobody would look at the task
+        again.
         """
         stored = self._followed.load()
         return Transition(task) if stored is None else self._followed.replan(task, stored.record, now)
 
     def _follow(self, link: CalendarLink) -> bool:
-        """Plan one task again; return whether it has to be looked at once more."""
+        """Plan one task again, and return whether it has to be looked at once more."""
         try:
             task = self._scheduler.change(link.task_id, self._replan, OWN_CODE)
         except NotFound:
@@ -191,7 +192,7 @@ class FollowChange(Generic[R]):
         return False
 
     def _restore(self, link: CalendarLink) -> bool:
-        """Write a deleted link again if its task depends on the record after all; return whether it does."""
+        """Write a deleted link again if its task depends on the record after all. Return whether it does."""
         found = self._store.load(link.task_id)
         if found is None or not self._followed.depends(found.task):
             return False
@@ -232,6 +233,6 @@ class Journeys:
         make_follower(f"journey-{key}", title, FOLLOW_HANDLER, payload, self._scheduler())
 
     def replan(self, owner: str, change: ChangeToFollow, reached: Reached) -> Reached | None:
-        """Plan some of a person's tasks again; return how far that came, None if nothing is left to do."""
+        """Plan some of a person's tasks again. Return how far that came, None if nothing is left to do."""
         person = FollowedPerson(self._store.records, owner)
         return FollowChange(self._store, self._scheduler(), self._clock, person).run(change, reached)

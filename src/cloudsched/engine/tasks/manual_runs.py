@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 
 OWN_PAYLOAD: Final = "With a payload of its own."
-"""What a task's history says of such a trigger."""
+"""The reason of such a trigger in a task's history."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerRequest:
-    """What a caller asks for."""
+    """A caller's request to trigger a task."""
 
     payload: dict[str, Any] | None
-    """What this run gets in place of the task's payload."""
+    """The payload of this run in place of the task's."""
     validate: Callable[[TaskDraft], object]
     """Checks that the caller could give the task this payload."""
     author: Requesters | None
-    """Whose payload it is; None for a server's."""
+    """The author of the payload, None for a server's."""
 
     def decide(self, task: Task, now: datetime) -> Transition:
         """Decide to run a task now.
@@ -76,12 +76,12 @@ def to_payload(value: object) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RetryRequest:
-    """What a caller asks for."""
+    """A caller's request to retry an execution."""
 
     execution_id: str | None
-    """The execution; the one that finished last if None."""
+    """The execution, the one that finished last if None."""
     from_step: int | None
-    """The first step to forget; None if only what made it fail is."""
+    """The first step to forget. If None, only the step that made it fail is forgotten."""
     require_start: Callable[[Task], None]
     """Checks that the caller may start the task."""
 
@@ -89,7 +89,7 @@ class RetryRequest:
 def decide_retry(
     engine: EngineContext, child_tasks: ChildTasks, request: RetryRequest, task: Task, now: datetime
 ) -> Transition:
-    """Decide to give an execution one more attempt; by default the one that finished last.
+    """Decide to give an execution one more attempt, by default the one that finished last.
 
     Raises:
         NotFound: There is no such execution.
@@ -136,7 +136,7 @@ class ManualRuns:
     """Starts runs by hand.
 
     Args:
-        engine: What the engine's parts work with.
+        engine: The common context of the engine's parts.
         child_tasks: The tasks that handlers call.
         validate: Checks a draft as the caller of an edit of some fields could store it.
         act: Changes a task for a caller.
@@ -162,7 +162,7 @@ class ManualRuns:
         *,
         by: Authority,
     ) -> Task:
-        """Run a task now, in addition to its schedule; with a payload, this run gets that in place of the task's.
+        """Run a task now, in addition to its schedule. With a payload, this run gets that in place of the task's.
 
         Raises:
             InvalidInput: The caller could not edit the task to have that payload, or there is no room for it.
@@ -174,7 +174,7 @@ class ManualRuns:
         return self.start(task_id, Action.TRIGGERED, request.decide, by, reason, mark or make_mark())
 
     def snooze(self, task_id: str, until: datetime, by: Authority, mark: RequestMark | None = None) -> Task:
-        """Run again at an instant what has run last of a task, without changing its schedule; once for each mark."""
+        """Run a task's latest run again at an instant, once for each mark, without changing its schedule."""
 
         def decide(task: Task, now: datetime) -> Transition:
             return manual_runs.snooze(task, now, until)
@@ -190,7 +190,7 @@ class ManualRuns:
         by: Authority,
         mark: RequestMark | None = None,
     ) -> Task:
-        """Give an execution one more attempt, if need be from a step on; once for each mark. See `decide_retry`."""
+        """Give an execution one more attempt, if need be from a step on, once for each mark. See `decide_retry`."""
         request = RetryRequest(execution_id, from_step, partial(self._require_start, by=by))
         decide = partial(decide_retry, self._engine, self._child_tasks, request)
         return self.start(task_id, Action.RETRIED, decide, by, mark=mark)
@@ -198,7 +198,7 @@ class ManualRuns:
     def backfill(
         self, task_id: str, start: datetime, end: datetime, by: Authority, mark: RequestMark | None = None
     ) -> Task:
-        """Run the task's occurrences of a past range, one after another; once for each mark."""
+        """Run the task's occurrences of a past range, one after another, once for each mark."""
 
         def decide(task: Task, now: datetime) -> Transition:
             return manual_runs.backfill(task, start, end, now)
@@ -217,8 +217,8 @@ class ManualRuns:
         """Change a task so that it runs, once for a mark.
 
         Raises:
-            Forbidden: A user may not start it, or what one of its executions began with before an edit, which would run
-                by a retry or at the end of a pause; see `require_user_start`.
+            Forbidden: A user may not start it, or an execution that began before an edit, which would run by a retry or
+                at the end of a pause. See `require_user_start`.
             QuotaExceeded: It would revive a task that has ended, for a user who has no room for one more.
         """
 

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
 
 MAX_TASKS = 1000
-"""How many tasks one request reads at most."""
+"""The most tasks that one request reads."""
 MAX_BYTES = 4 * MAX_PAGE_BYTES
-"""How large the documents of these tasks are together at most, but for the last page's last."""
+"""The most bytes of the documents of these tasks together, but for the last page's last."""
 MAX_STEPS = 10_000
-"""How many occurrences of one task with `max_runs` are walked over at most: they have to be counted."""
+"""The most occurrences of one task with `max_runs` that are walked over: they have to be counted."""
 _TICK = timedelta(microseconds=1)
 _PART = 100
-"""How many tasks are read at once."""
+"""The number of tasks that are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class OccurrenceQuery:
-    """Which occurrences to list."""
+    """The filters of a list of occurrences."""
 
     until: datetime
     """Before this instant, exclusively."""
     owner: str | None
-    """The only owner whose tasks' occurrences to list; None for all owners'."""
+    """The only owner whose tasks' occurrences to list. None for all owners'."""
     since: datetime | None = None
     """Not before this instant."""
     handler: str | None = None
@@ -118,7 +118,7 @@ class _TaskOccurrences:
         self._part = take_part(TASK_STEPS)
 
     def find_next(self) -> datetime | None:
-        """Return the next one; None if there are no more. Raises InvalidSchedule if it was not found."""
+        """Return the next one, None if there are no more. Raises InvalidSchedule if it was not found."""
         with spend_from(self._part):
             return next(self._times, None)
 

@@ -1,4 +1,4 @@
-"""Counts of what there is: tasks by status, what is open, what ended in the last hours; how late things start."""
+"""Counts of the tasks by status, of open work and of what ended in the last hours, and how late things start."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 MAX_COUNT = 10_000
 """Up to how many are counted: ten billed reads."""
 HOURS = 12
-"""How many of the last hours are counted one by one."""
+"""The number of the last hours that are counted one by one."""
 KEPT_SECONDS = 10.0
-"""How long counts are kept, in seconds of real time."""
+"""The time that counts are kept, in seconds of real time."""
 RECENT = 20
-"""Of how many failures, and of how many other executions, the start is looked at: a read for each."""
+"""The number of failures, and of other executions, whose starts are looked at: a read for each."""
 _LOOKED_AT = (1, 10, 100)
-"""How many tasks that are due are read, at first and then as long as open runs hold back all that were read."""
+"""The numbers of due tasks to read, the next one as long as open runs hold back all tasks that were read."""
 GIVES_UP_SOON = timedelta(days=7)
 """A wait that gives up within this time needs somebody."""
 LATE = timedelta(minutes=3)
-"""What is overdue for longer has not come by itself: the sweep, each minute, has not helped either."""
+"""The time after which overdue work will not come by itself: the sweep, each minute, has not helped either."""
 _DATED = 100
-"""Of how many tasks that need somebody it is looked at since when they do."""
+"""The number of tasks that need somebody for which the start of that need is looked up."""
 _MAX_KEPT = 1000
-"""For how many owners counts are kept."""
+"""The number of owners for whom counts are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class HourCounts:
-    """What was scheduled for one hour and has ended."""
+    """The counts of what was scheduled for one hour and has ended."""
 
     start: datetime
     failed: int
@@ -50,7 +50,7 @@ class HourCounts:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """When an occurrence of a schedule was to start, and how much later it did."""
+    """The instant for which an occurrence of a schedule was due, and the delay of its start."""
 
     scheduled_for: datetime
     lateness: timedelta
@@ -59,14 +59,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class OverviewCounts:
-    """What there was at one time. No count is greater than `MAX_COUNT`."""
+    """The counts at one time. None is greater than `MAX_COUNT`."""
 
     counted_at: datetime
     tasks: Mapping[TaskStatus, int]
     open: Mapping[ExecutionStatus, int]
     """Tasks by the status of their most active open execution."""
     hours: Sequence[HourCounts]
-    """The earliest first; the last one has just begun."""
+    """The earliest hour first. The last one has just begun."""
     due_soon: int
     """Tasks whose next occurrence is within the next hour, or overdue."""
     overdue_since: datetime | None
@@ -79,17 +79,17 @@ class OverviewCounts:
     starts: Sequence[Start]
     """Of the latest executions that ended, the earliest first."""
     sweep: SweepNote | None
-    """The last sweep; None if none has been noted."""
+    """The last sweep, None if none has been noted."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Overdue:
-    """What is due and has not started, though no open run of its task holds it back."""
+    """Work that is due and has not started, though no open run of its task holds it back."""
 
     since: Sequence[datetime]
     """The earliest first."""
     is_cut: bool
-    """Whether there is more that is due than was looked at."""
+    """True if more is due than was looked at."""
 
     def count_late(self, now: datetime) -> NeedCount:
         """Return how much of it is late."""
@@ -103,8 +103,8 @@ class Overview:
     """Counts, and keeps the counts for some seconds: however many people look, they cost the same.
 
     One count is a billed read for each 1,000 counted, or part of it: 39 counts, so 39 reads where there is little. The
-    lateness costs a read for each of the latest executions, at most 40; the sweep one, what is overdue one each, at
-    most 111, and what needs somebody one each, at most 100 for each cause.
+    lateness costs a read for each of the latest executions, at most 40. The sweep costs one, each overdue task one, at
+    most 111, and each task that needs somebody one, at most 100 for each cause.
     """
 
     def __init__(self, store: Store, clock: Clock, monotonic: Callable[[], float], sweeps: SweepNotes) -> None:
@@ -118,9 +118,9 @@ class Overview:
         self._lock = threading.Lock()
 
     def count(self, owner: str | None) -> OverviewCounts:
-        """Return the counts of all tasks, or of those of an owner; at most `KEPT_SECONDS` old.
+        """Return the counts of all tasks, or of those of an owner, at most `KEPT_SECONDS` old.
 
-        What needs somebody is counted anew once any task has changed: to look for that costs a read.
+        The tasks that need somebody are counted anew once any task has changed. That check costs a read.
 
         Raises:
             StoreUnavailable: The store did not answer.

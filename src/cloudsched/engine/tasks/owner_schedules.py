@@ -1,4 +1,4 @@
-"""What a schedule takes from its task's owner: the days of the calendars it names, and the zone that it follows."""
+"""The parts of a schedule that come from its task's owner: the days of named calendars, and the followed time zone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import RecordStore, VersionedRecord
 
 OPEN_FOR: Final = timedelta(minutes=5)
-"""For how long after its link was written a task may be stored; one that is later looks at its calendars again."""
+"""The time for which a task may be stored after its link was written. A later one looks at its calendars again."""
 _FRESH: Final = timedelta(minutes=1)
 
 
@@ -38,7 +38,7 @@ def find_calendar(records: RecordStore, name: str, owner: str) -> Calendar | Non
 
 
 def resolve_draft(records: RecordStore, draft: TaskDraft, clock: Clock, known: Schedule | None = None) -> TaskDraft:
-    """Return a draft with the days of its calendars, and an id; without calendars nothing is read.
+    """Return a draft with the days of its calendars, and an id. Without calendars nothing is read.
 
     A link from each calendar to the task is written first: whoever changes the calendar from then on finds the task.
 
@@ -66,7 +66,7 @@ def resolve_draft(records: RecordStore, draft: TaskDraft, clock: Clock, known: S
 
 
 def _require_size(rules: Sequence[CalendarRule]) -> None:
-    """Check that the days of calendars are not too large together; before links are written, and with the last days."""
+    """Check that calendars' days are not too large together, before links are written and with the last days."""
     size = sum(len((rule.content or "").encode()) for rule in rules)
     if size > MAX_CONTENT:
         hint = f"At most {MAX_CONTENT} bytes; name fewer or smaller ones."
@@ -143,7 +143,7 @@ _FIELD: Final = "schedule.timezone"
 
 
 def find_owner_zone(records: RecordStore, owner: str) -> str | None:
-    """Return a person's time zone; None if there is no such person."""
+    """Return a person's time zone, None if there is no such person."""
     stored = records.load(Person, owner)
     return None if stored is None else stored.record.timezone
 
@@ -211,7 +211,7 @@ def plan_at_owner(records: RecordStore, task: Task, clock: Clock) -> Callable[[T
 
 
 class FollowedPerson:
-    """A person whose time zone tasks follow; see `Followed`."""
+    """A person whose time zone tasks follow. See `Followed`."""
 
     def __init__(self, records: RecordStore, owner: str) -> None:
         self._records = records
@@ -219,7 +219,7 @@ class FollowedPerson:
         self.key = zone_key(owner)
 
     def load(self) -> VersionedRecord[Person] | None:
-        """Return the person; None if they were deleted, or are not written yet."""
+        """Return the person, None if they were deleted, or are not written yet."""
         return self._records.load(Person, self._owner)
 
     def revision_of(self, record: Person) -> int:

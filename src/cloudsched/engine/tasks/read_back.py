@@ -1,4 +1,4 @@
-"""What a schedule was understood to be, told back to whoever gave it: in words, with its next instants.
+"""Tell a schedule back to its author as it was understood: in words, with its next instants.
 
 Every answer that creates a task or changes its schedule carries it, so that a person or an agent sees a
 misunderstanding before the task runs. It is made for the answer only: nothing of it is stored, lists leave it out, and
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 SHOWN: Final = 5
-"""How many instants a read-back has."""
+"""The number of instants in a read-back."""
 _OWN_ZONE: Final = re.compile(r"(utc|gmt|\d\s*z|[+-]\d{2}:?\d{2})\W*\Z", re.IGNORECASE)
 """An end of a text that says in which zone it is."""
 
 
 def read_back(task: Task, assumed: Sequence[str] = (), locale: str = "en") -> ReadBack | None:
-    """Return what a task's schedule was understood to be; None if the search for its instants was given up.
+    """Return a task's schedule as it was understood, None if the search for its instants was given up.
 
     Args:
         task: The task, as it is stored now.
-        assumed: What the request left open, and how it was decided; see `list_assumed`.
+        assumed: The decisions on what the request left open. See `list_assumed`.
         locale: The language of the description.
     """
     left = None if task.max_runs is None else max(0, task.max_runs - task.run_count)
@@ -53,7 +53,7 @@ def read_back(task: Task, assumed: Sequence[str] = (), locale: str = "en") -> Re
 def tell_back(
     schedule: Schedule, times: Iterator[datetime], assumed: Sequence[str] = (), locale: str = "en"
 ) -> ReadBack | None:
-    """Return what a schedule with these next instants was understood to be; see `read_back`."""
+    """Return a schedule with these next instants as it was understood. See `read_back`."""
     zone = load_tzinfo(schedule.timezone)
     try:
         found = [at.astimezone(zone) for at in times]
@@ -76,7 +76,7 @@ def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ())
     Args:
         content: The task's fields, or its changes, as they were sent.
         task: The task that came of it.
-        noted: What reading its words has noted.
+        noted: The notes from reading its words.
     """
     given = content.get("schedule")
     schedule = task.schedule
@@ -129,7 +129,7 @@ def make_dry_scheduler(engine: EngineContext) -> Scheduler:
 
 
 class _DryStore:
-    """A store that only reads. What it does not name is the other store's."""
+    """A store that only reads. The other store has all that it does not name."""
 
     def __init__(self, store: Store) -> None:
         self.load = store.load

@@ -1,8 +1,8 @@
 """The operations on tasks: create, read, edit, pause, run and delete them.
 
-Every change is one read, one pure decision and one commit; after a conflict all three are repeated. The dispatch is
-created after the commit. If the queue cannot be reached then, the change stands: the task is returned and stored
-as deferred, and the sweep sends what is missing.
+Every change is one read, one pure decision and one commit. After a conflict all three are repeated. The dispatch is
+created after the commit. If the queue cannot be reached then, the change stands: the task is returned and stored as
+deferred, and the sweep sends what is missing.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class Scheduler:
     """Creates, reads, changes and deletes tasks.
 
     Args:
-        engine: What the engine's parts work with.
+        engine: The common context of the engine's parts.
         child_tasks: The tasks that handlers call.
 
     Attributes:
-        manual_runs: What starts runs of a task by hand.
+        manual_runs: Starts runs of a task by hand.
     """
 
     def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
@@ -91,23 +91,23 @@ class Scheduler:
         lead: timedelta | None = None,
         as_of: datetime | None = None,
     ) -> tuple[Task, bool]:
-        """Store a task and dispatch it; return it, and whether it is new.
+        """Store a task and dispatch it. Return it, and whether it is new.
 
         A draft that has the id of an existing task of the same owner edits that task instead. One commit, and one
         created dispatch. A repeated creation is recognized also when the task's instant has passed in the meantime.
 
         Args:
             draft: The task.
-            by: Whose request it is; for users, the handler, priority and queue are checked, and quotas hold.
-            mark: What identifies the request: a repetition of it does not edit the task.
+            by: The caller's authority. For users, the handler, priority and queue are checked, and quotas hold.
+            mark: The request's mark: a repetition of it does not edit the task.
             refusal: If given, the user's quota is known to be full: only an existing task is edited or returned.
-            lead: The least time until a new task runs; as the settings say if None.
-            as_of: When its words were read, which is when a new task counts as created; now if None.
+            lead: The least time until a new task runs, as the settings say if None.
+            as_of: The instant at which its words were read, and a new task counts as created. Now if None.
 
         Raises:
-            InvalidInput: The draft is invalid; nothing was stored.
+            InvalidInput: The draft is invalid. Nothing was stored.
             KeyReused: The existing task was created by a different request.
-            QuotaExceeded: The user has reached a limit, and the task is new; nothing was stored.
+            QuotaExceeded: The user has reached a limit, and the task is new. Nothing was stored.
         """
         by.require_owner(draft.owner)
         draft = self._validate(draft, by)
@@ -177,7 +177,7 @@ class Scheduler:
         return self._resolve(draft, None)
 
     def find_repeated(self, task_id: str, mark: RequestMark, by: Authority) -> Task | None:
-        """Return the task that this very creation has made or edited before, as it is now; None if it has not."""
+        """Return the task that this very creation has made or edited before, as it is now, None if it has not."""
         existing = self._engine.store.load(task_id)
         if existing is None or existing.task.deleted_at is not None:
             return None
@@ -187,11 +187,11 @@ class Scheduler:
         return self._dispatch_or_defer(existing)
 
     def find_id(self, draft: TaskDraft, by: Authority) -> str | None:
-        """Return the id that a draft's task would have; None if the scheduler would choose it."""
+        """Return the id that a draft's task would have, None if the scheduler would choose it."""
         return draft.id or self._validate(draft, by).id
 
     def _repeat_creation(self, task_id: str, draft: TaskDraft, mark: RequestMark | None, by: Authority) -> Task | None:
-        """Return the existing task of a draft's id, edited if this is no repetition; None if there is none."""
+        """Return the existing task of a draft's id, edited if this is no repetition, None if there is none."""
         existing = self._engine.store.load(task_id)
         if existing is None or existing.task.deleted_at is not None:
             return None
@@ -244,10 +244,11 @@ class Scheduler:
     ) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
-        With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words were read.
+        With a mark, a repetition of the same request changes nothing. `read_at` is the instant at which the patch's
+        words were read.
 
         Raises:
-            InvalidInput: A field is unknown, cannot be changed, or is invalid; nothing was stored.
+            InvalidInput: A field is unknown, cannot be changed, or is invalid. Nothing was stored.
             QuotaExceeded: It would start a task that has ended again, and the user has reached a limit.
         """
         require_editable(patch)
@@ -277,12 +278,12 @@ class Scheduler:
         return self._act(task_id, Action.PAUSED, decide, by, mark=mark)
 
     def resume(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
-        """Resume a paused task from now on; as a user a task that may be started, or that a user has paused."""
+        """Resume a paused task from now on. A user may resume a task that may be started, or that a user has paused."""
         resumed = self.manual_runs.start(task_id, Action.RESUMED, lifecycle.resume, by, mark=mark)
         return self._after_change(resumed)
 
     def cancel(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
-        """Cancel a task permanently, with the calls below it; its record stays."""
+        """Cancel a task permanently, with the calls below it. Its record stays."""
         return self._cancel_descendants(self._act(task_id, Action.CANCELLED, budget_pause.cancel, by, mark=mark))
 
     def _after_change(self, task: Task) -> Task:
@@ -326,7 +327,7 @@ class Scheduler:
         by: Authority,
         mark: RequestMark | None = None,
     ) -> Task:
-        """Send an event to the execution of a task that waits for it; see `App.send_event`."""
+        """Send an event to the execution of a task that waits for it. See `App.send_event`."""
         content = to_json_value("payload", payload)
         fields = {
             "name": parse_event_name(name),
@@ -391,7 +392,7 @@ class Scheduler:
         reason: str | None = None,
         mark: RequestMark | None = None,
     ) -> Task:
-        """Change a task as its caller asks for, once for a mark, and note who did that; for users, quotas hold."""
+        """Change a task as its caller asks for, once for a mark, and note who did that. For users, quotas hold."""
 
         def decide_and_note(task: Task, now: datetime) -> Transition:
             decided = decide(task, now)
@@ -406,7 +407,7 @@ class Scheduler:
         return self.change(task_id, once(mark, decide_and_note), by)
 
     def change(self, task_id: str, decide: Callable[[Task, datetime], Transition], by: Authority) -> Task:
-        """Change a task as a decision says, and dispatch it; after a conflict, read and decide again.
+        """Change a task as a decision says, and dispatch it. After a conflict, read and decide again.
 
         Raises:
             QuotaExceeded: It would revive a task that has ended, for a user who has no room for one more.
@@ -437,7 +438,7 @@ class Scheduler:
         return task if task.owner == SYSTEM_OWNER else self._engine.budgets().tell(task)
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:
-        """Send the task's dispatches; if the queue cannot be reached, mark the task so that the sweep sends them."""
+        """Send the task's dispatches. If the queue cannot be reached, mark the task so that the sweep sends them."""
         task = stored.task
         try:
             self._engine.sender.send(task, executor_wakeups(task), self._engine.clock.now())
@@ -495,7 +496,7 @@ def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraf
 
     * A draft that names channels, even an empty list, keeps them.
     * The system has no preferences.
-    * Where neither mail nor pushes are set up, nothing is read, unless the settings ask for it.
+    * If neither mail nor pushes are set up, nothing is read, unless the settings ask for it.
 
     OPERATOR is left out: a person's preferences must not send to the operator's own channels.
     """

@@ -37,18 +37,18 @@ class Scripts:
         tools: Sequence[str] | None = None,
         by: Authority,
     ) -> StoredScript:
-        """Create or replace a script. What runs already goes on with the version that it began with.
+        """Create or replace a script. A run that has begun goes on with its version.
 
         Args:
             name: Its name.
-            owner: Whose it is: only this owner's tasks and scripts can run it.
+            owner: The owner: only this owner's tasks and scripts can run it.
             source: The body of an async function, in JavaScript.
-            description: What it does, for people.
-            tools: The handlers that it may call; None for all tools.
-            by: Who writes it: what a user writes may call only what users may, whoever runs it.
+            description: A description for people.
+            tools: The handlers that it may call, None for all tools.
+            by: The author: a user's script may call only what users may, whoever runs it.
 
         Raises:
-            Forbidden: It is another owner's; or a server stored it, and a user would replace it.
+            Forbidden: It is another owner's, or a server stored it, and a user would replace it.
             InvalidInput: It does not compile, or a name, a tool or the number of scripts is not allowed.
         """
         by.require_owner(owner)
@@ -92,10 +92,10 @@ class Scripts:
         return self._records.list(StoredScript, owner, limit=StoredScript.max_per_owner)
 
     def delete(self, name: str, owner: str, *, by: Authority) -> None:
-        """Delete a script. What runs already goes on; what begins later fails.
+        """Delete a script. Runs that have begun go on, and later ones fail.
 
         Raises:
-            Forbidden: It is another owner's; or a server stored it, and a user would delete it.
+            Forbidden: It is another owner's, or a server stored it, and a user would delete it.
             NotFound: The owner has no such script.
         """
         by.require_owner(owner)
@@ -112,7 +112,7 @@ class Scripts:
     def _check(
         self, name: str, owner: str, source: str, tools: Sequence[str] | None, by: Authority
     ) -> tuple[str, tuple[str, ...] | None]:
-        """Check a script as that of a task is checked; return its source and its tools."""
+        """Check a script as that of a task is checked. Return its source and its tools."""
         script = {"source": source, **({} if tools is None else {"tools": list(tools)})}
         check = self._engine.registry.get(SCRIPT_HANDLER).check
         try:

@@ -36,11 +36,11 @@ log = logging.getLogger(__name__)
 PART_SIZE: Final = 2_000
 """About how many overdue tasks are one part."""
 FAN_OUT_THREADS: Final = 16
-"""How many shards' dispatches are created at a time: 512 take less than a second."""
+"""The number of shards' dispatches that are created at a time: 512 take less than a second."""
 MAX_REFUSED: Final = 16
-"""After how many dispatches that the queue did not accept a call sends no more: each may take seconds."""
+"""The number of dispatches that the queue did not accept after which a call sends no more: each may take seconds."""
 MAX_PAUSE: Final = timedelta(minutes=10)
-"""How long after its last part a sweep that says that it continues is taken for lost: longer than any part takes."""
+"""The time after which a sweep that says that it continues is taken for lost: longer than any part takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class ShardSweeps:
     Args:
         engine: The engine's parts.
         keys: Sign and verify the parts' dispatches.
-        make_sweeper: Returns the sweeper of a shard; the one of all if None.
-        threads: How many dispatches are created at a time.
+        make_sweeper: Returns the sweeper of a shard, or for None the one of all.
+        threads: The number of dispatches that are created at a time.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class ShardSweeps:
         self._sweepers: dict[int | None, Sweeper] = {}
 
     def sweep(self) -> Sweep:
-        """Sweep everything, or have every shard swept; those that the queue does not accept are swept here.
+        """Sweep everything, or have every shard swept. Those that the queue does not accept are swept here.
 
         A call that dies half way has begun some shards' sweeps. The same minute's next call sends the others, and the
-        next minute's sends all; each call begins with another shard, so that no shard is always among those left out.
+        next minute's sends all. Each call begins with another shard, so that no shard is always among those left out.
 
         Raises:
             StoreUnavailable: The overdue tasks could not be listed.
@@ -136,8 +136,8 @@ class ShardSweeps:
         Raises:
             Unauthenticated: The token is missing or wrong. Nothing was read.
             InvalidInput: The body is not a part of a sweep. Do not deliver it again.
-            StoreUnavailable: The store did not answer; deliver it again.
-            QueueUnavailable: The next part could not be dispatched; deliver it again.
+            StoreUnavailable: The store did not answer. Deliver it again.
+            QueueUnavailable: The next part could not be dispatched. Deliver it again.
         """
         self._keys.verify(body, token)
         part = SweepPart.from_body(body)
@@ -217,11 +217,11 @@ class SweepNote(Record):
     failed: int = 0
     """Tasks that could not be repaired."""
     is_continuing: bool = False
-    """Whether another part of it follows, in a sweep of one shard (``sweeps/shard-3``)."""
+    """True if another part of it follows, in a sweep of one shard (``sweeps/shard-3``)."""
 
 
 INTERVAL: Final = timedelta(seconds=50)
-"""How often a note is written at most: a sweep comes every minute, and not to the second."""
+"""The shortest interval between two notes: a sweep comes every minute, and not to the second."""
 
 
 class SweepNotes:
@@ -234,7 +234,7 @@ class SweepNotes:
         self._noted_at: datetime | None = None
 
     def run(self, sweep: Callable[[], Sweep]) -> Sweep:
-        """Sweep, and note that; return what the sweep found."""
+        """Sweep, and note that. Return what the sweep found."""
         started_at = self._clock.now()
         found = sweep()
         self.note(started_at, found)

@@ -54,7 +54,7 @@ def _measure_overdue(task: Task, now: datetime) -> float:
 
 
 def map_in_threads(work: Callable[[S], T], items: Sequence[S], threads: int) -> Iterator[T]:
-    """Yield the results in the order of the items; one after the other with one thread.
+    """Yield the results in the order of the items, one after the other with one thread.
 
     An error is raised in its item's turn, once everything that was begun has ended.
     """
@@ -68,21 +68,23 @@ def map_in_threads(work: Callable[[S], T], items: Sequence[S], threads: int) -> 
 log = logging.getLogger(__name__)
 
 GRACE = timedelta(seconds=20)
-"""How long something may be overdue before the sweep considers it lost: a normal delivery takes less."""
+"""The time that something may be overdue before the sweep considers it lost: a normal delivery takes less."""
 PAGE_SIZE = 200
-"""How many tasks are read at a time."""
+"""The number of tasks that are read at a time."""
 MAX_EXAMINED = 40_000
-"""How many tasks one sweep examines; the next sweep of the same process continues after them."""
+"""The number of tasks that one sweep examines. The next sweep of the same process continues after them."""
 COMMIT_MARGIN = timedelta(minutes=5)
-"""How long ago a change may have been decided that is committed now. A sweep begins this much before the earliest task
-that the one before it found: there is nothing further back, except what Firestore has to skip as just deleted."""
+"""The longest time between a change's decision and its commit. A sweep begins this much before the earliest task that
+the sweep before it found: there is nothing further back, except what Firestore has to skip as just deleted.
+"""
 FULL_SWEEP_INTERVAL = timedelta(minutes=10)
-"""How often a sweep begins at the very first instant all the same, as does the first one of a process: clocks may have
-been wrong, or documents restored."""
+"""The interval after which a sweep begins at the very first instant all the same, as does the first one of a process:
+clocks may have been wrong, or documents restored.
+"""
 SHARD_THREADS = 8
-"""How many tasks of one shard are repaired at a time: most of that is waiting for the queue."""
+"""The number of tasks of one shard that are repaired at a time: most of that is waiting for the queue."""
 MAX_CONSECUTIVE_FAILURES = 3
-"""After how many tasks in a row for which the store does not answer the sweep gives up."""
+"""The number of tasks in a row for which the store does not answer after which the sweep gives up."""
 
 
 @dataclass(slots=True)
@@ -96,17 +98,17 @@ class Sweep:
     undeferred: int = 0
     """Tasks whose deferred work is now done, such as a dispatch that could not be created when they were stored."""
     unsent: int = 0
-    """Tasks whose dispatches the queue did not accept; the next sweep tries again."""
+    """Tasks whose dispatches the queue did not accept. The next sweep tries again."""
     replanned: int = 0
     """Tasks that were planned with older time zone data than this process has."""
     failed: int = 0
-    """Tasks that could not be repaired for another reason; the next sweep tries again."""
+    """Tasks that could not be repaired for another reason. The next sweep tries again."""
     expired: int = 0
     """Executions and messages removed: older than their task's executionRetention. Firestore does this itself."""
     purged: int = 0
     """Tasks removed: ended longer ago than their retention, or deleted by a process that died."""
     overdue_seconds: float = 0.0
-    """How long the oldest work that was found has been due. What may wait for a lock is not in it."""
+    """The time in seconds that the oldest found work has been due. Work that may wait for a lock does not count."""
 
     def add(self, other: Sweep) -> None:
         """Add the counts of another one."""
@@ -121,9 +123,9 @@ class Sweeper:
 
     Args:
         engine: The engine's parts.
-        child_tasks: Completes what concerns calls.
-        shard: The store's shard to look at; all if None.
-        threads: How many tasks are repaired at a time.
+        child_tasks: Completes changes that concern calls.
+        shard: The store's shard to look at, all if None.
+        threads: The number of tasks that are repaired at a time.
         holder: The name of this process, if no other executes the store's tasks while it lives.
     """
 
@@ -145,7 +147,7 @@ class Sweeper:
         self._front: datetime | None = None
         """The earliest instant that the latest sweep found, kept in memory: storing it would cost a read a sweep."""
         self._full_at: datetime | None = None
-        """When a sweep last began at the very first instant."""
+        """The instant at which a sweep last began at the very first instant."""
 
     def sweep(self) -> Sweep:
         """Repair overdue tasks, the earliest first. The reads grow with the overdue tasks, not with all tasks.
@@ -167,7 +169,7 @@ class Sweeper:
         return result
 
     def sweep_part(self, after: str | None, limit: int) -> tuple[Sweep, str | None]:
-        """Repair about so many overdue tasks, those after a token; return the token after them, None at the end.
+        """Repair about so many overdue tasks, those after a token. Return the token after them, None at the end.
 
         Raises:
             StoreUnavailable: As for `sweep`. Nothing is lost if the part is repeated.
@@ -184,7 +186,7 @@ class Sweeper:
         log.info("swept", extra={"action": "swept", **counts, **oldest, **shard})
 
     def _sweep_pages(self, token: str | None, limit: int, result: Sweep) -> str | None:
-        """Repair the tasks of page after page, until there is none or `limit` were examined; return the next token."""
+        """Repair the tasks of page after page, until there is none or `limit` were examined. Return the next token."""
         now, failures = self._engine.clock.now(), 0
         while True:
             page = self._list_due(now, token)
@@ -199,7 +201,7 @@ class Sweeper:
                 return token
 
     def _try_repair(self, task: Task, now: datetime) -> tuple[Sweep, StoreUnavailable | None]:
-        """Repair a task; return what was done, and the error if the store did not answer."""
+        """Repair a task. Return what was done, and the error if the store did not answer."""
         result, store_error = Sweep(examined=1), None
         try:
             with limit_search():
@@ -215,14 +217,14 @@ class Sweeper:
         return result, store_error
 
     def resend(self, until: datetime) -> int:
-        """Send the dispatches of all active tasks that are due up to an instant again; return how many there were.
+        """Send again the dispatches of all active tasks that are due up to an instant. Return their number.
 
         For a queue that has lost its content, such as one in memory after a restart. It changes no task. A dispatch
         that the queue still has is not duplicated, since it has the same name. Attempts that ended with the process
         before come first, those of deliveries apart.
 
         Raises:
-            QueueUnavailable: A dispatch could not be created; those before it were.
+            QueueUnavailable: A dispatch could not be created. Those before it were.
             StoreUnavailable: The tasks could not be read to the end.
         """
         count = 0 if self._holder is None else self._resend_orphaned(self._holder)
@@ -239,7 +241,7 @@ class Sweeper:
                 return count
 
     def _resend_orphaned(self, holder: str) -> int:
-        """Dispatch attempts that ended with the process before, however long their leases are; return how many."""
+        """Dispatch attempts that ended with the process before, however long their leases are. Return their number."""
         count, token = 0, None
         while True:
             page = self._engine.store.search.list_open(
@@ -255,7 +257,7 @@ class Sweeper:
         return self._engine.sender.send(task, orphaned_attempts(task, holder), self._engine.clock.now(), repair=1)
 
     def _list_due(self, now: datetime, token: str | None) -> Page[Task]:
-        """Return a page of overdue tasks; the first page begins where the previous sweep found the first one."""
+        """Return a page of overdue tasks. The first page begins where the previous sweep found the first one."""
         if token is not None:
             return self._engine.store.list_due_tasks(now - GRACE, shard=self._shard, limit=PAGE_SIZE, page_token=token)
         is_full = self._full_at is None or not timedelta(0) <= now - self._full_at < FULL_SWEEP_INTERVAL
@@ -305,7 +307,7 @@ class Sweeper:
             result.undeferred += self._child_tasks.complete_cancel(stored.task) is not None
 
     def _replan(self, task_id: str) -> bool:
-        """Plan a task again with this process's time zone data, which are newer; return whether it was."""
+        """Plan a task again with this process's time zone data, which are newer. Return whether it was."""
         stored = self._engine.store.load(task_id)
         if stored is None or not can_replan(stored.task):
             return False
@@ -315,7 +317,7 @@ class Sweeper:
             return False
 
     def _expire(self, task_id: str) -> bool:
-        """Remove a task whose retention has passed; one that was retried or recreated meanwhile stays."""
+        """Remove a task whose retention has passed. One that was retried or recreated meanwhile stays."""
         stored = self._engine.store.load(task_id)
         now = self._engine.clock.now()
         if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
@@ -334,7 +336,7 @@ class Sweeper:
         return True
 
     def _keep_for_parent(self, task: Task) -> bool:
-        """Keep a call for longer if its parent may still read the result, also after a retry; return whether it may."""
+        """Keep a call for longer if its parent may still read the result, also after a retry. Return whether it may."""
         if task.parent is None or task.delivery is not None or task.retention is None:
             return False
         parent = self._engine.store.load(task.parent.task_id)
@@ -351,7 +353,7 @@ class Sweeper:
         return True
 
     def _clear_deferred(self, task_id: str) -> bool:
-        """Clear the deferred mark of a task whose dispatches exist now; a concurrent change has sent them too."""
+        """Clear the deferred mark of a task whose dispatches exist now. A concurrent change has sent them too."""
         stored = self._engine.store.load(task_id)
         if stored is None or not stored.task.deferred:
             return False

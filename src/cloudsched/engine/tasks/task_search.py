@@ -20,18 +20,21 @@ if TYPE_CHECKING:
 _PAGE: Final = 250
 _FIELD: Final = "payload."
 MAX_WORDS: Final = 10
-"""How many words a search has at most: each is looked for in all the text of each task."""
+"""The most words of a search: each is looked for in all the text of each task."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSearch:
-    """What no index has of tasks: a list passes over those that do not match, and reads them all the same."""
+    """The filters of tasks that no index has: a list reads those that do not match, too, and passes over them."""
 
     words: tuple[str, ...] = ()
-    """Each is in the title, the id, the handler, a label or the payload, in any case; all in lower case, but for the
-    value of ``payload.about=sales``, the text of a field of the payload. ``category:report`` is the category."""
+    """The words in lower case. Each is in the title, the id, the handler, a label or the payload, in any case.
+
+    ``payload.about=sales`` looks for the text of a field of the payload, whose value keeps its case.
+    ``category:report`` is the category.
+    """
     has_calls: bool = True
-    """Whether to list calls, too."""
+    """True to list calls, too."""
 
     @property
     def is_everything(self) -> bool:
@@ -50,7 +53,7 @@ class TaskSearch:
 
 
 def read_words(text: str) -> tuple[str, ...]:
-    """Return the words of a search, each once and folded; quotation marks hold several together.
+    """Return the words of a search, each once and folded. Quotation marks hold several together.
 
     Raises:
         InvalidInput: There are more than `MAX_WORDS`.

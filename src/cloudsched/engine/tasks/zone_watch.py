@@ -1,11 +1,11 @@
 """Notice that the time zone data have changed, and plan the tasks of a deployment again.
 
 Each process has the release that it was built with, and during a deployment old and new ones run side by side. One
-record says which is the newest that any of them has had. Every sweep compares it, at most once in `LOOK_EVERY`:
+record has the newest that any of them has had. Every sweep compares it, at most once in `LOOK_EVERY`:
 
 * A process with a newer release writes it there, and walks over all active tasks, page by page. Each is planned again
-  by one compare-and-set, which does nothing for a zone whose clock is the same. Where the walk is, is stored: after a
-  crash any process with that release goes on.
+  by one compare-and-set, which does nothing for a zone whose clock is the same. The position of the walk is stored:
+  after a crash any process with that release goes on.
 * A process with an older release learns that its data are outdated, here or from a task that was planned with newer
   ones. It leaves such tasks alone, and marks as stale what it plans itself in zones that differ. The sweep finds those
   within a minute, and a process with newer data plans them again.
@@ -55,19 +55,19 @@ class ZoneRelease(Record):
     rolled_back: str = ""
     """A later release that was in use before, and no longer is."""
     since: Instant
-    """When a process had it first."""
+    """The instant at which a process first had it."""
     walks: int = 0
-    """How many walks over all active tasks are done."""
+    """The number of walks over all active tasks that are done."""
     after: str | None = None
     """The page token after which the walk continues."""
     moved: int = 0
-    """How many tasks were planned again."""
+    """The number of tasks that were planned again."""
 
 
 log = logging.getLogger(__name__)
 
 LOOK_EVERY: Final = timedelta(minutes=5)
-"""How often a process reads which release is the newest."""
+"""The interval at which a process reads which release is the newest."""
 WALKS_AT: Final = (
     timedelta(0),
     timedelta(minutes=15),
@@ -75,14 +75,14 @@ WALKS_AT: Final = (
     timedelta(hours=6),
     timedelta(days=1),
 )
-"""How long after a release was new each walk begins: older processes may have made tasks without knowing of it."""
+"""The times from a new release to each walk: older processes may have made tasks without knowing of it."""
 ALIVE_FOR: Final = timedelta(days=1)
 """For how long after a process with the newest release has swept there may be others."""
 SEEN_EVERY: Final = timedelta(hours=1)
-"""How often a process with the newest release says that it is there."""
+"""The interval at which a process with the newest release says that it is there."""
 PAGE_SIZE: Final = 200
 MAX_PAGES: Final = 50
-"""How many pages of tasks one sweep walks over; the next one continues."""
+"""The number of pages of tasks that one sweep walks over. The next one continues."""
 
 
 class ZoneWatch:
@@ -108,7 +108,7 @@ class ZoneWatch:
             log.warning("time zones are not compared: %s", error, extra={"action": "zones_not_compared"})
 
     def _look(self, now: datetime) -> bool:
-        """Compare this process's release with the newest, and follow it; return whether there is more to do now."""
+        """Compare this process's release with the newest, and follow it. Return whether there is more to do now."""
         data = time_zones.in_use
         stored = self._engine.store.records.load(ZoneRelease, ZONE_RELEASE_ID)
         record = None if stored is None else stored.record
@@ -126,7 +126,7 @@ class ZoneWatch:
         return False
 
     def _take_over(self, stored: VersionedRecord[ZoneRelease] | None, now: datetime) -> VersionedRecord[ZoneRelease]:
-        """Write this process's release as that of the deployment; where no clock differs, there is nothing to walk for.
+        """Write this process's release as that of the deployment. If no clock differs, no walk is needed.
 
         The first release of a deployment has no fingerprints: nothing was planned with another one before.
         """
@@ -151,7 +151,7 @@ class ZoneWatch:
         return VersionedRecord(found, version)
 
     def _walk(self, stored: VersionedRecord[ZoneRelease], now: datetime) -> bool:
-        """Walk over the next pages of active tasks; return whether there are more."""
+        """Walk over the next pages of active tasks, and return whether there are more."""
         record = stored.record
         after, moved = record.after, record.moved
         for _ in range(MAX_PAGES):
@@ -170,9 +170,9 @@ class ZoneWatch:
         return after is not None
 
     def replan(self, task: Task) -> bool:
-        """Plan a task again with this process's data; return whether it was.
+        """Plan a task again with this process's data. Return whether it was planned again.
 
-        What fails is logged and left to the next walk, and to the task's own dispatches.
+        A failure is logged and left to the next walk, and to the task's own dispatches.
         """
 
         def load() -> VersionedTask | None:

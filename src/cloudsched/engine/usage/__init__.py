@@ -1,4 +1,4 @@
-"""What owners use: summed up from what their tasks have counted, and limited by budgets.
+"""The usage of owners: summed up from what their tasks have counted, and limited by budgets.
 
 May import `engine.state` and what is below it.
 """

@@ -44,16 +44,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_CHANGES: Final = 500
-"""How many tasks of an owner are paused or resumed at a time; the next look continues."""
+"""The number of tasks of an owner that are paused or resumed at a time. The next look continues."""
 MAX_UNSUMMED: Final = 20
-"""How many tasks that have changed are read before a start; if there are more, they are summed up first."""
+"""The number of changed tasks that are read before a start. If there are more, they are summed up first."""
 MAX_UNAWARE: Final = timedelta(minutes=1)
-"""How long a process goes on as if nobody had a budget after it found none. What it creates in that time for the owner
-who gets the first one learns of it at the next look."""
+"""The time for which a process goes on as if nobody had a budget after it found none. Tasks of the owner who gets the
+first one, created in that time, learn of it at the next look.
+"""
 _PAGE: Final = 100
 _LIST: Final = "budgets"
 _NEVER_PAUSED: Final = frozenset({BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER})
-"""What these do uses no queries, and owners may ask for it whatever they have used."""
+"""The handlers that use no queries, and that owners may ask for whatever they have used."""
 
 
 class Budgets:
@@ -64,7 +65,7 @@ class Budgets:
         clock: The current time.
         ledger: Has the sums.
         summation: Sums up what was used.
-        change: Changes a task as a decision says; see `Scheduler.change`.
+        change: Changes a task as a decision says. See `Scheduler.change`.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Budgets:
         return Page([each for each in found if not each.is_ending], more)
 
     def put(self, owner: str, max_queries_per_month: int, *, by: Authority) -> tuple[Budget, bool]:
-        """Set an owner's budget, and enforce it at once; return it and whether it is new. Users may not: Forbidden."""
+        """Set an owner's budget, and enforce it at once. Return it, and whether it is new. Users may not: Forbidden."""
         by.require_server()
 
         def write(_: None) -> bool:
@@ -137,7 +138,7 @@ class Budgets:
         return self.get(owner), is_new
 
     def delete(self, owner: str, *, by: Authority) -> None:
-        """Delete an owner's budget, and resume what it has paused; the sweep does what is left.
+        """Delete an owner's budget, and resume what it has paused. The sweep does what is left.
 
         Raises:
             Forbidden: A user asks for it.
@@ -149,7 +150,7 @@ class Budgets:
         self.enforce(owner)
 
     def enforce_all(self) -> bool:
-        """Enforce all budgets; return whether that was all, or another look has to continue.
+        """Enforce all budgets. Return whether that was all, or another look has to continue.
 
         Raises:
             StoreUnavailable: The store did not answer.
@@ -164,7 +165,7 @@ class Budgets:
             after = page[-1].id
 
     def enforce(self, owner: str) -> bool:
-        """Sum up what an owner has used; warn, pause or resume. Return whether that was all."""
+        """Sum up what an owner has used, and warn, pause or resume. Return whether that was all."""
         stored = self._store.records.load(Budget, owner)
         if stored is None:
             return True
@@ -183,7 +184,7 @@ class Budgets:
         return (self._pause_all(budget) if budget.has_none_left else self._let_go(budget)) and is_whole
 
     def _let_go(self, budget: Budget) -> bool:
-        """Resume what a budget has paused of which something is left again; return whether that was all."""
+        """Resume what a budget has paused of which something is left again. Return whether that was all."""
         if budget.is_used_up:
             if not self._resume_all(budget.owner):
                 return False
@@ -191,7 +192,7 @@ class Budgets:
         return True
 
     def _end(self, owner: str) -> bool:
-        """Resume what a budget has paused, and delete it; return whether that was all."""
+        """Resume what a budget has paused, and delete it. Return whether that was all."""
         if not self._resume_all(owner):
             return False
         stored = self._store.records.load(Budget, owner)
@@ -214,9 +215,9 @@ class Budgets:
         return stored is not None and not stored.record.is_ending
 
     def tell(self, task: Task) -> Task:
-        """Return a task that is created or revived, as one that knows of its owner's budget if there is one.
+        """Return a task that is created or revived, marked as one that knows of its owner's budget if there is one.
 
-        Costs a read a minute, and one each time if any owner has a budget; none for the system's own tasks, which learn
+        Costs a read a minute, and one each time if any owner has a budget. None for the system's own tasks, which learn
         of a budget at the next look.
         """
         is_free = task.has_budget or task.owner == SYSTEM_OWNER or _is_exempt(task) or self._has_nobody()
@@ -230,13 +231,13 @@ class Budgets:
         return self._is_unused
 
     def find_refusal(self, owner: str, running: int = 0) -> str | None:
-        """Return why an owner may use no more now; None if they may: the one check before something is spent.
+        """Return why an owner may use no more now, None if they may. It is the one check before something is spent.
 
         Costs a read if there is no budget. Else four, and one for each task that has changed since it was summed up.
 
         Args:
-            owner: Who would use it.
-            running: How many queries an attempt has made whose task has not counted them yet.
+            owner: The owner who would use it.
+            running: The number of queries of an attempt that its task has not counted yet.
 
         Raises:
             StoreUnavailable: The store did not answer.
@@ -257,7 +258,7 @@ class Budgets:
         return budget.reason
 
     def _mark_all(self, owner: str) -> bool:
-        """Let an owner's tasks know of their budget; return whether these were all."""
+        """Let an owner's tasks know of their budget, and return whether these were all."""
         count = 0
         for status in (TaskStatus.ACTIVE, TaskStatus.PAUSED):
             for task in self._list(owner, status):
@@ -293,7 +294,7 @@ class Budgets:
         self._write(budget.owner, lambda _: {"warned_month": month})
 
     def _pause_all(self, budget: Budget) -> bool:
-        """Pause an owner's tasks; return whether these were all."""
+        """Pause an owner's tasks, and return whether these were all."""
         count = 0
         for task in self._list(budget.owner, TaskStatus.ACTIVE):
             if task.handler in _NEVER_PAUSED:
@@ -309,7 +310,7 @@ class Budgets:
         return True
 
     def _resume_all(self, owner: str) -> bool:
-        """Resume the tasks that a budget has paused; return whether these were all."""
+        """Resume the tasks that a budget has paused, and return whether these were all."""
         count = 0
         for task in self._list(owner, TaskStatus.PAUSED):
             if find_budget_pause(task) is None:
@@ -334,7 +335,7 @@ class Budgets:
                 return
 
     def _write(self, owner: str, decide: Callable[[Budget], dict[str, object]]) -> Budget | None:
-        """Change a budget, if there is one; a change that changes nothing writes nothing."""
+        """Change a budget, if there is one. A change that changes nothing writes nothing."""
 
         def write(_: None) -> Budget | None:
             stored = self._store.records.load(Budget, owner)
@@ -355,9 +356,9 @@ def _is_exempt(task: Task) -> bool:
 
 
 BUDGETS_EVERY: Final = timedelta(minutes=5)
-"""How often budgets are looked at."""
+"""The interval at which budgets are looked at."""
 SUMS_EVERY: Final = timedelta(days=1)
-"""How often all tasks are summed up: at least once in the two months that a task's own counts last."""
+"""The interval at which all tasks are summed up: at least once in the two months that a task's own counts last."""
 _NOTE_ID: Final = "budgets"
 _SLACK: Final = timedelta(seconds=10)
 """A sweep comes every minute, and not to the second."""
@@ -366,7 +367,7 @@ _SLACK: Final = timedelta(seconds=10)
 class UsageWatch:
     """Looks after each sweep whether there is something to do.
 
-    When it was done last is noted for all processes: a process that has just started reads that, once.
+    Its last time is noted for all processes: a process that has just started reads that, once.
     """
 
     def __init__(self, store: Store, clock: Clock, budgets: Budgets, summation: UsageSummation) -> None:

@@ -1,9 +1,9 @@
 """The ledger: notes what tasks have counted in sheets, one or more for each owner and month.
 
-What is noted are the last known counts of each task, and counts only grow: noting them again, out of order, or at the
-same time as others changes nothing. The first sheet of a month takes new tasks until it is full; from then on the
-task's id says which of the others does, so a task's deletion needs two sheets at most. A deleted task's counts are
-noted right after its deletion was decided, and added to a sum a day later.
+It notes the last known counts of each task, and counts only grow: noting them again, out of order, or at the same time
+as others changes nothing. The first sheet of a month takes new tasks until it is full. From then on the task's id
+decides between the others, so a task's deletion needs two sheets at most. A deleted task's counts are noted right after
+its deletion was decided, and added to a sum a day later.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OTHER_SHEETS: Final = 500
-"""How many sheets there are besides the first: enough for a million tasks of one owner in a month."""
+"""The number of sheets besides the first: enough for a million tasks of one owner in a month."""
 SETTLED_AFTER: Final = timedelta(days=1)
-"""How long after a task's deletion its counts are added to the sum."""
+"""The time from a task's deletion until its counts are added to the sum."""
 NOTED_UNTIL: Final = SETTLED_AFTER / 2
-"""How long after its deletion a task's counts are still noted; what comes later has been noted before."""
+"""The time after its deletion in which a task's counts are still noted. Later ones have been noted before."""
 _PAGE: Final = 50
 
 
@@ -47,7 +47,7 @@ class UsageLedger:
         """Note what tasks have used: a read for each sheet that is concerned, and a write if it changes.
 
         Raises:
-            Contended: Others kept changing a sheet. What is noted once more is not counted twice.
+            Contended: Others kept changing a sheet. Counts that are noted once more are not counted twice.
         """
         now = self._clock.now()
         found = defaultdict[tuple[str, str], list[UsageMark]](list)
@@ -132,7 +132,7 @@ class UsageLedger:
     def _write(
         self, owner: str, month: str, number: int, marks: Sequence[UsageMark], *, adds: bool = False
     ) -> Sequence[UsageMark]:
-        """Write marks into a sheet, or with `adds` add them to those; return the marks that it has no room for."""
+        """Write marks into a sheet, or with `adds` add them to those. Return the marks that it has no room for."""
         key = sheet_id(month, owner, number)
 
         def write(_: None) -> Sequence[UsageMark]:

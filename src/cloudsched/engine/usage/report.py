@@ -1,7 +1,7 @@
 """The usage of a month, by owner and handler: sum it up, and report it.
 
 A pass notes what the tasks have counted that were stored since the pass before. It reads each of them once, however
-often it has run; a pass that ends early, or whose process dies, is continued by the next one.
+often it has run. A pass that ends early, or whose process dies, is continued by the next one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 MAX_TASKS: Final = 2000
-"""How many tasks are read at a time; the next call continues."""
+"""The number of tasks that are read at a time. The next call continues."""
 MAX_TASKS_OF_REQUEST: Final = 800
-"""How many of them somebody's request reads, so that it costs the processor about a tenth of a second."""
+"""The number of them that somebody's request reads, so that it costs the processor about a tenth of a second."""
 MAX_BYTES_OF_REQUEST: Final = 2 * MAX_PAGE_BYTES
-"""How large these are together as they are stored, but for the last page's last."""
+"""The most bytes of these as they are stored, but for the last page's last."""
 _PAGE: Final = 200
 
 
@@ -54,16 +54,16 @@ class UsageSummation:
         at_most_every: timedelta = timedelta(0),
         on_changed: Callable[[Sequence[Task]], None] = lambda _: None,
     ) -> UsageFront:
-        """Note what has changed, and return how far that has come.
+        """Note what has changed, and return the progress.
 
         Costs two reads, and if anything has changed, one for each such task, one or two operations for each sheet, and
         a write.
 
         Args:
-            owner: Whose tasks; None for all.
-            most: How many tasks are read; the next call continues.
-            max_bytes: How large they are together, but for the last page's last.
-            at_most_every: How long after the last pass nothing is done.
+            owner: The owner of the tasks, None for all.
+            most: The number of tasks that are read. The next call continues.
+            max_bytes: The most bytes of them together, but for the last page's last.
+            at_most_every: The time after the last pass in which nothing is done.
             on_changed: Called with the tasks that have changed, page by page.
 
         Raises:
@@ -82,7 +82,7 @@ class UsageSummation:
         return self._save(self._continue(front, owner, most, max_bytes, on_changed), stored)
 
     def list_unsummed(self, owner: str, limit: int) -> Sequence[Task] | None:
-        """Return the tasks of an owner that have changed since they were summed up; None if there are more.
+        """Return the tasks of an owner that have changed since they were summed up, None if there are more.
 
         Costs a read, and one for each such task.
         """
@@ -146,7 +146,7 @@ _TOKEN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9a-f]{24}-[0-9]{3}")
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """What a handler used for an owner in a month."""
+    """The usage of a handler for an owner in a month."""
 
     owner: str
     month: str
@@ -163,7 +163,7 @@ class UsageRows:
     summed_until: datetime
     """Everything that was counted before this instant is in the sums."""
     is_complete: bool
-    """Whether all changes were read; if not, asking again reads on."""
+    """True if all changes were read. If not, asking again reads on."""
     next_page_token: str | None = None
 
 
@@ -179,10 +179,10 @@ class UsageReport:
         """Return the usage of a month (the current one if None), of an owner or of one owner after the other.
 
         Args:
-            owner: Whose usage; None for that of all.
+            owner: The owner, None for all.
             month: Such as ``2026-11``.
-            limit: Of how many owners at most.
-            page_token: Where to continue.
+            limit: The most owners.
+            page_token: The token of the page to continue with.
 
         Raises:
             InvalidInput: The page token was made up, or belongs to another month.

@@ -1,7 +1,7 @@
-"""A worker's claim: heartbeats renew it; a result or a release ends it.
+"""A worker's claim: heartbeats renew it, and a result or a release ends it.
 
-Only the holder of the lease may end a run, and it may repeat its report until it is acknowledged. What must be
-dispatched then is sent at once or left to the sweep, because no queue redelivers a worker's work.
+Only the holder of the lease may end a run, and it may repeat its report until it is acknowledged. Dispatches that
+follow are sent at once or left to the sweep, because no queue redelivers a worker's work.
 
 A claim that was made through the API needs two things: its lease token, and the same caller that claimed it. An admin
 may end another caller's claim, but not renew it. Claims that were not made through the API (an executor's, or those of
@@ -58,16 +58,16 @@ class WorkerClaims:
     # ── Claims of this process ───────────────────────────────────────────────────────────────────────────────────
 
     def start(self, claim: WorkerClaim) -> StartedAttempt | None:
-        """Return a claimed run, ready for its handler to be called; None if its lease has already expired."""
+        """Return a claimed run, ready for its handler to be called, None if its lease has already expired."""
         with self._defer_dispatch_on_outage(claim.stored.task.id):
             return self._attempt_runner.start(ClaimedRun(self._engine, claim.stored, claim.run))
         return None
 
     def finish(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
-        """Commit how an attempt ended and dispatch what follows; None if the lease was lost and the result dropped.
+        """Commit the end of an attempt, and dispatch what follows. None if the lease was lost and the result dropped.
 
         Raises:
-            StoreUnavailable: It is not known whether the commit took effect; repeating the call is safe.
+            StoreUnavailable: It is not known whether the commit took effect. Repeating the call is safe.
         """
         claimed_run, run = attempt.claimed_run, attempt.claimed_run.run
         end = self._attempt_runner.decide(attempt, report)
@@ -92,14 +92,14 @@ class WorkerClaims:
         progress: Sequence[ProgressNote] | None = None,
         logged: RunLog | None = None,
     ) -> LeaseRenewal:
-        """Renew the lease, and replace the progress if any is given; report a lost lease or a cancelled task.
+        """Renew the lease, and replace the progress if any is given. Report a lost lease or a cancelled task.
 
         Args:
             task_id: The task's id.
             execution_id: The run's id.
             lease_token: The claim's token.
-            progress: All progress notes so far; None leaves the previous ones.
-            logged: All that the claim has logged so far; None, or fewer lines, leave what was reported before.
+            progress: All progress notes so far. None leaves the previous ones.
+            logged: All that the claim has logged so far. None, or fewer lines, leave what was reported before.
 
         Raises:
             NotFound: There is no such task.
@@ -169,7 +169,7 @@ class WorkerClaims:
     def _load_claim(
         self, task_id: str, execution_id: str, lease_token: str, *, is_end: bool = True
     ) -> tuple[VersionedTask, Run | None]:
-        """Return the task, and the run if the caller holds this claim of it; the check sees the claim's queue.
+        """Return the task, and the run if the caller holds this claim of it. The check sees the claim's queue.
 
         A task that is being deleted exists only for those who hold a claim of it: they hold its lock until they finish.
         """

@@ -6,7 +6,7 @@ of workers exactly one succeeds. A worker without competitors claims the first o
 lost races picks among the first few offers instead, about as many as it seems to have competitors.
 
 An offered run whose lock is taken moves from its queue to the lock's wait list. If it stayed in the queue it would be
-ahead of work that can run, and every poll of every worker would read it again; moving it costs one commit, once. A poll
+ahead of work that can run, and every poll of every worker would read it again. Moving it costs one commit, once. A poll
 asks for each lock only once: further runs with the same lock key are added to the wait list together, with one read and
 one commit for all, and leave the queue with one commit each. The wait list is written first, so after a crash a run may
 be in both: it is still offered, and keeps its position when a worker claims it.
@@ -46,19 +46,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCaller:
-    """Who claims runs, and renews, releases and ends claims; it has no default: trusted code says `THIS_PROCESS`."""
+    """The one who claims runs, and renews, releases and ends claims. Trusted code must say `THIS_PROCESS`."""
 
     subject: str | None
-    """Who calls through the API; None for code in this process."""
+    """The caller through the API, None for code in this process."""
     is_user: bool
-    """Whether a user claims, who gets only what a user asked for: they could forge the results of the rest."""
+    """True if a user claims, who gets only what a user asked for: they could forge the results of the rest."""
     authorize: Callable[[Task, str | None], None]
-    """Called with each task before it is claimed or its claim is changed, and with the queue that it is claimed from;
-    if there is no such claim, with the task's own queue. What it raises is raised."""
+    """Called with each task before it is claimed or its claim is changed, and with the queue that it is claimed from.
+    If there is no such claim, called with the task's own queue. Its errors are raised.
+    """
     may_report: Callable[[Task], bool]
-    """Whether it may report on a run that it holds, by its task as the run began it."""
+    """Returns True if it may report on a run that it holds, by its task as the run began it."""
     can_end_others: bool
-    """Whether it may end claims that other API callers made, if it has their tokens."""
+    """True if it may end claims that other API callers made, if it has their tokens."""
 
 
 THIS_PROCESS: Final = ClaimCaller(
@@ -70,14 +71,15 @@ THIS_PROCESS: Final = ClaimCaller(
 log = logging.getLogger(__name__)
 
 MAX_CLAIMS = 100
-"""How many runs one call may claim."""
+"""The most runs that one call may claim."""
 MAX_SCANNED = 300
-"""How many offers one call examines before it gives up, besides those that `MAX_OF_OTHERS` counts."""
+"""The number of offers that one call examines before it gives up, besides those that `MAX_OF_OTHERS` counts."""
 MAX_OF_OTHERS = 3_000
-"""How many offers of what servers and code asked for one call passes over for a user, who may not claim them."""
+"""The most offers that one call passes over for a user, who may not claim what servers and code asked for."""
 MAX_CLAIM_SECONDS = 4.0
-"""After how many seconds of real time a call starts no further claim. API clients wait for ten seconds; a run that is
-claimed for a client that has given up does not run, and loses an attempt."""
+"""The seconds of real time after which a call starts no further claim. API clients wait for ten seconds. A run that is
+claimed for a client that has given up does not run, and loses an attempt.
+"""
 _NO_LEASE = ""
 _MAX_COMPETITORS = 31
 _MAX_PAGE_SIZE = 100
@@ -86,14 +88,14 @@ _MAX_PAGE_SIZE = 100
 
 @dataclass(frozen=True, slots=True)
 class WorkerFilter:
-    """What a worker can run."""
+    """The filters of the work that a worker can run."""
 
     queue: str
     skills: Sequence[str] = ()
     handlers: Container[str] | None = None
-    """The handlers that it has; None if it can run any."""
+    """The handlers that it has, None if it can run any."""
     owner: str | None = None
-    """The only owner whose tasks it may run; None for all owners."""
+    """The only owner whose tasks it may run, None for all owners."""
     worker: str = "worker"
     """Its name, for the records."""
 
@@ -115,7 +117,7 @@ class WorkerClaim:
     stored: VersionedTask
     run: Run
     lease_token: str = field(repr=False)
-    """Proves that the worker holds the claim; only its hash is stored."""
+    """The proof that the worker holds the claim. Only its hash is stored."""
 
     @property
     def task(self) -> Task:
@@ -135,7 +137,7 @@ class _ClaimAttempt:
     deadline: float
     claims: list[WorkerClaim] = field(default_factory=list)
     skipped: int = 0
-    """How many offers were not for this worker."""
+    """The number of offers that were not for this worker."""
     blocked_locks: dict[str, list[VersionedTask]] = field(default_factory=dict)
     """The lock keys found to be taken, each with the further runs of that key, for which no lock was asked."""
 
@@ -235,7 +237,7 @@ class WorkQueue:
             self._try_claim(claim_attempt, stored)
 
     def _try_claim(self, claim_attempt: _ClaimAttempt, stored: VersionedTask) -> None:
-        """Claim a run if possible; log and skip one that cannot be claimed because of an error."""
+        """Claim a run if possible. Log and skip one that cannot be claimed because of an error."""
         try:
             if claim := self._claim_with_retries(stored, claim_attempt):
                 claim_attempt.claims.append(claim)
@@ -246,7 +248,7 @@ class WorkQueue:
             log.warning("skipped, since it cannot be claimed: %s", error, extra=ids)
 
     def _enqueue_blocked(self, claim_attempt: _ClaimAttempt, key: str, blocked: list[VersionedTask]) -> None:
-        """Move runs whose lock is taken from the queue to its wait list; try again to claim those that changed."""
+        """Move runs whose lock is taken from the queue to its wait list. Try again to claim those that changed."""
         now = self._engine.clock.now()
         claimable = [
             (stored, *claim)
@@ -271,7 +273,7 @@ class WorkQueue:
                 self._try_claim(claim_attempt, stored)
 
     def _iter_pages(self, claim_attempt: _ClaimAttempt) -> Iterator[Sequence[OfferEntry]]:
-        """Yield pages of offers in order; if there seem to be competitors, shuffle each page within a priority."""
+        """Yield pages of offers in order. If there seem to be competitors, shuffle each page within a priority."""
         worker_filter = claim_attempt.worker_filter
         keys = queue_keys(worker_filter.queue, worker_filter.skills)
         after: tuple[str, str] | None = None
@@ -358,7 +360,7 @@ class WorkQueue:
         return Commit.build(stored, waiting, lock=result.lock, grants=result.grants)
 
     def _pause_if_used_up(self, stored: VersionedTask, now: datetime) -> bool:
-        """Pause a task whose owner's budget is used up; return whether it is.
+        """Pause a task whose owner's budget is used up. Return whether it is.
 
         Raises:
             VersionConflict: The task has changed since it was read.

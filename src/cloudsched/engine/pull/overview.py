@@ -1,6 +1,6 @@
-"""What waits in queues and for locks, and who works: for people who look at it, without claiming anything.
+"""An overview for people of the work in queues, the waits for locks and the workers. It claims nothing.
 
-Which workers listen is noted at most once a minute for each.
+Each worker that listens is noted at most once a minute.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ class WorkerPresence(Record):
     queue: QueueName
     skills: tuple[Skill, ...] = ()
     serves: str | None = None
-    """The only owner whose tasks it runs; None if it runs those of all."""
+    """The only owner whose tasks it runs. None if it runs those of all."""
     claimed_by: str | None = None
-    """The API caller that claims for it; None for a worker at the store."""
+    """The API caller that claims for it. None for a worker at the store."""
     is_user: bool | None = None
-    """Whether that is a user, who gets only what a user asked for."""
+    """True if that is a user, who gets only what a user asked for."""
     seen_at: Instant
-    """When it last asked for work, to the minute."""
+    """The time at which it last asked for work, to the minute."""
 
 
 log = logging.getLogger(__name__)
 
 INTERVAL = timedelta(minutes=1)
-"""How often a worker is noted at most."""
+"""The shortest time between two notes of a worker."""
 LISTENING = 3 * INTERVAL
 """A worker that has not asked for so long does not listen any more."""
 KEPT = timedelta(days=1)
-"""How long a note is kept."""
+"""The time that a note is kept."""
 MAX_NAMES_OF_USER = 16
-"""How many workers of one user are told apart at a queue: each is a document that anybody could make."""
+"""The number of workers of one user that are told apart at a queue: each is a document that anybody could make."""
 _MAX_REMEMBERED = 10_000
 
 
@@ -72,7 +72,8 @@ class PresenceNotes:
     def note(self, worker_filter: WorkerFilter, by: ClaimCaller) -> None:
         """Note that a worker asks for work, unless it was noted in the last minute, by whichever process.
 
-        One read and one write a minute; between them nothing. A failure is logged, and never keeps a worker from work.
+        One read and one write a minute, and nothing between them. A failure is logged, and never keeps a worker from
+        work.
         """
         key, now = _make_key(worker_filter, by), self._clock.now()
         if (seen := self._seen.get(key)) is not None and now - INTERVAL < seen <= now:
@@ -117,19 +118,19 @@ def _make_key(worker_filter: WorkerFilter, by: ClaimCaller) -> str:
 
 
 MAX_QUEUE_KEYS = 200
-"""How many pairs of queue and skill are shown."""
+"""The number of pairs of queue and skill that are shown."""
 MAX_KEYS_OF_QUEUE = 30
-"""How many skills of one queue are looked at: as many values as Firestore's ``IN`` takes."""
+"""The number of skills of one queue that are looked at: as many values as Firestore's ``IN`` takes."""
 MAX_COUNT = 1000
 """Up to how many waiting runs are counted."""
 MAX_WORKERS = 500
 MAX_WAITERS = 10
-"""How many of those who wait for one lock are shown."""
+"""The number of shown tasks that wait for one lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """What waits under one queue key, and how many workers listen there."""
+    """The work that waits under one queue key, and the number of workers that listen there."""
 
     queue: str
     skill: str | None
@@ -155,7 +156,7 @@ class LockState:
     lock: Lock
     waiters: Sequence[Waiter]
     has_more: bool
-    """Whether more wait than are shown."""
+    """True if more wait than are shown."""
     tasks: dict[str, Task]
 
 
@@ -167,9 +168,9 @@ def list_workers(store: Store, owner: str | None) -> Sequence[WorkerPresence]:
 
 
 def list_queues(store: Store, owner: str | None, now: datetime) -> list[QueueState]:
-    """Return each queue key with what waits there, of all owners or of one; and those where workers listen.
+    """Return each queue key where work of all owners or of one waits, and those where workers listen.
 
-    For each key two reads, one more for each 1,000 that wait, and one for each worker.
+    Costs two reads for each key, one more for each 1,000 that wait, and one for each worker.
     """
     present = [one for one in store.records.list_all(WorkerPresence, limit=MAX_WORKERS) if is_listening(one, now)]
     keys = list(store.search.list_queue_keys(owner, limit=MAX_QUEUE_KEYS))
@@ -237,9 +238,9 @@ def is_listening(presence: WorkerPresence, now: datetime) -> bool:
 
 
 def count_listeners(store: Store, task: Task, now: datetime) -> int | None:
-    """Return how many workers listen that would claim a task's runs, if any of these waits for one; else None.
+    """Return the number of workers that would claim a task's runs. None if no run waits for one.
 
-    One read for each worker that was there in the last day.
+    Costs one read for each worker that was there in the last day.
     """
     if task.pull is None or not any(run.waiting_for is WaitingFor.WORKER for run in task.runs):
         return None

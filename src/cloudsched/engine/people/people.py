@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 OVERLAP: Final = timedelta(days=1)
-"""How long a previous secret signs beside the new one."""
+"""The time for which a previous secret signs beside the new one."""
 
 
 class WebhookSecrets:
-    """Makes, replaces and returns secrets; each belongs to one URL."""
+    """Makes, replaces and returns secrets. Each belongs to one URL."""
 
     def __init__(self, records: RecordStore, clock: Clock) -> None:
         self._records = records
@@ -79,8 +79,8 @@ class SavedPerson(NamedTuple):
 
     Attributes:
         person: As they are stored now.
-        is_new: Whether they were not stored before.
-        webhook_secret: What the webhook's messages are signed with, if it was made now. It is shown only here.
+        is_new: True if they were not stored before.
+        webhook_secret: The secret that signs the webhook's messages, if it was made now. It is shown only here.
     """
 
     person: Person
@@ -92,7 +92,7 @@ def parse_person(content: dict[str, Any]) -> PersonSpec:
     """Return what a person has set, from JSON.
 
     Raises:
-        InvalidInput: It is not valid; `field` names the first wrong field.
+        InvalidInput: It is not valid. `field` names the first wrong field.
     """
     try:
         return PersonSpec.model_validate(content, context=WIRE)
@@ -141,14 +141,14 @@ class People:
         An address and a webhook stay verified as long as they are the same.
 
         Args:
-            owner: Whose it is.
-            spec: What the person has set.
-            by: Who sets it: users may not say that an address or a webhook is verified.
-            proven_address: The address that the owner's own ID token has as verified.
+            owner: The owner.
+            spec: The person's settings.
+            by: The caller's authority: users may not say that an address or a webhook is verified.
+            proven_address: The verified address in the owner's own ID token.
 
         Raises:
             InvalidInput: A field is not valid.
-            Forbidden: It says that an address or a webhook is verified, and the caller may not; or it is another's.
+            Forbidden: It says that an address or a webhook is verified, and the caller may not, or it is another's.
             QuotaExceeded: A user has changed the time zone often enough.
         """
         by.require_owner(owner)
@@ -178,7 +178,7 @@ class People:
         return retry_conflicts(owner, write)
 
     def _with_zone_revision(self, person: Person, current: Person | None, by: Authority) -> Person:
-        """Return a person who is about to be written; before another zone is, the task is created that follows it.
+        """Return a person who is about to be written. Before another zone is written, create the task that follows it.
 
         Tasks may also follow somebody who was deleted and is written again.
         """
@@ -195,16 +195,16 @@ class People:
         return person.model_copy(update={"zone_revision": revision})
 
     def change(self, owner: str, change: Callable[[Person], Person]) -> Person | None:
-        """Change what is stored of a person, if there is one; a change that changes nothing writes nothing."""
+        """Change what is stored of a person, if there is one. A change that changes nothing writes nothing."""
         return change_person(self._records, self._clock, owner, change)
 
     def verify_webhook(self, owner: str, url: str) -> bool:
-        """Record that a webhook wants messages; return whether it still is the one that is stored."""
+        """Record that a webhook wants messages. Return whether it still is the one that is stored."""
         changed = self.change(owner, lambda person: with_verified_webhook(person, url))
         return changed is not None and changed.verified_webhook == url
 
     def rotate_webhook_secret(self, owner: str, *, by: Authority) -> str:
-        """Return a new secret for a person's webhook; for a day, messages are signed with the previous one as well.
+        """Return a new secret for a person's webhook. For a day, messages are signed with the previous one as well.
 
         Raises:
             NotFound: There is no such person.
@@ -223,7 +223,7 @@ class People:
         self.forget(owner)
 
     def forget(self, owner: str) -> None:
-        """Delete what there is of a person's contacts and preferences; safe to repeat."""
+        """Delete what there is of a person's contacts and preferences. It is safe to repeat."""
         delete_record(self._records, ContactSecrets, owner)
         delete_record(self._records, Person, owner)  # last: as long as there is one, deleting it can be repeated
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _HANDLERS: Final[dict[JobKind, str]] = {"erase": ERASE_HANDLER, "export": EXPORT_HANDLER}
 _TITLES: Final[dict[JobKind, str]] = {"erase": "Delete all personal data", "export": "Export all personal data"}
 EXPORT_LIFETIME: Final = timedelta(hours=1)
-"""How long an export is returned as it is, before another one is made."""
+"""The time for which an export is returned as it is, before another one is made."""
 _TASK_RETENTION: Final = timedelta(days=1)
 
 
@@ -71,12 +71,12 @@ class PersonJobs:
         self._scheduler = scheduler
 
     def erase(self, owner: str, *, by: Authority) -> Task:
-        """Start to delete all that is stored of an owner; return the task that does it."""
+        """Start to delete all that is stored of an owner. Return the task that does it."""
         by.require_owner(owner)
         return self._start("erase", owner)
 
     def export(self, owner: str, *, by: Authority) -> Task | PersonJob:
-        """Return an owner's export if there is a recent one; else the task that makes it."""
+        """Return an owner's export if there is a recent one, else the task that makes it."""
         by.require_owner(owner)
         stored = self._store.records.load(PersonJob, job_id("export", owner))
         finished_at = None if stored is None else stored.record.finished_at
@@ -251,7 +251,7 @@ class PersonData:
     def _write_section(  # noqa: C901 - one case for each section
         self, owner: str, cursor: ExportCursor, parts: _Parts
     ) -> ExportCursor:
-        """Write a page of a section; return the cursor of what follows."""
+        """Write a page of a section, and return the cursor of what follows."""
         usage, token = cursor.usage, cursor.page_token
         match cursor.section:
             case "contacts":
@@ -333,7 +333,7 @@ class _Parts:
             self._size += len(piece)
 
     def close(self) -> int:
-        """Write what is left; return how many parts there are."""
+        """Write what is left, and return the number of parts."""
         if self._lines:
             self._write()
         return self._number

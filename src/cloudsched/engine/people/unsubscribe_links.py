@@ -49,7 +49,7 @@ class UnsubscribeLinks:
         self._lock = threading.Lock()
 
     def make(self, root: str, owner: str, category: Category) -> str:
-        """Return the address of a link; it ends in letters, digits, hyphens, underscores and a dot."""
+        """Return the address of a link. It ends in letters, digits, hyphens, underscores and a dot."""
         text = _encode(json.dumps([owner, category], ensure_ascii=False).encode())
         return f"{root}/v1/links/unsubscribe/{text}.{_encode(self._sign(text))}"
 
@@ -67,7 +67,7 @@ class UnsubscribeLinks:
             raise NotFound("link", "…") from None
 
     def follow(self, token: str) -> Category:
-        """End mails of a link's category; return it. Safe to repeat. Raises NotFound."""
+        """End mails of a link's category, and return it. Safe to repeat. Raises NotFound."""
         owner, category = self.read(token)
 
         def drop(person: Person) -> Person:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 MAX_TO_HOST: Final = 5
-"""How often one host is asked within a day."""
+"""The most questions to one host within a day."""
 MAX_FOR_OWNER: Final = 10
-"""How often one owner has a host asked within a day."""
+"""The most questions to hosts for one owner within a day."""
 INTERVAL: Final = timedelta(minutes=1)
-"""How long to wait between two questions."""
+"""The least time between two questions."""
 _DAY: Final = timedelta(days=1)
 WEBHOOK_KIND: Final = "webhook.verification"
 _HINT: Final = "It has to answer 2xx with the challenge in `data`, as text or as a JSON object of it alone."

@@ -1,4 +1,4 @@
-"""What a language model is told: the instructions, and, as data, the conversation, its tools and their results."""
+"""The input of a language model: the instructions, and, as data, the conversation, its tools and their results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _MAX_SCHEMA: Final = 20_000
-"""The largest schema of a tool's arguments, in characters; of a larger one only the names of the fields are shown."""
+"""The largest schema of a tool's arguments, in characters. Of a larger one only the names of the fields are shown."""
 
 
 def list_open_tools(registry: Registry) -> list[Handler]:
@@ -60,9 +60,9 @@ def write_arguments(tool: Handler, number: int) -> tuple[dict[str, Any], dict[st
 
 
 MAX_SHOWN: Final = 8_000
-"""How many bytes of one tool's result, or of the arguments that it got, are shown."""
+"""The number of bytes of one tool's result, or of its arguments, that are shown."""
 MAX_SHOWN_TOGETHER: Final = 48_000
-"""How many bytes of all results are shown: the latest ones are, the earlier ones are left out."""
+"""The number of bytes of all results that are shown, the latest first. Earlier ones are left out."""
 _LEFT_OUT: Final = "(left out: too long ago)"
 
 INSTRUCTIONS: Final = """\
@@ -106,7 +106,7 @@ def write_turn(
     now: datetime,
     turns_left: int,
 ) -> dict[str, Any]:
-    """Return the data of one turn; `now` is in the task's time zone."""
+    """Return the data of one turn. `now` is in the task's time zone."""
     return {
         **brief,
         "now": now.isoformat(timespec="minutes"),

@@ -1,9 +1,9 @@
-"""The built-in durable handler `assistant`: asks a language model to do what its task is for, with the task's tools.
+"""The built-in durable handler `assistant`: asks a language model to do its task with the task's tools.
 
 Each turn of the model is a step, and each tool that it asks for is a call: a replay gets both from the journal, so a
-crash repeats neither what was paid for nor what was done. What the model says is not trusted: it can end the task with
-a text, or call a handler that the confirmed task names and the app opens to it, as a task of the same owner. It can do
-nothing else. What one execution may use, and the check of the tasks that name the handler, are here, too.
+crash repeats neither a paid request nor a call. The model's answers are not trusted: it can end the task with a text,
+or call a handler that the confirmed task names and the app opens to it, as a task of the same owner. It can do nothing
+else. The limits of one execution, and the check of the tasks that name the handler, are here, too.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _BYTES_A_TOKEN: Final = 4
 _ANSWER_TOKENS: Final = 400
 """A call of a tool, or a result of some paragraphs."""
 _RESULT_TOKENS: Final = 500
-"""What a tool answers."""
+"""The tokens of a tool's answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantLimits:
-    """How often one execution may ask the model, and how many tokens it may use before it asks once more."""
+    """The limits of one execution: its requests to the model, and the tokens after which it makes no further one."""
 
     turns: int = 10
     tokens: int = 100_000
@@ -149,21 +149,21 @@ _WHAT: Final = "the assistant"
 _ASK: Final = "ask the model"
 _BEGIN: Final = "who asks, and how much it may use"
 _AGAIN: Final = timedelta(seconds=1)
-"""When an attempt goes on that its owner's budget ends: its start asks again, and waits until there is some."""
+"""The delay until an attempt goes on that its owner's budget ends. Its start asks again, and waits for some budget."""
 _MAX_FAILURE: Final = 1_000
-"""How many characters of a tool's failure the model is told."""
+"""The number of characters of a tool's failure that the model is told."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What the model is asked with.
+    """The input of one request to the model.
 
     Attributes:
-        brief: What it is told each time.
-        payload: What the task allows it.
-        done: What its tools have answered.
-        left: How often it is asked after this.
-        problem: Why its previous answer was of no use.
+        brief: The part that is the same each time.
+        payload: The task's limits for it.
+        done: The answers of its tools.
+        left: The number of requests after this one.
+        problem: The reason why its previous answer was of no use.
     """
 
     brief: dict[str, Any]
@@ -180,7 +180,7 @@ class AssistantRun:
         registry: All handlers.
         find_model: Returns the model of a name, or the usual one for None.
         find_name: Returns the name of an owner, empty if it is not known.
-        limits: How much one execution may use.
+        limits: The limits of one execution.
         find_refusal: Returns why an owner's budget allows no more now, with so many queries that are not counted yet.
     """
 
@@ -199,9 +199,9 @@ class AssistantRun:
         self._find_refusal = find_refusal
 
     def run(self, context: Context, payload: AssistantPayload) -> str | Fail | Snooze:
-        """Return the model's result, or why there is none; go on later if the owner's budget is used up.
+        """Return the model's result, or why there is none. Go on later if the owner's budget is used up.
 
-        Each start of an attempt asks for that, and so does each turn of the model within one.
+        The budget is checked at each start of an attempt, and at each turn of the model within one.
         """
         task = context.task
         begun = context.durable_run.perform(_WHAT, pin_value, _BEGIN, lambda: self._begin(task))
@@ -241,7 +241,7 @@ class AssistantRun:
         """Return what the model answers, or what is wrong with it, and how many tokens that took.
 
         Raises:
-            ModelUnavailable: It did not answer; the step is tried again as the task's retry policy says.
+            ModelUnavailable: It did not answer. The step is tried again as the task's retry policy says.
         """
         tools = choose_tools(self._registry, turn.payload.tools)
         schema = write_schema(tools, may_call=turn.left > 0)
@@ -265,7 +265,7 @@ class AssistantRun:
     def _call(
         self, context: Context, payload: AssistantPayload, tool: str, arguments: dict[str, Any]
     ) -> dict[str, Any]:
-        """Call a tool as a task of the owner; return what the model is told of it."""
+        """Call a tool as a task of the owner. Return what the model is told of it."""
 
         def check() -> None:
             known = [each.name for each in choose_tools(self._registry, payload.tools)]
@@ -329,7 +329,7 @@ def with_assistant(
         registry: The handlers, among them the tools.
         models: The models that tasks may ask for.
         find_name: Returns the name of an owner, empty if it is not known.
-        limits: How much one execution may use.
+        limits: The limits of one execution.
         find_refusal: Returns why an owner's budget allows no more now, with so many queries that are not counted yet.
 
     Raises:

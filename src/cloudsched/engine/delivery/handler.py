@@ -1,7 +1,7 @@
-"""What the built-in handler of deliveries does: look up the recipient, send once, and say what the answer means.
+"""The built-in handler of deliveries: look up the recipient, send once, and interpret the answer.
 
-Everything else is what tasks have: the lease, the retries, the expiration, the sweep. If the process dies between
-sending and recording, the message is sent once more, under the same id.
+Tasks have everything else: the lease, the retries, the expiration, the sweep. If the process dies between sending and
+recording, the message is sent once more, under the same id.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class DeliveryHandler:
     def _find_switch(
         self, task: Task, delivery: Delivery, payload: dict[str, Any]
     ) -> tuple[Recipient, ...] | Suppress | None:
-        """Return whom a ping goes to; None if this is none."""
+        """Return the recipients of a ping, None if this is none."""
         if delivery.channel != PING:
             return None
         if payload.get("kind") == _START and self._has_ended(delivery.task_id, delivery.execution_id):
@@ -86,7 +86,7 @@ class DeliveryHandler:
     def _send(
         self, sender: Sender, message: Message, task: Task, channel: str, recipients: tuple[Recipient, ...]
     ) -> Outcome:
-        """Send to each recipient; one that takes it is enough, unless another one may take it later."""
+        """Send to each recipient. One that takes it is enough, unless another one may take it later."""
         ids, delayed, refusals = list[str](), list[DeliveryDelayed](), list[DeliveryRefused]()
         for each in recipients:
             try:

@@ -1,4 +1,4 @@
-"""Whom a channel reaches for an owner, by what the owner's contacts and preferences say when something is sent."""
+"""The recipients that a channel reaches for an owner, by their contacts and preferences when something is sent."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class PeopleRecipients:
-    """`Recipients` over the stored people. One document is read; for a webhook also its secrets.
+    """`Recipients` over the stored people. One document is read, for a webhook also its secrets.
 
     Args:
         records: Where people are stored.
         clock: The current time.
-        make_unsubscribe: Returns the link by which a person ends mails of a category; None if there is none.
-        ping_hosts: At which hosts users may have their tasks' pings sent, besides that of their own webhook.
+        make_unsubscribe: Returns the link by which a person ends mails of a category, None if there is none.
+        ping_hosts: The hosts to which users may have their tasks' pings sent, besides that of their own webhook.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class PeopleRecipients:
         return own is not None and _read_origin(own) == _read_origin(url)
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
-        """Return where an owner can end mails of a category; the headers of mails take HTTPS only."""
+        """Return where an owner can end mails of a category. The headers of mails take HTTPS only."""
         return self._make_unsubscribe(owner, Category(category))
 
     def remove(self, owner: str, channel: str, address: str) -> None:

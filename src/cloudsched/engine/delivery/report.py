@@ -1,4 +1,4 @@
-"""How far the deliveries of an execution have come: what their tasks and records say, in the words of people."""
+"""The progress of an execution's deliveries: what their tasks and records say, in the words of people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ENDS: Final = complete_table(
         TaskStatus.CANCELLED: DeliveryStatus.SUPPRESSED,
     },
 )
-"""How far a delivery has come whose task has ended."""
+"""The progress of a delivery whose task has ended."""
 
 
 def report_deliveries(store: Store, task: Task, execution_id: str) -> list[DeliveryReport]:
@@ -44,7 +44,7 @@ def report_deliveries(store: Store, task: Task, execution_id: str) -> list[Deliv
 def list_deliveries(
     store: Store, owner: str | None, limit: int, page_token: str | None = None
 ) -> Page[tuple[Task, DeliveryReport]]:
-    """Return a page of an owner's deliveries, the newest first; of all owners, those that have failed. Two reads each.
+    """Return a page of an owner's deliveries, the newest first, or all owners' failed ones. Two reads each.
 
     Raises:
         InvalidInput: The page token was made up, or belongs to another list.

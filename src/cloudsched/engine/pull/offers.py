@@ -54,7 +54,7 @@ class ClaimCaller:
     """True if a user claims, who gets only what a user asked for: they could forge the results of the rest."""
     authorize: Callable[[Task, str | None], None]
     """Called with each task before it is claimed or its claim is changed, and with the queue that it is claimed from.
-    If there is no such claim, called with the task's own queue. Its errors are raised.
+    If there is no such claim, the queue is the task's own. Its errors are raised.
     """
     may_report: Callable[[Task], bool]
     """Returns True if it may report on a run that it holds, by its task as the run began it."""

@@ -15,7 +15,7 @@ from cloudsched.errors import BlobsUnavailable, InvalidInput, Misconfigured, Not
 
 _KEY = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
 _TIMEOUT_SECONDS = 30
-"""How long a request may take, retries included."""
+"""The longest time of a request, retries included."""
 _RETRYABLE_STATUSES = {408, 429, 500, 502, 503, 504}
 """Overload and outages (cloud.google.com/storage/docs/retry-strategy). Repeating is safe: a result has one name."""
 _STORAGE = "https://storage.googleapis.com"
@@ -98,7 +98,7 @@ class BucketBlobs:
             bucket: The name of an existing bucket.
             session: A `requests.Session` to use instead.
             address: The base URL of Cloud Storage.
-            timeout: How many seconds a request may take, retries included.
+            timeout: The most seconds that a request may take, retries included.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -169,7 +169,7 @@ def results_of(data: Path) -> Path:
 
 
 def open_blobs(bucket: str | None, data: Path | None) -> FileBlobs | BucketBlobs:
-    """Return the bucket if one is set; else a folder beside the store's file, or memory if the store is in memory."""
+    """Return the bucket if one is set, else a folder beside the store's file, or memory if the store is in memory."""
     if bucket is not None:
         return BucketBlobs(bucket)
     return FileBlobs(None if data is None else results_of(data))

@@ -1,4 +1,4 @@
-"""Where calendars get their days from: iCalendar files at URLs, and the package ``holidays``."""
+"""The sources of calendars' days: iCalendar files at URLs, and the package ``holidays``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.calendar import HolidaySource
 
 FETCH_SECONDS: Final = 10.0
-"""How long a whole fetch may take: redirects, and a server that sends a byte now and then, included."""
+"""The longest time of a whole fetch: redirects, and a server that sends a byte now and then, included."""
 MAX_FETCHES: Final = 8
-"""How many calendars a process fetches at once: a request waits for its fetch, and must not take all threads."""
+"""The number of calendars that a process fetches at once: each fetch blocks a request's thread."""
 _YEARS_AHEAD: Final = 10
 _MAX_YEARS: Final = 60
 
@@ -44,11 +44,11 @@ class CalendarSources:
         self._free = BoundedSemaphore(MAX_FETCHES)
 
     def fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
-        """Return the text at a URL and its ETag; None if it still has the ETag that is known.
+        """Return the text at a URL and its ETag, None if it still has the ETag that is known.
 
         Raises:
             InvalidInput: The URL leads where it may not, or to something too large.
-            Unavailable: The server did not answer, or not with a calendar; or too many others are asked now.
+            Unavailable: The server did not answer, or not with a calendar, or too many others are asked now.
         """
         if not self._free.acquire(blocking=False):
             raise Unavailable("The calendar's server", f"{MAX_FETCHES} calendars are being fetched; try again")

@@ -1,8 +1,8 @@
 """A circuit breaker in front of a service that may be down: after several consecutive failures, calls fail at once.
 
 While the circuit is open, no request is sent: the failing service gets no load, and callers do not wait for a deadline
-that will be missed. After `RECOVERY_TIMEOUT` one trial call is let through; if it succeeds, the circuit closes. The
-breaker itself is the `circuitbreaker` package's; ``GET /health`` shows its state.
+that will be missed. After `RECOVERY_TIMEOUT` one trial call is let through. If it succeeds, the circuit closes. The
+breaker itself is the `circuitbreaker` package's. ``GET /health`` shows its state.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from cloudsched.errors import Unavailable
 P = TypeVar("P")
 
 FAILURE_THRESHOLD = 5
-"""How many consecutive failures open the circuit."""
+"""The number of consecutive failures that open the circuit."""
 RECOVERY_TIMEOUT = timedelta(seconds=15)
-"""How long the circuit stays open before a trial call is let through."""
+"""The time that the circuit stays open before a trial call is let through."""
 
 
 class CircuitBreakerProxy(Generic[P]):
     """Puts a port's adapter behind a circuit breaker.
 
     Args:
-        port: The adapter; each of its calls that raises `Unavailable` counts as a failure.
+        port: The adapter. Each of its calls that raises `Unavailable` counts as a failure.
         error: The error raised while the circuit is open: the port's own subclass of `Unavailable`.
         service: The service's name in errors.
-        recovery: How long the circuit stays open.
+        recovery: The time that the circuit stays open.
     """
 
     def __init__(

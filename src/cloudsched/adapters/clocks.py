@@ -22,15 +22,15 @@ class ManualClock:
     """A clock that a test sets. It never goes back.
 
     Args:
-        at: What it is set to.
-        each_look: By how much each look moves it on. No real clock shows an instant twice.
+        at: The instant that it is set to.
+        each_look: The time by which each look moves it on. No real clock shows an instant twice.
     """
 
     def __init__(self, at: datetime, each_look: timedelta = timedelta(0)) -> None:
         if at.tzinfo is None:
             raise ValueError("a clock is set to an aware instant")
         self.at = at.astimezone(UTC)
-        """What it shows; whoever reads it here moves nothing."""
+        """The instant that it shows. Reading it here moves nothing."""
         self.each_look = each_look
 
     def now(self) -> datetime:
@@ -40,7 +40,7 @@ class ManualClock:
         return self.at
 
     def move_to(self, at: datetime) -> None:
-        """Set it forward to an instant; one in the past leaves it where it is."""
+        """Set it forward to an instant. One in the past leaves it where it is."""
         self.at = max(self.at, at.astimezone(UTC))
 
     def advance(self, by: timedelta) -> None:
@@ -77,7 +77,7 @@ class EmulatorClock:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Close the connections of all threads; the next `now` opens a new one."""
+        """Close the connections of all threads. The next `now` opens a new one."""
         while self._connections:
             self._connections.pop().close()
 

@@ -5,15 +5,15 @@ JSON is posted to a model's server, within a time limit and with one repetition.
 Gemini is asked over REST, with an API key or on Vertex AI with this program's Google credentials. Source:
 ai.google.dev/api/generate-content. From it:
 
-* ``generationConfig.responseJsonSchema`` asks for JSON that fits a schema; the text has to be checked all the same.
+* ``generationConfig.responseJsonSchema`` asks for JSON that fits a schema. The text has to be checked all the same.
 * ``promptFeedback.blockReason`` says that the request was blocked, ``finishReason`` why an answer ended: only ``STOP``
   is a whole one.
 * Thinking is billed as output, and counted beside it (``thoughtsTokenCount``).
 
 Other providers, and servers on one's own machine, are asked by the chat completions API of OpenAI. Source:
-platform.openai.com/docs/api-reference/chat. ``response_format`` asks for JSON that fits a schema; servers that do not
-know it ignore it, so that the schema stands in the instructions as well. ``refusal`` is set in place of the content,
-and ``finish_reason`` is ``stop`` for a whole answer.
+platform.openai.com/docs/api-reference/chat. ``response_format`` asks for JSON that fits a schema. Servers that do not
+know it ignore it, so the schema stands in the instructions as well. ``refusal`` is set in place of the content, and
+``finish_reason`` is ``stop`` for a whole answer.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _MILLION: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a million tokens cost, in dollars."""
+    """The cost of a million tokens, in dollars."""
 
     input: float = 0.0
     output: float = 0.0
 
     def count(self, read: object, written: object) -> Usage:
-        """Return the usage of a call from the numbers that a server gives; what is no number counts as 0."""
+        """Return the usage of a call from the numbers that a server gives. Anything that is no number counts as 0."""
         inputs, outputs = _to_count(read), _to_count(written)
         return Usage(inputs, outputs, (inputs * self.input + outputs * self.output) / _MILLION)
 
 
 def parse_answer(text: object) -> Any:  # noqa: ANN401 - any JSON
-    """Return the JSON of a model's text; fences around it are what models add, and no part of it.
+    """Return the JSON of a model's text, without the fences that models add around it.
 
     Raises:
         UnusableAnswer: It is not JSON.
@@ -79,7 +79,7 @@ def _to_count(value: object) -> int:
 MAX_ANSWER: Final = 1024 * 1024
 """The largest response that is read, in bytes."""
 _MOST_CALLS: Final = 8
-"""How many requests may wait at once: a server that hangs must not take all threads."""
+"""The number of requests that may wait at once: a server that hangs must not take all threads."""
 _LONGEST_WAIT: Final = 2.0
 """A server that asks for a longer wait is not asked again by the same call."""
 _OK, _TOO_MANY, _SERVER_ERROR = 200, 429, 500
@@ -91,7 +91,7 @@ class JsonTransport:
     Args:
         service: The server's name in errors.
         make_session: Makes the session, on the first call.
-        timeout: How many seconds one request may take, from beginning to end.
+        timeout: The most seconds that one request may take, from beginning to end.
         sleep: Waits between two tries.
     """
 
@@ -108,7 +108,7 @@ class JsonTransport:
         self._sleep = sleep
 
     def post(self, url: str, content: object, headers: Mapping[str, str]) -> dict[str, Any]:
-        """Return the server's JSON object; a request that gets 429 or 5xx is sent once more.
+        """Return the server's JSON object. A request that gets 429 or 5xx is sent once more.
 
         Raises:
             ModelUnavailable: It did not answer in time, or with another status than 200.
@@ -131,7 +131,7 @@ class JsonTransport:
         return answer
 
     def _send(self, url: str, content: object, headers: Mapping[str, str]) -> tuple[int, bytes, str]:
-        """Return status, body and ``Retry-After`` of one request; one that takes too long is left to its thread."""
+        """Return status, body and ``Retry-After`` of one request. One that takes too long is left to its thread."""
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         pending = self._threads.submit(self._request, url, body, headers)
         try:
@@ -232,8 +232,8 @@ class GeminiModel:
         transport: Posts the requests.
         url: The API, up to ``/models``.
         name: The model's name.
-        key: The API key; None where the transport has credentials.
-        prices: What its tokens cost.
+        key: The API key, None where the transport has credentials.
+        prices: The cost of its tokens.
     """
 
     def __init__(
@@ -245,7 +245,7 @@ class GeminiModel:
         self._prices = prices or Prices()
 
     def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """Return the model's answer; see `Model`."""
+        """Return the model's answer. See `Model`."""
         text = json.dumps(data, ensure_ascii=False)
         answer = self._transport.post(
             self._url,
@@ -283,7 +283,7 @@ class GeminiModel:
 
 
 def _get(value: object, *path: str | int) -> Any:  # noqa: ANN401 - any JSON
-    """Return a part of JSON; None if anything on the way is missing, or something else."""
+    """Return a part of JSON, None if anything on the way is missing, or something else."""
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
             value = value.get(step)
@@ -309,7 +309,7 @@ class ChatCompletionsModel:
         url: The API, up to ``/chat/completions``.
         name: The model's name.
         key: The API key, if the server wants one.
-        prices: What its tokens cost.
+        prices: The cost of its tokens.
     """
 
     def __init__(
@@ -322,7 +322,7 @@ class ChatCompletionsModel:
         self._prices = prices or Prices()
 
     def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """Return the model's answer; see `Model`."""
+        """Return the model's answer. See `Model`."""
         told = f"{instructions}\n\nAnswer with one JSON object that fits this schema:\n{json.dumps(schema)}"
         answer = self._transport.post(
             self._url,

@@ -44,11 +44,11 @@ _NAME = "cloudsched"
 _EXPORT_MILLISECONDS = 60_000
 _FLUSH_MILLISECONDS = 2_000
 FLUSH_SECONDS = 10.0
-"""How often requests export at most. Cloud Monitoring takes a point of a series every five seconds."""
+"""The least seconds between two exports by requests. Cloud Monitoring takes a point of a series every five seconds."""
 MAX_VALUES = 100
-"""How many values of one label's key a process tells apart: users choose them, and each is a time series."""
+"""The number of values of one label's key that a process tells apart: users choose them, and each is a time series."""
 OTHER_VALUES = "(other)"
-"""What stands for all further values; no label can have it."""
+"""The value that stands for all further ones. No label can have it."""
 _FINAL_STATUSES = {status.lower(): status.value for status in ExecutionStatus if status.is_final}
 
 
@@ -56,8 +56,8 @@ class OpenTelemetryTracer(Tracer):
     """Records each unit of work as a span.
 
     Args:
-        provider: The provider that receives the spans; the program's global one if None.
-        export: Exports what is pending; None if background threads do, in a process that never sleeps.
+        provider: The provider that receives the spans, the program's global one if None.
+        export: Exports what is pending. None if background threads do, in a process that never sleeps.
         monotonic: Tells seconds.
     """
 
@@ -104,7 +104,7 @@ class Meter(logging.Handler):
     """Derives metrics from log records, since every change is logged.
 
     Args:
-        provider: The provider that receives the metrics; the program's global one if None.
+        provider: The provider that receives the metrics, the program's global one if None.
         label_keys: The keys of tasks' labels that metrics have as attributes.
     """
 
@@ -139,7 +139,7 @@ class Meter(logging.Handler):
                 self._finished.add(1, {**labels, "status": _FINAL_STATUSES[action]})
 
     def _read_labels(self, fields: dict[str, Any]) -> dict[str, str]:
-        """Return a task's labels of the named keys; `logging` has locked this handler."""
+        """Return a task's labels of the named keys. `logging` has locked this handler."""
         found = {}
         for label in fields.get("labels") or ():
             key, _, value = str(label).partition("=")
@@ -153,8 +153,8 @@ class Meter(logging.Handler):
 def configure_exporters(project: str) -> Callable[[], object]:
     """Export spans and metrics to Cloud Trace and Cloud Monitoring for the rest of the process.
 
-    Background threads send them in batches; pending ones are flushed when the process exits. Cloud Run gives an
-    instance no processor between requests, so what is returned exports at the end of one.
+    Background threads send them in batches. Pending ones are flushed when the process exits. Cloud Run gives an
+    instance no processor between requests, so the returned function exports at the end of one.
     """
     from opentelemetry.exporter.cloud_monitoring import (  # noqa: PLC0415 - needed only for export
         CloudMonitoringMetricsExporter,

@@ -123,8 +123,9 @@ STORE: Final[Mapping[str, Cost]] = {
     "next_wakeup": _free,
     "purge": _free,
 }
-"""What each call of a `Store` costs. Deletions by `purge` and `expire` are not counted, nor what people read in their
-inboxes; only the local clock asks for the next wake-up."""
+"""The cost of each call of a `Store`. Deletions by `purge` and `expire` are not counted, nor the reading of inboxes.
+Only the local clock asks for the next wake-up.
+"""
 RECORDS: Final[Mapping[str, Cost]] = {
     "delete": lambda *_: {"commits": 1, "deletes": 1},
     "list": _read_each,
@@ -146,7 +147,7 @@ SEARCH: Final[Mapping[str, Cost]] = {
 }
 DISPATCHER: Final[Mapping[str, Cost]] = {"close": _free, "create": _dispatch}
 _BILLED_ANYWAY: Final = frozenset({_one_read, _read_named, _dispatch})
-"""What is billed even if the call fails; everything else costs something only if it succeeds."""
+"""The costs that are billed even if the call fails. Everything else costs something only if it succeeds."""
 
 
 class _Counting:

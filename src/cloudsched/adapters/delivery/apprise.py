@@ -1,8 +1,7 @@
 """Send to the operator's own channels by Apprise: Slack, Telegram, Teams and many others (github.com/caronc/apprise).
 
-The addresses are the operator's and contain secrets, so no error shows one. Apprise says no more of a failure than
-that it was one, so each is tried again; channels that have taken a message are left out of its next tries by this
-process.
+The addresses are the operator's and contain secrets, so no error shows one. Apprise says no more of a failure than that
+it was one, so each is tried again. Channels that have taken a message are left out of its next tries by this process.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.sender import Message, Recipient
 
 _MAX_REMEMBERED: Final = 1_000
-"""Of how many messages this process knows which channels have taken them."""
+"""The number of messages of which this process remembers the channels that have taken them."""
 
 
 class AppriseSender:

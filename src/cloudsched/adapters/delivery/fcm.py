@@ -1,6 +1,6 @@
 """Send pushes by the HTTP v1 API of Firebase Cloud Messaging (FCM), to Android, iOS and browsers.
 
-What the answers mean (firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode and
+The meanings of the answers (firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode and
 firebase.google.com/docs/cloud-messaging/scale-fcm):
 
 * UNREGISTERED, and a token that is none, end all sending to that device.
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.sender import Message, Recipient
 
 TIMEOUT_SECONDS: Final = 15.0
-"""How long a whole request may take, to the end of its answer."""
+"""The longest time of a whole request, to the end of its answer."""
 MAX_ANSWER: Final = 100_000
-"""How many bytes of an answer are read."""
+"""The number of bytes of an answer that are read."""
 MAX_TITLE: Final = 200
 MAX_BODY: Final = 1_200
-"""How many bytes of title and text are sent: FCM takes 4,096 with everything around them, and JSON doubles quotes."""
+"""The bytes of title and text that are sent: FCM takes 4,096 with everything around them, and JSON doubles quotes."""
 _SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"
 _SERVICE: Final = "Firebase Cloud Messaging"
 _WAIT_AFTER_429: Final = timedelta(minutes=1)
@@ -112,7 +112,7 @@ class FcmSender:
 
 
 def write_push(message: Message, token: str) -> dict[str, Any]:
-    """Return the body of the request that pushes a message to a device; the same for all tries."""
+    """Return the body of the request that pushes a message to a device. It is the same for all tries."""
     tag = message.id if len(message.id) <= _MAX_COLLAPSE_ID else hashlib.sha256(message.id.encode()).hexdigest()
     ids = {name: str(message.data[name]) for name in ("taskId", "executionId") if name in message.data}
     return {

@@ -1,9 +1,9 @@
 """Write e-mail, and send it over SMTP (RFC 5321), encrypted unless the server is on this machine.
 
-What the answers mean (RFC 5321 §4.2.1, RFC 3463):
+The meanings of the answers (RFC 5321 §4.2.1, RFC 3463):
 
-* 4xx is tried later; so is a connection that fails, and one that ends before the server has answered. The mail may have
-  arrived then; the repeat has the same Message-ID.
+* 4xx is tried later, and so is a connection that fails, and one that ends before the server has answered. The mail may
+  have arrived then. The repeat has the same Message-ID.
 * 5xx is never tried again.
 * A refused password, or a server without the encryption that it needs, is the operator's to mend, so the mail waits.
 """
@@ -88,11 +88,11 @@ def write_mail(
     """Return a message as an e-mail to one recipient, as text and as HTML.
 
     Args:
-        message: What is sent.
-        recipient: Whom to.
-        sender: Whom from.
-        template: Makes the HTML; without one, the body's paragraphs.
-        idempotency_header: Where the provider looks for a key by which it drops repeats, such as
+        message: The message.
+        recipient: Its recipient.
+        sender: The sender's address.
+        template: Makes the HTML. Without one, it is the body's paragraphs.
+        idempotency_header: The header with the key by which the provider drops repeats, such as
             ``Resend-Idempotency-Key``.
 
     Raises:
@@ -161,9 +161,9 @@ def _require_small(attachments: tuple[Attachment, ...]) -> tuple[Attachment, ...
 
 
 TIMEOUT_SECONDS = 30.0
-"""How long a server may be silent."""
+"""The longest silence of a server."""
 MAX_SECONDS = 120.0
-"""How long handing over one mail may take, also if the server says something now and then."""
+"""The longest time of handing over one mail, also if the server says something now and then."""
 _SERVICE: Final = "The mail server"
 _DEFAULT_PORTS: Final = {"smtps": 465, "smtp": 587}
 _FORM: Final = "Write smtps://user:password@host:465, or smtp://user:password@host:587 for STARTTLS."
@@ -171,10 +171,10 @@ _FORM: Final = "Write smtps://user:password@host:465, or smtp://user:password@ho
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmtpServer:
-    """Where mail is handed over.
+    """The server to which mail is handed over.
 
     Attributes:
-        is_tls: Whether the connection begins with TLS. Otherwise it is STARTTLS, and on this machine nothing.
+        is_tls: True if the connection begins with TLS. Otherwise it is STARTTLS, and on this machine nothing.
     """
 
     host: str
@@ -185,7 +185,7 @@ class SmtpServer:
 
     @classmethod
     def from_url(cls, url: str) -> SmtpServer:
-        """Return the server that a URL names; user and password are percent-encoded.
+        """Return the server that a URL names. User and password are percent-encoded.
 
         Raises:
             Misconfigured: It is not such a URL. The message does not show it, because it contains a password.
@@ -217,11 +217,11 @@ class SmtpSender:
     """Sends each message as an e-mail of its own, over a connection of its own.
 
     Args:
-        server: Where mail is handed over.
-        sender: Whom mail is from: ``ada@example.com`` or ``Ada <ada@example.com>``.
-        template: Returns what makes the HTML of a message; without one, it is its escaped paragraphs.
+        server: The server to which mail is handed over.
+        sender: The address that mail is from: ``ada@example.com`` or ``Ada <ada@example.com>``.
+        template: Returns the template of a message's HTML. Without one, it is its escaped paragraphs.
         idempotency_header: The header in which the provider expects an idempotency key, if it knows any.
-        tls: Whom to trust; without it, what this machine trusts.
+        tls: The certificates to trust. Without it, those that this machine trusts.
     """
 
     def __init__(
@@ -324,7 +324,7 @@ class _TlsConnection(smtplib.SMTP_SSL, _Connection):
 
 
 def _hand_over(connection: smtplib.SMTP, mail: EmailMessage, sender: Address) -> None:
-    """Say from whom, to whom and what; raise what the answers mean."""
+    """Say from whom, to whom and what, and raise the errors that the answers mean."""
     to = mail["To"].addresses[0].addr_spec
     options = [] if to.isascii() else ["SMTPUTF8", "BODY=8BITMIME"]
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _REFUSALS: Final = frozenset({404, 410})
-"""What a check that is gone answers: it will not come back by itself."""
+"""The answers of a check that is gone: it will not come back by itself."""
 
 
 class PingSender:
@@ -32,7 +32,7 @@ class PingSender:
 
     Args:
         make_session: Makes a session that reaches only what users may reach, and ends connections after `max_seconds`.
-        allows_http: Whether URLs without TLS are taken: for development on one machine.
+        allows_http: True to take URLs without TLS, for development on one machine.
         now: The system's clock, in seconds since 1970.
     """
 
@@ -54,24 +54,24 @@ class PingSender:
 log = logging.getLogger(__name__)
 
 WAIT: Final = 5.0
-"""For how many seconds a caller waits, and how long a call may take but for the lookup of a name."""
+"""The seconds that a caller waits, and the longest time of a call, but for the lookup of a name."""
 MAX_ANSWER: Final = 64_000
-"""How many bytes of an answer are received at most. None is looked at."""
+"""The most bytes of an answer that are received. None is looked at."""
 PLACE: Final = "{overdue}"
 _OWN_NETWORKS: Final = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
-"""Where a switch of the operator's own may be, besides the internet. No metadata server has an address of these."""
+"""The networks in which a switch of the operator's own may be, besides the internet. No metadata server is in these."""
 _OWN_MACHINE: Final = ("127.0.0.0/8", "::1/128")
 
 
 def list_reachable(*, is_deployed: bool) -> tuple[str, ...]:
-    """Return the networks that a switch may be in; in the cloud nothing of use is on the own machine."""
+    """Return the networks that a switch may be in. In the cloud nothing of use is on the own machine."""
     return _OWN_NETWORKS if is_deployed else (*_OWN_NETWORKS, *_OWN_MACHINE)
 
 
 class SwitchCaller:
     """Calls addresses, one at a time, each in a thread of its own.
 
-    An address with ``{overdue}`` in it is fetched with the seconds in that place; any other one is posted a line of
+    An address with ``{overdue}`` in it is fetched with the seconds in that place. Any other one is posted a line of
     text. Redirects are not followed. No line of the log has an address: whoever knows it can silence the alarm.
 
     Args:
@@ -83,7 +83,7 @@ class SwitchCaller:
         self._call: threading.Thread | None = None
 
     def call(self, address: str, overdue: float, text: str) -> None:
-        """Call an address, and wait `WAIT` for that at most; never raise. A call that still goes on is not joined."""
+        """Call an address, and wait `WAIT` for that at most. Never raise. A call that still goes on is not joined."""
         if self._call is not None and self._call.is_alive():
             log.warning("the last call of the switch has not ended", extra={"action": "ping_failed"})
             return
@@ -105,7 +105,7 @@ class SwitchCaller:
             log.warning("the switch at %s: %s", host, problem, extra={"action": "ping_failed"})
 
     def _request(self, address: str, overdue: float, text: str) -> str:
-        """Call an address; return what is wrong with the answer, if anything is."""
+        """Call an address, and return what is wrong with the answer, if anything is."""
         method, data = ("GET", None) if PLACE in address else ("POST", text.encode())
         url = address.replace(PLACE, str(int(overdue)))
         headers = {"User-Agent": "cloudsched", **({} if data is None else {"Content-Type": "text/plain"})}

@@ -6,10 +6,10 @@ it wants messages has some bytes of its answer read, which are compared and show
 
 Source of webhooks: github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md. From it:
 
-* what is signed is ``id.timestamp.body``; the timestamp is that of the try, on this machine's own clock, because
-  receivers allow five minutes, whatever a moved clock of tests says;
-* with several secrets there are several signatures, so that a receiver can change its secret without losing a message;
-* only 2xx is success. 410 ends all sending to that URL; everything else is tried again.
+* ``id.timestamp.body`` is signed. The timestamp is that of the try, on this machine's own clock, because receivers
+  allow five minutes, whatever a moved clock of tests says.
+* With several secrets there are several signatures, so that a receiver can change its secret without losing a message.
+* Only 2xx is success. 410 ends all sending to that URL, and everything else is tried again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 TIMEOUT_SECONDS: Final = 15.0
-"""How long a whole request may take, from the lookup of the host's name to the headers of the answer."""
+"""The longest time of a whole request, from the lookup of the host's name to the headers of the answer."""
 _LONGEST_WAIT: Final = timedelta(days=1)
 
 
@@ -50,12 +50,12 @@ class UserPosts:
     """Posts to URLs of users, for one purpose.
 
     Args:
-        what: What is posted, as errors call it, such as "The webhook".
+        what: The name of the posts in errors, such as "The webhook".
         example: A URL as it should be.
         make_session: Makes a session that reaches only what users may reach, and ends connections after `max_seconds`
             (`adapters.safe_http.make_session`).
-        allows_http: Whether URLs without TLS are taken: for development on one machine.
-        timeout: How many seconds a whole request may take.
+        allows_http: True to take URLs without TLS, for development on one machine.
+        timeout: The most seconds that a whole request may take.
         now: The system's clock, in seconds since 1970.
     """
 
@@ -94,13 +94,13 @@ class UserPosts:
     def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, reads: int = 0, refusals: Collection[int] = ()
     ) -> tuple[int, bytes]:
-        """Post once to a URL that `require_url` has passed; return the status, and so many bytes of the answer.
+        """Post once to a URL that `require_url` has passed. Return the status, and so many bytes of the answer.
 
         Args:
             url: The URL.
-            body: What is posted.
-            headers: Its headers; the user agent is ours.
-            reads: How many bytes of the answer are read.
+            body: The body of the request.
+            headers: Its headers. The user agent is ours.
+            reads: The number of bytes of the answer to read.
             refusals: The statuses beside 2xx that are returned: for any other, the delivery is to be tried again.
 
         Raises:
@@ -133,7 +133,7 @@ class UserPosts:
 
 
 def parse_retry_after(text: str | None, now: float) -> timedelta | None:
-    """Return how long to wait, at most a day; None for what is neither seconds nor a date.
+    """Return the time to wait, at most a day, None for what is neither seconds nor a date.
 
     Args:
         text: The header, if there is one.
@@ -151,7 +151,7 @@ def parse_retry_after(text: str | None, now: float) -> timedelta | None:
 
 
 MAX_ANSWER: Final = 1_000
-"""How many bytes of an answer are read."""
+"""The number of bytes of an answer that are read."""
 _GONE: Final = 410
 _SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - says what follows
 
@@ -162,8 +162,8 @@ class WebhookSender:
     Args:
         make_session: Makes a session that reaches only what users may reach, and ends connections after `max_seconds`
             (`adapters.safe_http.make_session`).
-        allows_http: Whether URLs without TLS are taken: for development on one machine.
-        timeout: How many seconds a whole request may take.
+        allows_http: True to take URLs without TLS, for development on one machine.
+        timeout: The most seconds that a whole request may take.
         now: The system's clock, in seconds since 1970.
     """
 

@@ -1,6 +1,6 @@
 """Find Google's Firestore emulator on this machine, and start and stop it.
 
-`find_emulator` tries, in this order: an address given by the caller; the gcloud SDK's emulator; the one that
+`find_emulator` tries, in this order: an address given by the caller, the gcloud SDK's emulator, and the one that
 firebase-tools has downloaded. The last two are Java archives and need a ``java`` on the PATH.
 """
 
@@ -32,7 +32,7 @@ INSTALL_HINT = (
 )
 
 START_TIMEOUT_SECONDS = 60.0
-"""How long the emulator may take to respond after its start: about one second on an idle machine."""
+"""The longest wait for a response of the emulator after its start: about one second on an idle machine."""
 
 _JAVA_OPTIONS = ("-Duser.language=en", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """The emulator runs for a test run or an afternoon: the C1 compiler alone and the serial collector take half the CPU
@@ -56,7 +56,7 @@ class EmulatorNotFound:
     """No usable emulator was found."""
 
     reason: str
-    """What was missing."""
+    """The missing part."""
     hint: str = INSTALL_HINT
 
 
@@ -65,9 +65,9 @@ class FirestoreEmulator:
     """An emulator that is running or can be started. Use it in a ``with``, or call `start` and `stop`."""
 
     reason: str
-    """Which emulator it is and where it was found."""
+    """The kind of emulator, and the place where it was found."""
     command: tuple[str, ...] = ()
-    """The command that starts it, without host and port; empty if it is already running."""
+    """The command that starts it, without host and port. Empty if it is already running."""
     address: str = ""
     """``host:port`` while it is running, else empty."""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
@@ -77,7 +77,7 @@ class FirestoreEmulator:
         """Start it on a free loopback port, wait until it responds, and return its address.
 
         Raises:
-            StoreUnavailable: It exited or did not respond in time; the reason includes the end of its output.
+            StoreUnavailable: It exited or did not respond in time. The reason includes the end of its output.
         """
         if self.address:
             return self.address
@@ -151,7 +151,7 @@ def find_emulator(address: str | None = None, *, home: Path | None = None) -> Fi
 
     Args:
         address: ``host:port`` of a running one: the value of FIRESTORE_EMULATOR_HOST.
-        home: The home folder that contains firebase-tools' downloads; the user's if None.
+        home: The home folder that contains firebase-tools' downloads, the user's if None.
     """
     if address:
         return _find_at(address)

@@ -1,6 +1,6 @@
 """The fields of documents: those for indexes alone, those that deliveries hide, and those that an update writes.
 
-Lists across tasks are led by the owner, or else by the shard; see `adapters.firestore.shards`.
+Lists across tasks are led by the owner, or else by the shard. See `adapters.firestore.shards`.
 
 A delivery has the fields by which tasks are listed and counted (`HIDDEN`) one level deeper, so that only lists of
 deliveries have it. No index has a document without the field that it is for, so a delivery is in no other list and no
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")
-"""What is one level deeper in the documents of deliveries."""
+"""The fields that are one level deeper in the documents of deliveries."""
 SHOWN: Final = frozenset({"deletedAt", "delivery", "events", "history", "historyLeftOut", "runs", "wakeAt"})
-"""What of a task is beside its private map though the API does not show it so: rules, indexes and pages read it."""
+"""The fields beside a task's private map that the API does not show: rules, indexes and pages read them."""
 PRIVATE_FIELDS: Final = frozenset(
     each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields and each.key not in SHOWN
 )
-"""What of a task is in its private map: notes of the scheduler, in forms that are made to be short."""
+"""The fields in a task's private map: notes of the scheduler, in forms that are made to be short."""
 _Write: Message = messages.Write
 
 
@@ -71,17 +71,17 @@ def build_delivery_mark(documents: str, mark: DeliveryMark) -> list[Message]:
 
 
 LISTED: Final = f"{PRIVATE}.listed"
-"""Where a final record has these fields: only those that have them are listed across tasks."""
+"""The place of these fields in a final record. Only records with them are listed across tasks."""
 OPEN: Final = f"{PRIVATE}.open"
-"""Where a task with an open run has them."""
+"""The place of these fields in a task with an open run."""
 CHANGED: Final = f"{PRIVATE}.changed"
-"""Where every task has its shard, and `CHANGED_AT`."""
+"""The place of every task's shard, and of `CHANGED_AT`."""
 CHANGED_AT: Final = f"{CHANGED}.at"
-"""When the task was stored last, by Firestore's clock."""
+"""The time at which the task was stored last, by Firestore's clock."""
 
 
 def add_list_fields(fields: Message, document: Document, shard: int) -> None:
-    """Add these fields to those of a document, and move what is private; the shard is its task's."""
+    """Add these fields to those of a document, and move what is private. The shard is its task's."""
     if isinstance(document, Task):
         private = get_private(fields)
         for key in PRIVATE_FIELDS:
@@ -114,9 +114,9 @@ class TaskVersion(Version):
     """The version of a task, and what its document says."""
 
     schema_version: int = field(compare=False)
-    """The form that it has; 0 if that is not known."""
+    """The version of its form, 0 if that is not known."""
     shard: int = field(compare=False)
-    """Its shard; -1 if it has none."""
+    """Its shard, -1 if it has none."""
     size: int = field(compare=False)
     """As many bytes as it has, or more, as it is sent."""
 
@@ -135,7 +135,7 @@ def read_version(document: Message) -> TaskVersion:
 
 
 def list_written(changes: Collection[str], version: TaskVersion) -> set[str]:
-    """Return the fields of a task that an update writes; a document of an earlier form takes the present one."""
+    """Return the fields of a task that an update writes. A document of an earlier form takes the present one."""
     private = () if version.shard >= 0 else [name for name, key in _list_keys().items() if key.startswith(PRIVATE)]
     return {*changes, *private, *(() if version.schema_version == SCHEMA_VERSION else ("schema_version",))}
 

@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WATCHED_OFFERS = 3
-"""How many offers the query is for. One alone would hide another of the same instant behind it."""
+"""The number of offers in the query. One alone would hide another of the same instant behind it."""
 STREAM_LIFETIME = timedelta(minutes=5)
-"""How long a stream is used; a connection that died silently is noticed then at the latest."""
+"""The longest use of a stream. A connection that died silently is noticed then at the latest."""
 INITIAL_BACKOFF, MAX_BACKOFF = timedelta(seconds=0.5), timedelta(minutes=1)
 """The first and the longest pause before the stream is opened again."""
 
 FALLBACK_POLL = timedelta(seconds=4)
-"""How often `notify` is called where listening is impossible."""
+"""The interval at which `notify` is called where listening is impossible."""
 
 DEADLINE = timedelta(seconds=10)
-"""How long a call, or the end of the thread, may take."""
+"""The longest time of a call, or of the thread's end."""
 
 _MAX_SEEN = 100
 _ACTION = {"action": "listener"}
@@ -73,9 +73,9 @@ class FirestoreListener:
     Args:
         project: The Google Cloud project.
         database: The database's id.
-        emulator: ``host:port`` of Google's Firestore emulator; None for the service itself.
-        deadline: How long leaving the context waits for the thread to end.
-        shards: Over how many shards the store is spread.
+        emulator: ``host:port`` of Google's Firestore emulator, None for the service itself.
+        deadline: The longest wait for the thread to end on leaving the context.
+        shards: The number of shards over which the store is spread.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class ListenRpc(FirestoreRpc):
     """Firestore's calls, and the streaming Listen."""
 
     def listen(self, request: Message, is_over: threading.Event) -> Message:
-        """Return the stream of responses to a request; it stays open until `is_over` is set."""
+        """Return the stream of responses to a request. It stays open until `is_over` is set."""
 
         def requests() -> Iterator[Message]:
             yield request
@@ -210,7 +210,7 @@ class _ListenThread(AbstractContextManager[None]):
             self._has_ended.wait(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads listeners, keeps no secret
 
     def _renew(self, request: Message) -> None:
-        """Continue with this request; a resume token belongs to one query only."""
+        """Continue with this request. A resume token belongs to one query only."""
         request.add_target.resume_token = self._request.add_target.resume_token
         if request != self._request:
             request.add_target.ClearField("resume_token")

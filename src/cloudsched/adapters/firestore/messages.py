@@ -1,8 +1,8 @@
-"""The messages of google.firestore.v1 that the adapters send and receive; names of documents, and preconditions.
+"""The messages of google.firestore.v1 that the adapters send and receive, names of documents, and preconditions.
 
-Names, numbers and types are those of google/firestore/v1/*.proto in github.com/googleapis/googleapis; a test compares
-them with the installed client's. ``from_`` is ``from`` there, which is a keyword in Python. What can be a document's
-name: firebase.google.com/docs/firestore/quotas.
+Names, numbers and types are those of google/firestore/v1/*.proto in github.com/googleapis/googleapis. A test compares
+them with the installed client's. ``from_`` is ``from`` there, which is a keyword in Python. The rules for documents'
+names: firebase.google.com/docs/firestore/quotas.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def with_precondition(write: Message, version: Version | None) -> Message:
 
 
 def get_commit_id(document: Message) -> str:
-    """Return what tells the last write of a document from any other, even after a restore; "" if nothing does."""
+    """Return what tells the last write of a document from any other, even after a restore, "" if nothing does."""
     return str(get_private(document.fields)["commitId"].string_value) if PRIVATE in document.fields else ""
 
 

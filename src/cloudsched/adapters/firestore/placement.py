@@ -1,10 +1,10 @@
-"""Give every task and every offer its shard: a walk over both, while everything else goes on.
+"""Give every task and every offer its shard, in a walk over both, while everything else goes on.
 
-What is written meanwhile has a shard already: every writer of this version stores one, or leaves the one that it read,
-and conflicts if a walk has changed that since. A walk only sets the field that says the shard, in documents that exist,
-to what any writer would store; so it may meet any other writer, or another walk. It notes how far it has come, and a
-later one continues there. Only when it has seen everything, and Firestore serves the queries with shards, does it say
-that lists may rely on them.
+Documents that are written meanwhile have a shard already: every writer of this version stores one, or leaves the one
+that it read, and conflicts if a walk has changed that since. A walk only sets the field that says the shard, in
+documents that exist, to what any writer would store. So it may meet any other writer, or another walk. It notes how far
+it has come, and a later one continues there. Only when it has seen everything, and Firestore serves the queries with
+shards, does it say that lists may rely on them.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 _Write: Message = messages.Write
 BATCH_SIZE = 300
-"""How many documents are read, and at most written, at a time."""
+"""The number of documents that are read, and at most written, at a time."""
 _OPEN_SHARD = f"{OPEN}.shard"
 _TROUBLE_SHARD = f"{TROUBLE}.shard"
 _FIELDS = {"tasks": (TASK_SHARD, _OPEN_SHARD, _TROUBLE_SHARD), "offers": (OFFER_SHARD,)}
-"""The fields with the shard; the first one is to be in every document, another one only where it is."""
+"""The fields with the shard. The first one is to be in every document, another one only where it is."""
 
 
 @dataclass(slots=True)
 class Walk:
-    """What a walk has done so far."""
+    """The progress of a walk."""
 
     seen: int = 0
     moved: int = 0
@@ -62,8 +62,8 @@ def place_all(
 
     Raises:
         InvalidInput: There have been more shards.
-        Misconfigured: An index that lists with shards need is missing, or is being built; nothing relies on it.
-        StoreUnavailable: Firestore did not answer; another walk continues where this one stopped.
+        Misconfigured: An index that lists with shards need is missing, or is being built. Nothing relies on it.
+        StoreUnavailable: Firestore did not answer. Another walk continues where this one stopped.
     """
     placement = shards.load_placement()
     if count < max(1, placement.count):

@@ -1,8 +1,8 @@
 """The store's lists as Firestore's structured queries.
 
-A list filters by equality of fields and has one order. Which index serves it follows Firestore's documented rules
+A list filters by equality of fields and has one order. Firestore's documented rules decide which index serves it
 (firebase.google.com/docs/firestore/query-data/index-overview): a list with several equal fields merges indexes of one
-equal field and the order each; one that is also bounded in its order, or allows several values of a field, takes an
+equal field and the order each. A list that is also bounded in its order, or allows several values of a field, takes an
 index of all its fields. ``tests/adapters/firestore/test_indexes.py`` holds every query against
 ``infra/firestore.indexes.json``.
 """
@@ -31,11 +31,11 @@ _NAME = "__name__"
 MAX_DISJUNCTIONS = 30
 """The most values of an ``IN`` filter (firebase.google.com/docs/firestore/query-data/queries)."""
 UNLISTED = "unlisted"
-"""Where a delivery has the fields that other lists are ordered by; see `adapters.firestore.list_fields`."""
+"""The place of the fields of a delivery by which other lists are ordered. See `adapters.firestore.list_fields`."""
 TROUBLE = f"{PRIVATE}.trouble"
-"""Where a task that needs somebody says so; see `adapters.firestore.list_fields`."""
+"""The place of the mark of a task that needs somebody. See `adapters.firestore.list_fields`."""
 OFFER_WRITTEN_AT = "writtenAt"
-"""When an offer was written, by Firestore's clock: what listeners order by."""
+"""The time at which an offer was written, by Firestore's clock: the order of listeners."""
 
 
 TASK_SHARD = f"{PRIVATE}.changed.shard"
@@ -50,11 +50,11 @@ class Listing:
     order: str
     is_descending: bool = False
     equals: Mapping[str, str | int | Sequence[str] | Sequence[int]] | None = None
-    """The values of fields; of several values, any one."""
+    """The values of fields. If there are several values, any one matches."""
     shard_field: str = ""
     """The field of the shard, if `shards` are given."""
     shards: Sequence[int] | None = None
-    """The shards of the documents; None if the list's index has no shards."""
+    """The shards of the documents, None if the list's index has no shards."""
     contains: tuple[str, str] | None = None
     """An array, and a text that is one of its elements."""
     start: datetime | None = None
@@ -69,18 +69,18 @@ class Listing:
     """Fields, and the texts that they or one of their elements must have: what the documents are filtered by after
     reading, because no index has them."""
     is_empty: bool = False
-    """Whether nothing can match, so that nothing is read."""
+    """True if nothing can match, so that nothing is read."""
     parents: str | None = None
     """The collection of the documents that the listed ones belong to, if those of all of them are listed."""
     fields: Sequence[str] | None = None
-    """The only fields to read; all if None."""
+    """The only fields to read, all if None."""
 
     def to_query(self, limit: int, parent: str, after: tuple[object, str] | None = None) -> Message:
         """Return the query for a part of the list.
 
         Args:
-            limit: How many documents at most.
-            parent: The full name of what the collection belongs to.
+            limit: The most documents.
+            parent: The full name of the collection's parent.
             after: The document to continue after: the value of the order's field (or its protobuf `Value`), and the id.
         """
         source = {"collection_id": self.collection, "all_descendants": self.parents is not None}
@@ -244,7 +244,7 @@ def build_waiter_query(
 
 
 def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> Listing:
-    """Return the listing of the tasks that match a query; indexes led by an owner or a parent have no shards.
+    """Return the listing of the tasks that match a query. Indexes led by an owner or a parent have no shards.
 
     Only an ACTIVE task has a next execution time, so no index is needed for a status and a time together. A label's
     indexes have the status: without that filter, tasks of any status are asked for.
@@ -292,7 +292,7 @@ def build_due_listing(before: datetime, since: datetime | None = None, shards: S
 
 
 def build_offer_listing(queue_keys: Sequence[str], owner: str | None, shards: Sequence[int] | None = None) -> Listing:
-    """Return the listing of the offers in some queues, in their order; the index led by an owner has no shards."""
+    """Return the listing of the offers in some queues, in their order. The index led by an owner has no shards."""
     equals: dict[str, str | Sequence[str]] = {"queueKey": tuple(queue_keys)}
     if owner is not None:
         return Listing("offers", "order", equals={"owner": owner, **equals})

@@ -1,6 +1,6 @@
 """Records in Firestore, ``{collection}/{id}``, and inboxes, ``inboxes/{owner}/messages/{messageId}``.
 
-What Firestore refuses of a commit is checked before it is sent, since its own errors name no field.
+A commit is checked for what Firestore refuses before it is sent, since Firestore's own errors name no field.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FirestoreInbox:
         self._documents = documents
 
     def mark_read(self, owner: str, message_id: str, at: datetime) -> Message | None:
-        """Record when a message was read, unless it already was; return it, or None."""
+        """Record the time at which a message was read, unless it already was. Return the message, or None."""
         name = document_name(self._documents, "inboxes", owner, "messages", message_id)
         while name is not None:
             found = self._rpc.get(name)[0]
@@ -69,7 +69,7 @@ class FirestoreInbox:
         return 0 if parent is None else self._rpc.count(parent, build_unread_query(up_to))
 
     def remove_some(self, owner: str) -> int:
-        """Delete some of an owner's messages; return how many."""
+        """Delete some of an owner's messages, and return their number."""
         parent = document_name(self._documents, "inboxes", owner)
         if parent is None:
             return 0
@@ -144,8 +144,9 @@ def _to_record(kind: type[R], document: Proto) -> R:
 
 
 _MAX_EXPANSION = 2
-"""How many times larger than its message a document can be as Firestore counts it: a small number takes 4 bytes there,
-and counts as 8."""
+"""The factor by which a document, as Firestore counts it, can be larger than its message: a small number takes 4 bytes
+there, and counts as 8.
+"""
 _MAX_CHARACTER_BYTES = 4
 _WRITE_OVERHEAD_BYTES = 200
 """More than a request needs besides its writes, for each of them."""
@@ -158,10 +159,10 @@ def require_write_fits(path: Sequence[str], write: Proto, document: Document, st
         path: The ids of its collections and documents.
         write: The write.
         document: The whole document.
-        stored: How many bytes the document has at most, if the write changes only a part of it.
+        stored: The most bytes that the document has, if the write changes only a part of it.
 
     Raises:
-        InvalidInput: It is too large, or a text in it by which it is indexed; `field` names it.
+        InvalidInput: It, or an indexed text in it, is too large. `field` names it.
     """
     require_document_fits(path, _MAX_EXPANSION * (stored + write.ByteSize()), document.to_stored)
     indexed = INDEXED_TEXTS.get(path[-2], ())
@@ -170,7 +171,7 @@ def require_write_fits(path: Sequence[str], write: Proto, document: Document, st
 
 
 def _text_length(fields: Proto, place: tuple[str, ...]) -> int:
-    """Return how many characters a text has; 0 if there is none."""
+    """Return the number of characters of a text, 0 if there is none."""
     *path, last = place
     for name in path:
         if name not in fields:
@@ -183,7 +184,7 @@ def require_request_fits(writes: Sequence[Proto]) -> None:
     """Check the size of a commit. Each part of one is limited, so that it is not too large.
 
     Raises:
-        InvalidInput: It is too large; `field` names the largest document.
+        InvalidInput: It is too large. `field` names the largest document.
     """
     sizes = [write.ByteSize() for write in writes]
     if sum(sizes) + len(sizes) * _WRITE_OVERHEAD_BYTES <= MAX_REQUEST_BYTES:

@@ -3,7 +3,7 @@
 A failed precondition (the document has changed) is different from a commit that Firestore cannot carry out at present.
 ABORTED is the latter: Firestore returns it for contention, and also for hot spots and for traffic that grows too fast
 (cloud.google.com/firestore/docs/understand-error-codes). Trying again at once would add to the load that causes it, so
-it is retried with growing random pauses. When the deadline is over, `StoreUnavailable` lets the queue redeliver.
+it is retried with growing random pauses. After the deadline, `StoreUnavailable` lets the queue redeliver.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class FirestoreRpc:
     """Get, commit and query, for one database."""
 
     def __init__(self, database: str, emulator: str | None, deadline: timedelta) -> None:
-        """Open a channel; nothing is sent before the first call.
+        """Open a channel. Nothing is sent before the first call.
 
         Args:
             database: The resource name, ``projects/…/databases/…``.
-            emulator: ``host:port`` of the emulator; None for the service itself, with the credentials of the
+            emulator: ``host:port`` of the emulator, None for the service itself, with the credentials of the
                 environment.
-            deadline: How long one call may take, retries included.
+            deadline: The longest time of one call, retries included.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -101,7 +101,7 @@ class FirestoreRpc:
         return answers
 
     def commit(self, writes: Sequence[Message]) -> Message:
-        """Write all or nothing; return the response, with a result for each write, or None if a precondition failed.
+        """Write all or nothing. Return the response, with a result for each write, or None if a precondition failed.
 
         A retried commit whose first try took effect fails its own precondition.
 
@@ -160,7 +160,7 @@ class FirestoreRpc:
         return self._read_stream(self._query, request, "pageToken")
 
     def _read_stream(self, method: Callable[[Message, float], Message], request: Message, field: str) -> list[Message]:
-        """Return all responses to a read; `field` is what the caller may have given wrongly."""
+        """Return all responses to a read. `field` is what the caller may have given wrongly."""
 
         def run(timeout: float) -> list[Message]:
             return list(method(request, timeout))

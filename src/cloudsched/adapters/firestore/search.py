@@ -57,7 +57,7 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
     page_token: str | None,
     max_bytes: int = MAX_PAGE_BYTES,
 ) -> Page[D]:
-    """Return a page of a list; an empty one if there is no parent. `query` is what its page tokens belong to."""
+    """Return a page of a list, an empty one if there is no parent. Its page tokens belong to `query`."""
     start: tuple[object, str] | None = read_token(query, page_token) if page_token else None
     if parent is None:
         return Page(())
@@ -131,7 +131,7 @@ def to_document(kind: type[D], document: Message) -> D:
 def list_waiters(
     rpc: FirestoreRpc, lock: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
 ) -> list[Waiter]:
-    """Return the first waiters below a lock's full name; with `task_ids` those of some tasks, in parts."""
+    """Return the first waiters below a lock's full name. With `task_ids` return those of some tasks, in parts."""
     if task_ids is None:
         return _list_part(rpc, lock, limit, None, worker_group)
     found = list[Waiter]()
@@ -240,7 +240,7 @@ class FirestoreSearch:
         return fetch_page(self._rpc, Task, parent, listing, ("changed", owner, since), limit, page_token)
 
     def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
-        """Return the first queue keys that have offers; each is found by a query for the first offer after the last."""
+        """Return the first queue keys that have offers. Each is found by a query for the first offer after the last."""
         keys, last = list[str](), max(after, prefix)
         shards = None if owner is not None else self._shards.find_ranges()
         parts: list[tuple[int, ...] | None] = [None]

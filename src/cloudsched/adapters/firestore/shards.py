@@ -6,9 +6,9 @@ fields), and with more than one shard the indexes of rising values begin with it
 query, and merges the results of several, in the order that a single range has.
 
 With one shard lists use indexes without it, as they always did. More shards than one take over only when *every* task
-and offer has one: earlier versions stored none. `cloudsched shards grow` sees to that, and says so in a document of
-its own; until then lists use the indexes without shards, which have all tasks, wherever each is. That document also
-says the greatest number of shards that there ever were, so that nobody looks at too few.
+and offer has one: earlier versions stored none. `cloudsched shards grow` sees to that, and says so in a document of its
+own. Until then lists use the indexes without shards, which have all tasks, wherever each is. That document also has the
+greatest number of shards that there ever were, so that nobody looks at too few.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _Write: Message = messages.Write
 PLACEMENT: Final = "shards/placement"
 """The document about all of them."""
 RECHECK_SECONDS: Final = 60.0
-"""How long a process with more than one shard takes for granted what that document says, or that there is none."""
+"""The seconds for which a process with several shards trusts that document, or its absence, before it looks again."""
 _MAX_QUERIES: Final = 8
-"""How many queries of one list are made at a time."""
+"""The number of queries of one list that are made at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What is known of where all tasks are.
+    """The known places of all tasks.
 
     Attributes:
-        count: Every task and offer has one of this many shards; 0 if some may have none.
-        growing_to: The number of shards for which a walk over all tasks is under way; 0 for none.
+        count: Every task and offer has one of this many shards. 0 if some may have none.
+        growing_to: The number of shards for which a walk over all tasks is under way, 0 for none.
         after: The full name of the last document that it has seen.
     """
 
@@ -76,9 +76,9 @@ class Shards:
         return choose_shard(task_id, self.count)
 
     def find_ranges(self) -> tuple[int, ...] | None:
-        """Return the shards to look for tasks and offers in; None to use the indexes without shards.
+        """Return the shards to look for tasks and offers in, None to use the indexes without shards.
 
-        With one shard it reads nothing; with more one document a minute.
+        With one shard it reads nothing, with more one document a minute.
         """
         if self.count == 1:
             return None

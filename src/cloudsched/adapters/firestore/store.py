@@ -88,13 +88,13 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound=Document)
 
 DEADLINE = timedelta(seconds=10)
-"""How long a call may take, retries included."""
+"""The longest time of a call, retries included."""
 
 _Write: google_calls.Message = messages.Write
 _REQUEST_TIME = messages.DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
 
 PURGE_BATCH_SIZE = 300
-"""How many documents one commit removes."""
+"""The number of documents that one commit removes."""
 _MAX_STEPS = 10_000
 """An upper bound on the entries of a journal."""
 
@@ -111,14 +111,14 @@ class FirestoreStore:
         deadline: timedelta = DEADLINE,
         shards: int = 1,
     ) -> None:
-        """Open a channel to the database; nothing is sent before the first call.
+        """Open a channel to the database. Nothing is sent before the first call.
 
         Args:
             project: The Google Cloud project.
             database: The database's id.
-            emulator: ``host:port`` of Google's Firestore emulator; None for the service itself.
-            deadline: How long a call may take, retries included.
-            shards: Over how many shards the store is spread; see `adapters.firestore.shards`.
+            emulator: ``host:port`` of Google's Firestore emulator, None for the service itself.
+            deadline: The longest time of a call, retries included.
+            shards: The number of shards over which the store is spread. See `adapters.firestore.shards`.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -182,7 +182,7 @@ class FirestoreStore:
         return VersionedTask(task, version)
 
     def load_lock(self, key: str) -> VersionedLock:
-        """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
+        """Return the lock of a key as it is now, an empty one if there is none. One document is read."""
         found = self._get("locks", lock_id(key))
         lock = Lock(key=key) if found is None else to_document(Lock, found)
         return VersionedLock(lock, None if found is None else _to_version(found.update_time))
@@ -208,8 +208,8 @@ class FirestoreStore:
     def purge(self, task_id: str) -> None:
         """Remove a deleted task's executions and journals in batches, then the task.
 
-        Each commit expects the task as it was read. If another caller changes or recreates it, the next commit
-        removes nothing and the purge stops; a later call continues it.
+        Each commit expects the task as it was read. If another caller changes or recreates it, the next commit removes
+        nothing and the purge stops. A later call continues it.
         """
         name = self._document_name("tasks", task_id)
         if name is None:
@@ -282,7 +282,7 @@ class FirestoreStore:
         return self._shards.load_placement()
 
     def grow(self, shards: int, report: Callable[[Walk], object] = lambda _: None) -> Walk:
-        """Give every task its place in so many shards; see `adapters.firestore.placement`."""
+        """Give every task its place in so many shards. See `adapters.firestore.placement`."""
         from cloudsched.adapters.firestore.placement import place_all  # noqa: PLC0415 - for one command only
 
         return place_all(self._rpc, self._documents, self._shards, shards, report)
@@ -338,7 +338,7 @@ class FirestoreStore:
         return fetch_page(self._rpc, Message, parent, MESSAGES, ("inbox", owner), limit, page_token)
 
     def check(self) -> datetime:
-        """Run a query without results; return Firestore's current time."""
+        """Run a query without results. Return Firestore's current time."""
         return self._rpc.fetch_time(self._documents)
 
     def close(self) -> None:
@@ -409,7 +409,7 @@ class FirestoreStore:
         return write
 
     def _build_offer_write(self, task_id: str, offer: OfferEntry | None) -> google_calls.Message:
-        """Return the write of a task's offer, or its deletion; the precondition of the task's own write covers it."""
+        """Return the write of a task's offer, or its deletion. The precondition of the task's own write covers it."""
         if offer is None:
             return _Write(delete=f"{self._documents}/offers/{task_id}")
         write = self._build_write(offer, "offers", task_id)
@@ -430,7 +430,7 @@ class FirestoreStore:
         return writes
 
     def _to_versioned_task(self, document: google_calls.Message, read_at: datetime | None = None) -> VersionedTask:
-        """Return a task; one whose last write this process knows is not parsed."""
+        """Return a task. One whose last write this process knows is not parsed."""
         stamp = document.update_time.ToNanoseconds(), get_commit_id(document)
         task = self._known.find(document.name.rpartition("/")[2], stamp)
         if task is None:
@@ -452,7 +452,7 @@ class FirestoreTaskCounter:
     Args:
         project: The Google Cloud project.
         database: The database's id.
-        emulator: ``host:port`` of the emulator; None for the service itself.
+        emulator: ``host:port`` of the emulator, None for the service itself.
     """
 
     def __init__(self, *, project: str, database: str, emulator: str | None) -> None:

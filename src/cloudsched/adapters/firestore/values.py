@@ -46,7 +46,7 @@ def encode_model(fields: Message, model: BaseModel, names: Collection[str] | Non
     Args:
         fields: The fields.
         model: The model.
-        names: The only fields of it to write; all if None.
+        names: The only fields of it to write, all if None.
 
     Raises:
         TypeError: Firestore cannot store a value of this type.
@@ -77,12 +77,12 @@ def encode(value: object) -> Message:
 
 
 def decode(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a document or a map; timestamps are plain datetimes in UTC."""
+    """Return the fields of a document or a map. Timestamps are plain datetimes in UTC."""
     return {key: _get(value) for key, value in fields.items()}
 
 
 def decode_instant(value: Message) -> datetime:
-    """Return a timestamp as a datetime; any other type as `datetime.min`, from which a page token can continue."""
+    """Return a timestamp as a datetime. Any other type gives `datetime.min`, from which a page token can continue."""
     instant = _get(value) if value.HasField("timestamp_value") else None
     return instant if isinstance(instant, datetime) else datetime.min.replace(tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""What Google's services share (channels, retries, ID tokens), and the queue on Cloud Tasks.
+"""The common parts of Google's services (channels, retries, ID tokens), and the queue on Cloud Tasks.
 
 May import `engine.ports` and the domain.
 """

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 _INITIAL_PAUSE = 0.1
 _MAX_PAUSE = 4.0
-"""The first and the longest pause between two tries, in seconds; each is twice the one before."""
+"""The first and the longest pause between two tries, in seconds. Each is twice the one before."""
 _SHORTEST_TRY = 0.05
 """A try that has less of the whole deadline left is not made: it would time out, and hide why the others failed."""
 
@@ -26,7 +26,7 @@ class Backoff:
     """The tries of one call, or of several calls that share a deadline.
 
     Args:
-        deadline: How many seconds all tries and pauses may take together.
+        deadline: The most seconds that all tries and pauses may take together.
     """
 
     def __init__(self, deadline: float) -> None:

@@ -26,7 +26,7 @@ OPTIONS = (
     # otherwise (`grpc.experimental.ChannelOptions`).
     ("SingleThreadedUnaryStream", 1),
 )
-"""How all channels are opened."""
+"""The options with which all channels are opened."""
 
 OVERLOAD_CODES = frozenset(
     {
@@ -44,16 +44,16 @@ class Service(NamedTuple):
 
     host: str
     scopes: tuple[str, ...]
-    """What its tokens must be for."""
+    """The scopes of its tokens."""
 
 
 def open_channel(service: Service, emulator: str | None) -> grpc.Channel:
-    """Return a channel; nothing is sent yet.
+    """Return a channel. Nothing is sent yet.
 
     Args:
         service: The service.
-        emulator: ``host:port`` of a local emulator; None for the service itself, with the credentials that
-            Google's libraries find (cloud.google.com/docs/authentication/application-default-credentials).
+        emulator: ``host:port`` of a local emulator, None for the service itself, with the credentials that Google's
+            libraries find (cloud.google.com/docs/authentication/application-default-credentials).
 
     Raises:
         Misconfigured: There are no credentials.

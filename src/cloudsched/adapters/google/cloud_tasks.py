@@ -36,18 +36,18 @@ _SHARED_QUEUES = {"COMPLETION": "WEBHOOK", "PING": "WEBHOOK"}
 
 
 def queue_id(queue: str, priority: Priority, number: int = 1) -> str:
-    """Return the id of one of a priority's queues, counted from 1; `queue` is the id of the first NORMAL one."""
+    """Return the id of one of a priority's queues, counted from 1. `queue` is the id of the first NORMAL one."""
     first = queue if priority is Priority.NORMAL else f"{queue}-{priority.lower()}"
     return first if number == 1 else f"{first}-q{number}"
 
 
 def channel_queue_id(queue: str, channel: str) -> str:
-    """Return the id of the queue of a channel's deliveries; `queue` is the id of the NORMAL one."""
+    """Return the id of the queue of a channel's deliveries. `queue` is the id of the NORMAL one."""
     return f"{queue}-{_SHARED_QUEUES.get(channel, channel).lower()}"
 
 
 def hop_queue_id(queue: str) -> str:
-    """Return the id of the queue of hops; `queue` is the id of the NORMAL one."""
+    """Return the id of the queue of hops. `queue` is the id of the NORMAL one."""
     return f"{queue}-hops"
 
 
@@ -58,7 +58,7 @@ def list_queue_ids(queue: str, queues_per_priority: int = 1) -> list[str]:
 
 
 def choose_queues(queue: str, message: QueueMessage, queues_per_priority: int = 1) -> list[str]:
-    """Return the id of a dispatch's queue, then those that take it if that one does not exist; the NORMAL one is last.
+    """Return the id of a dispatch's queue, then those that take it if that one does not exist. The NORMAL one is last.
 
     The same dispatch has the same queue, so that the queue recognizes a repeated one.
     """
@@ -75,25 +75,29 @@ log = logging.getLogger(__name__)
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
 
 DEADLINE = timedelta(seconds=5)
-"""How long creating one dispatch may take, retries included. It is short because a caller waits for it, and the sweep
-sends whatever could not be created."""
+"""The longest time of creating one dispatch, retries included. It is short because a caller waits for it, and the sweep
+sends whatever could not be created.
+"""
 
 DISPATCH_DEADLINE = timedelta(minutes=30)
-"""How long Cloud Tasks waits for the executor's response before it redelivers: the maximum it allows
-(cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks). The task's lease is independent."""
+"""The time that Cloud Tasks waits for the executor's response before it redelivers: the maximum it allows
+(cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks). The task's lease is independent.
+"""
 
 ATTEMPT_TIMEOUT = timedelta(seconds=2.5)
-"""How long one attempt to create a dispatch may take before it is retried, within `DEADLINE`."""
+"""The longest time of one attempt to create a dispatch before it is retried, within `DEADLINE`."""
 
 _RETRYABLE_CODES = OVERLOAD_CODES | {grpc.StatusCode.INTERNAL}
 """The codes after which CreateTask is retried. Google's clients never retry it, since that could create an unnamed task
-twice; our tasks have names, so a duplicate is refused with ALREADY_EXISTS."""
+twice. Our tasks have names, so a duplicate is refused with ALREADY_EXISTS.
+"""
 
 _MISSING_CODES = frozenset({grpc.StatusCode.NOT_FOUND, grpc.StatusCode.PERMISSION_DENIED})
-"""How Cloud Tasks answers for a queue that does not exist: the latter to callers that have a role on the other queues
-only, as the scripts grant it."""
+"""The answers of Cloud Tasks for a queue that does not exist. Callers whose role covers only the other queues, as the
+scripts grant it, get the latter.
+"""
 MISSING_SECONDS = 300.0
-"""How long a queue that did not exist is not asked for again."""
+"""The seconds for which a queue that did not exist is not asked for again."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
@@ -132,20 +136,20 @@ class CloudTasksDispatcher:
         deadline: timedelta = DEADLINE,
         attempt_timeout: timedelta = ATTEMPT_TIMEOUT,
     ) -> None:
-        """Open a channel; nothing is sent before the first dispatch.
+        """Open a channel. Nothing is sent before the first dispatch.
 
         Args:
             project: The Google Cloud project of the queues.
             location: Their region.
-            queue: The id of the NORMAL priority's queue; the other queues' names begin with it.
+            queue: The id of the NORMAL priority's queue. The other queues' names begin with it.
             url: The URL at which the executor receives dispatches.
-            queues_per_priority: Over how many queues the dispatches of each priority are spread.
-            emulator: ``host:port`` of a local Cloud Tasks; None for the service itself.
-            invoker: The service account whose OIDC token authenticates the queue to the executor; None sends no token.
-            audience: The audience of that token; the whole `url` if None.
-            dispatch_deadline: How long Cloud Tasks waits for the executor, 15 seconds to 30 minutes.
-            deadline: How long creating one dispatch may take, retries included.
-            attempt_timeout: How long one attempt may take before it is retried.
+            queues_per_priority: The number of queues over which the dispatches of each priority are spread.
+            emulator: ``host:port`` of a local Cloud Tasks, None for the service itself.
+            invoker: The service account whose OIDC token authenticates the queue to the executor. None sends no token.
+            audience: The audience of that token, the whole `url` if None.
+            dispatch_deadline: The time that Cloud Tasks waits for the executor, 15 seconds to 30 minutes.
+            deadline: The longest time of creating one dispatch, retries included.
+            attempt_timeout: The longest time of one attempt before it is retried.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -162,7 +166,7 @@ class CloudTasksDispatcher:
         self._create_task = self._bind_method("CreateTask", CreateTaskRequest)
 
     def create(self, message: QueueMessage) -> None:
-        """Create a dispatch in one call; a name that already exists counts as created.
+        """Create a dispatch in one call. A name that already exists counts as created.
 
         Raises:
             QueueUnavailable: Cloud Tasks did not respond in time or refused, or the queue does not exist.
@@ -202,7 +206,7 @@ class CloudTasksDispatcher:
     def _call(
         self, queue: str, message: QueueMessage, backoff: Backoff, expected: frozenset[grpc.StatusCode]
     ) -> grpc.StatusCode:
-        """Create a dispatch in a queue; return OK, ALREADY_EXISTS or an expected code, and raise for any other one."""
+        """Create a dispatch in a queue. Return OK, ALREADY_EXISTS or an expected code, and raise for any other one."""
         request = self._build_request(queue, message)
         try:
             retry(lambda left: self._create_task(request, min(left, self._attempt_seconds)), _RETRYABLE_CODES, backoff)

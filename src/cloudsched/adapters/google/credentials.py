@@ -1,7 +1,7 @@
 """The credentials of a channel to one of Google's services, as Google's libraries find them.
 
 Only a channel to the service itself imports this module: the libraries take longer than everything else that a channel
-needs. What Google's clients do with a channel is done here with the same parts: the scopes of the service, self-signed
+needs. A channel gets its credentials from the same parts as in Google's clients: the scopes of the service, self-signed
 tokens for a service account's key, the project that pays, and the channel credentials that work on Google's machines as
 well as elsewhere.
 """
@@ -20,11 +20,11 @@ from cloudsched.errors import Misconfigured
 
 
 def make_channel_credentials(host: str, scopes: Sequence[str]) -> grpc.ChannelCredentials:
-    """Return what authenticates the calls on a channel; nothing is sent yet.
+    """Return what authenticates the calls on a channel. Nothing is sent yet.
 
     Args:
         host: The service's host, the audience of self-signed tokens.
-        scopes: What the tokens are for.
+        scopes: The scopes of the tokens.
 
     Raises:
         Misconfigured: There are no credentials.

@@ -22,12 +22,13 @@ from cloudsched.errors import Misconfigured, Unauthenticated, Unavailable
 FIREBASE_ISSUERS = "https://securetoken.google.com/"
 GOOGLE_ISSUERS = frozenset({"https://accounts.google.com", "accounts.google.com"})
 SKEW_SECONDS = 10
-"""By how much the clocks of the token's issuer and of this process may differ."""
+"""The largest difference allowed between the clocks of the token's issuer and of this process."""
 MAX_TOKEN_LENGTH = 8_192
-"""The most characters that a token may have; Google's have fewer than 2,000."""
+"""The most characters that a token may have. Google's have fewer than 2,000."""
 REMOVED_SIGNATURE = "SIGNATURE_REMOVED_BY_GOOGLE"
-"""What Cloud Run puts in place of the signature of a token that it has verified itself
-(cloud.google.com/run/docs/troubleshooting, "signature removed")."""
+"""The text that Cloud Run puts in place of the signature of a token that it has verified itself
+(cloud.google.com/run/docs/troubleshooting, "signature removed").
+"""
 
 _MAX_TIMESTAMP = 253_402_300_799
 """The last second of the year 9999."""
@@ -58,9 +59,9 @@ class GoogleTokenVerifier:
 
     Args:
         firebase_project: The project whose users' tokens are accepted.
-        is_emulated: Whether unsigned tokens of the Firebase Auth emulator are accepted, and no others.
+        is_emulated: True to accept unsigned tokens of the Firebase Auth emulator, and no others.
         audiences: The audiences that OIDC tokens may be issued for.
-        trust_cloud_run: Whether a token is accepted whose signature Cloud Run has removed.
+        trust_cloud_run: True to accept a token whose signature Cloud Run has removed.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class GoogleTokenVerifier:
         return claims
 
     def verify_google(self, token: str) -> Claims:
-        """Return the claims of a service account's OIDC token; its e-mail address is verified.
+        """Return the claims of a service account's OIDC token. Its e-mail address is verified.
 
         Raises:
             Unauthenticated: It is not a token for this API, or has expired.

@@ -1,8 +1,8 @@
 """Build the protobuf messages of a Google API from a table of their fields, in a pool of their own.
 
 A service of Google's takes half a second to import: its client builds every message of the API twice, once for Python
-and once for protobuf, and brings REST, asynchronous transports and their libraries along. What the adapters send and
-receive takes a few milliseconds to build. The pool is our own, so that a program can import Google's clients, too.
+and once for protobuf, and brings REST, asynchronous transports and their libraries along. The adapters' own messages
+take a few milliseconds to build. The pool is our own, so that a program can import Google's clients, too.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ import _quickjs  # type: ignore[import-not-found]  # it ships no types
 TYPE_CHECKING = False  # typing is a fifth of the start
 
 ADDRESS_SPACE_OVERHEAD = 256 * 1024 * 1024
-"""How many bytes of address space Python and QuickJS get in addition to the script's memory."""
+"""The bytes of address space that Python and QuickJS get in addition to the script's memory."""
 
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050001
-"""SECCOMP_RET_ALLOW; SECCOMP_RET_ERRNO with EPERM."""
+"""SECCOMP_RET_ALLOW, and SECCOMP_RET_ERRNO with EPERM."""
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _MACHINES = {
     "x86_64": (0xC000003E, (0, 1, 9, 11, 12, 15, 24, 25, 28, 60, 96, 202, 228, 231, 318)),
@@ -32,7 +32,7 @@ rt_sigreturn, sched_yield, mremap, madvise, exit, gettimeofday, futex, clock_get
 
 
 def enter_sandbox(memory: int, seconds: float) -> bool:
-    """Confine this process for good; return whether the system call filter is active as well."""
+    """Confine this process for good. Return whether the system call filter is active as well."""
     install_filter = _prepare_filter() if sys.platform == "linux" else None  # imports need files
     _set_resource_limits(memory, seconds)
     return install_filter is not None and install_filter()
@@ -154,9 +154,9 @@ def main(glue: str, memory: str, seconds: str, output: str) -> None:
 
     Args:
         glue: The file with the JavaScript that surrounds the script.
-        memory: How many bytes of memory it may use.
-        seconds: How much processor time it may use.
-        output: How many bytes it may output.
+        memory: The most bytes of memory that it may use.
+        seconds: The most processor time that it may use.
+        output: The most bytes that it may output.
     """
     sys.stdin.close()
     putenv("TZ", "UTC0")  # without it, dates would be in this machine's time zone

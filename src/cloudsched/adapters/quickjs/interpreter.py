@@ -42,17 +42,17 @@ main(*sys.argv[3:])
 """The process's first code. It skips the package's ``__init__``, which would take a third of the start."""
 _BINDING = "_quickjs"
 _PROTOCOL_OVERHEAD_BYTES = 1024
-"""How many bytes the child's own protocol may take in addition to the script's output."""
+"""The bytes that the child's own protocol may take in addition to the script's output."""
 
 
 class QuickJs:
     """Starts a process for each script.
 
     Args:
-        memory: How many bytes of memory a script may use.
-        time: How much processor time it may use; by the clock it gets twice that and a second.
-        output: How many bytes it may output.
-        requires_filter: Whether to run no script where system calls cannot be filtered.
+        memory: The most bytes of memory that a script may use.
+        time: The most processor time that it may use. By the clock it gets twice that and a second.
+        output: The most bytes that it may output.
+        requires_filter: True to run no script where system calls cannot be filtered.
 
     Raises:
         Misconfigured: The package is not installed.
@@ -119,7 +119,7 @@ class _RunningScript:
 log = logging.getLogger(__name__)
 
 START_TIMEOUT_SECONDS = 60
-"""How long the process may take to be ready. It does not count as the script's time."""
+"""The longest time until the process is ready. It does not count as the script's time."""
 READY = b"ready\n"
 READY_UNFILTERED = b"ready, system calls are not filtered\n"
 _CHUNK_SIZE = 1 << 16
@@ -133,8 +133,8 @@ class ScriptProcess:
 
     Args:
         command: The command to start, with an empty environment. Its standard error is discarded.
-        seconds: How long all responses together may take.
-        output: How many bytes all responses together may have.
+        seconds: The longest time of all responses together.
+        output: The most bytes of all responses together.
     """
 
     def __init__(self, command: Sequence[str], seconds: float, output: int) -> None:
@@ -177,7 +177,7 @@ class ScriptProcess:
             raise InterpreterUnavailable(_SERVICE, f"it did not start ({self._kill()})")
 
     def exchange(self, message: bytes) -> bytes | None:
-        """Send a line and return the response; None if the time is up.
+        """Send a line and return the response, None if the time is up.
 
         A response that is too long is cut off.
 
@@ -228,14 +228,14 @@ class ScriptProcess:
         self._out.close()
 
     def _kill(self) -> str:
-        """Kill the process if it still runs; return how it ended."""
+        """Kill the process if it still runs, and return how it ended."""
         self._process.kill()
         code = self._process.wait()
         return f"signal {-code}" if code < 0 else f"exit {code}"
 
 
 def _write_some(descriptor: int, rest: memoryview) -> int:
-    """Write as much as the pipe takes; what a dead process would read counts as written."""
+    """Write as much as the pipe takes. Bytes for a dead process count as written."""
     try:
         return os.write(descriptor, rest)
     except BrokenPipeError:
@@ -247,7 +247,7 @@ def deny_inspection() -> None:
     """Keep other processes of this user from reading this one's memory, variables and descriptors (Linux).
 
     A script that broke out of its process would find the secrets of its parent in ``/proc`` otherwise. Only a process
-    with the rights of the system's administrator can still read them; core dumps and debuggers are denied as well
+    with the rights of the system's administrator can still read them. Core dumps and debuggers are denied as well
     (man7.org/linux/man-pages/man2/PR_SET_DUMPABLE.2const.html).
     """
     if sys.platform == "linux":
@@ -261,11 +261,11 @@ def _warn_unfiltered() -> None:
 
 
 _LOCATION = re.compile(r"<input>:([0-9]{1,5}):")
-"""A location in the script; the glue code around it begins beyond line 100,000."""
+"""A location in the script. The glue code around it begins beyond line 100,000."""
 _MAX_SAFE_INTEGER = 2**53
 """Beyond it a JavaScript number is not an exact integer, even if its JSON looks like one."""
 _MAX_SLEEP_SECONDS = 101 * 366 * 86_400
-"""A generous upper bound on a sleep; the glue enforces the real limit."""
+"""A generous upper bound on a sleep. The glue enforces the real limit."""
 _MAX_TEXT_LENGTH = 2000
 _UNBALANCED_MESSAGE = "it ends too early, or closes more than it opens"
 
@@ -320,7 +320,7 @@ def encode_responses(responses: Sequence[ScriptResponse], now: datetime) -> byte
 
 
 def parse_round(line: bytes | None, source: str, limits: Limits) -> Round:
-    """Parse what a script did up to its end or next wait; a `line` of None means that it exceeded its time.
+    """Parse what a script did up to its end or next wait. A `line` of None means that it exceeded its time.
 
     Raises:
         ScriptFailed: It does not compile, or its process sent an invalid message.
@@ -377,7 +377,7 @@ def _raise_protocol_error() -> NoReturn:
 
 
 def _locate_in_script(stack: str, source: str) -> int | None:
-    """Return the line of the script that an error comes from; the last one if it lies beyond."""
+    """Return the line of the script that an error comes from, the last one if it lies beyond."""
     line = _parse_line_number(stack)
     return None if line is None else min(line, _count_lines(source))
 

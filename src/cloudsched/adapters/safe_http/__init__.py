@@ -5,14 +5,14 @@ A handler runs inside a network. Beside it are a metadata server that gives out 
 user may lead to public addresses only. The check is made when a connection is opened, on the address that it is opened
 to:
 
-* a name is resolved once, and the address that was checked is the one that is connected to, so DNS rebinding (a name
-  that changes its address between check and connection) gains nothing;
-* all addresses of a name must be public;
-* a redirect opens a connection like any other;
-* a session may limit how long a request takes, and how much is received and unpacked: a server that sends a byte now
-  and then is cut off like a silent one;
-* the spelling of an address (decimal, octal, IPv4 within IPv6) does not matter, since the text is not what is checked;
-* no proxy is used: those of the environment (``HTTP_PROXY``) and passwords from ``.netrc`` are ignored, and a request
+* A name is resolved once, and the address that was checked is the one that is connected to, so DNS rebinding (a name
+  that changes its address between check and connection) gains nothing.
+* All addresses of a name must be public.
+* A redirect opens a connection like any other.
+* A session may limit the time of a request, and the bytes that are received and unpacked. A server that sends a byte
+  now and then is cut off like a silent one.
+* The spelling of an address (decimal, octal, IPv4 within IPv6) does not matter, since the text is not what is checked.
+* No proxy is used: those of the environment (``HTTP_PROXY``) and passwords from ``.netrc`` are ignored, and a request
   that names one is refused, because a proxy connects to any address it is given.
 
 Importing this is cheap: `requests` is imported when the first session is made, because a handler's module is imported
@@ -48,11 +48,11 @@ def make_session(
 
     Args:
         reachable: Networks that are not public but are allowed, such as ``10.1.0.0/16``.
-        max_seconds: How long a request may take, from the lookup of its host's name to the end of the answer. The
-            lookup itself cannot be interrupted; the resolver's own limit holds for it.
-        max_bytes: How much of an answer is received, and how much it may be once it is unpacked. More is a
-            `requests.exceptions.ContentDecodingError`, and so is an answer that was packed twice.
-        for_one_call: Whether `max_seconds` is for all requests of the session together, those after redirects included.
+        max_seconds: The most seconds of a request, from the lookup of its host's name to the end of the answer. The
+            lookup itself cannot be interrupted, so the resolver's own limit holds for it.
+        max_bytes: The most bytes of an answer that are received, and the most that it has once it is unpacked. More is
+            a `requests.exceptions.ContentDecodingError`, and so is an answer that was packed twice.
+        for_one_call: True if `max_seconds` is for all requests of the session together, with those after redirects.
     """
     from cloudsched.adapters.safe_http.session import Limits, build_session  # noqa: PLC0415 - see the module's docstring
 
@@ -76,7 +76,7 @@ def require_reachable_url(url: str, reachable: Iterable[str] = (), *, allows_htt
     Args:
         url: The URL.
         reachable: Networks that are not public but are allowed.
-        allows_http: Whether it may lead to this machine, and without TLS: for development.
+        allows_http: True to allow this machine, and URLs without TLS, for development.
 
     Raises:
         InvalidInput: It cannot be reached from here, or may not be.

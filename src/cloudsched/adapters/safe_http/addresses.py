@@ -1,4 +1,4 @@
-"""Which addresses belong to the public internet."""
+"""The addresses that belong to the public internet."""
 
 from __future__ import annotations
 

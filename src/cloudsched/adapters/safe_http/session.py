@@ -22,14 +22,15 @@ from cloudsched.errors import InvalidInput
 
 MAX_REDIRECTS = 5
 _LIFETIME = "cloudsched_lifetime"
-"""Where a response has the lifetime of its connection."""
+"""The attribute of a response with the lifetime of its connection."""
 
 
 class Limits:
-    """How long requests may take, and how much of their answers is read.
+    """The longest time of requests, and the most that is read of their answers.
 
     Attributes:
-        max_bytes: How much of an answer is received, and how much it may be unpacked; None for no limit.
+        max_bytes: The most bytes of an answer that are received, and the most that it may be unpacked. None for no
+            limit.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Limits:
         self._end: float | None = None
 
     def left(self) -> float | None:
-        """Return how many seconds a request may take that begins now, 0 if it may not begin; None for no limit."""
+        """Return the seconds for a request that begins now, 0 if it may not begin, None for no limit."""
         if self._max_seconds is None or not self._for_one_call:
             return self._max_seconds
         if self._end is None:
@@ -84,7 +85,7 @@ class _Adapter(HTTPAdapter):
         super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
-        """Make the connection pools; called by the constructor, and when an adapter is unpickled."""
+        """Make the connection pools. The constructor calls it, and so does unpickling an adapter."""
         is_allowed, limits = self._is_allowed, self._limits
 
         class Plain(HTTPConnection):
@@ -154,7 +155,7 @@ class _DirectAdapter(_Adapter):
 
 
 class _LimitedBody:
-    """The body of an answer, of which so many bytes are received, and so many unpacked; None for no limit."""
+    """The body of an answer, of which so many bytes are received, and so many unpacked. None for no limit."""
 
     def __init__(self, raw: HTTPResponse, max_bytes: int | None) -> None:
         self._raw = raw
@@ -169,7 +170,7 @@ class _LimitedBody:
 
         Raises:
             DecodeError: It is too long, as received or as unpacked, or was packed more than once.
-            ProtocolError: It took too long. What has no length ends where it is cut off.
+            ProtocolError: It took too long. A body without a length ends where it is cut off.
         """
         packings = [each for each in self._raw.headers.get("Content-Encoding", "").split(",") if each.strip()]
         limit = sys.maxsize if self._max_bytes is None else self._max_bytes
@@ -207,7 +208,7 @@ class _Lifetime:
         self._socket = connected.dup()
         self._timer: threading.Timer | None = None
         self.is_over = False
-        """Whether the connection was ended while it was in use, or since."""
+        """True if the connection was ended while it was in use, or since."""
         self.start(seconds)
 
     def start(self, seconds: float | None) -> None:

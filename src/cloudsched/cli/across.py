@@ -62,8 +62,8 @@ def batch(  # noqa: PLR0913 - each is an option of its own
 ) -> None:
     """Pause, resume, cancel, retry or delete all tasks that match.
 
-    Says how many there are and asks, unless with --yes; then waits until it is done. Interrupting does not stop it:
-    cancel its task.
+    Says how many there are and asks, unless with --yes. Then it waits until that is done. Interrupting does not stop
+    it: cancel its task.
     """
     from cloudsched.domain.documents.batch_change import BatchAction  # noqa: PLC0415 - not needed for --help
 

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 
 SHOWN: Final = 5
-"""How many instants an answer has."""
+"""The number of instants in an answer."""
 MAX_CONTENT: Final = 4_000
-"""How much of an execution's result is shown, in characters."""
+"""The most characters of an execution's result that are shown."""
 
 
 class When(BaseModel):
@@ -54,7 +54,7 @@ class When(BaseModel):
 
 
 class ScheduleAnswer(BaseModel):
-    """What a schedule means."""
+    """The meaning of a schedule."""
 
     timezone: str = Field(description="The time zone of the call.")
     description: str = Field(description="The schedule in words.")
@@ -145,7 +145,7 @@ def describe_runs(executions: Sequence[Execution], zone: ZoneInfo) -> list[RunAn
 
 
 SAME_CALL_SECONDS: Final = 300
-"""How long the same update by an agent is a repetition, at least; it may be up to twice as long."""
+"""The least seconds for which the same update by an agent is a repetition. It may be one for up to twice as long."""
 _NO_STATE: Final = '"none"'
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -285,9 +285,9 @@ class AgentTools:
             str | None, Field(description="Any text of your own: the same key never makes a change twice.")
         ] = None,
     ) -> UpdatedAnswer:
-        """Change a task's schedule, title or payload; what you leave out stays. Words count in the task's zone.
+        """Change a task's schedule, title or payload. The rest stays as it is. Words count in the task's zone.
 
-        The same call again within five minutes changes nothing, since it may be a repetition; `changed` is then false.
+        The same call again within five minutes changes nothing, since it may be a repetition. `changed` is then false.
         If the user wants the same change once more ("an hour later" twice), give an `idempotency_key` that is new.
         """
         zone, client = _find_zone(timezone), self._client
@@ -307,7 +307,7 @@ class AgentTools:
 
     @_explain
     async def cancel_task(self, task_id: Id, timezone: Zone) -> TaskAnswer:
-        """Cancel a task for good: it never runs again; its history stays. Ask the user first."""
+        """Cancel a task for good: it never runs again, and its history stays. Ask the user first."""
         zone, client = _find_zone(timezone), self._client
         return TaskAnswer(**await _describe(client, await client.cancel(task_id), zone))
 
@@ -318,7 +318,7 @@ class AgentTools:
         timezone: Zone,
         duration: Annotated[str, Field(description='How long: "10 minutes", "2 hours", "tomorrow at 9:00".')] = "PT10M",
     ) -> TaskAnswer:
-        """Run again later what a task has run last, such as a reminder; its schedule stays as it is."""
+        """Run the latest run of a task again later, such as a reminder. Its schedule stays as it is."""
         zone, client = _find_zone(timezone), self._client
         return TaskAnswer(**await _describe(client, await client.snooze(task_id, duration), zone))
 
@@ -347,7 +347,7 @@ def _hash(given: dict[str, Any]) -> str:
 
 
 async def _find_updated(client: AsyncClient, task_id: str, key: str, given: dict[str, Any]) -> TaskView | None:
-    """Return a task that an edit with this key has changed; None if none has. It changes nothing.
+    """Return a task that an edit with this key has changed, None if none has. It changes nothing.
 
     An edit of a state that no task has is refused, unless it is a repetition.
     """
@@ -385,7 +385,7 @@ def make_server(client: AsyncClient, owner: str | None) -> MCPServer[Any]:
 
     Args:
         client: Calls the API, with a key of its own.
-        owner: The user for whom the tools act; they have the rights of the key itself if None.
+        owner: The user for whom the tools act. If None, they have the rights of the key itself.
     """
     tools = AgentTools(client if owner is None else client.acting_for(owner))
     server: MCPServer[Any] = MCPServer(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _show(changes: Iterable[Change], titles: Mapping[str, str], *, as_json: bool) -> None:
-    """Print one line for each change; `titles` say what tasks are whose ids do not say it."""
+    """Print one line for each change. `titles` has the titles of tasks whose ids say nothing to people."""
     from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - not needed for --help
 
     signs = complete_table(
@@ -130,7 +130,7 @@ def _with_options(function: Callable[..., None]) -> Callable[..., None]:
 def import_jobs() -> None:
     """Make tasks of the jobs of another scheduler.
 
-    Shows what would change, asks, and then changes it. Importing a file again changes only what differs since; tasks
+    Shows what would change, asks, and then changes it. Importing a file again changes only what differs since. Tasks
     that people created are never changed. The store and the queue are those of the settings in the environment.
     """
 
@@ -229,7 +229,7 @@ def _import(  # noqa: PLR0913 - one for each option
 
 
 def _make(declared: DeclaredTasks, changes: Sequence[Change], *, is_wanted: bool, is_sure: bool, as_json: bool) -> None:
-    """Make changes that were shown, unless they were only to be shown; ask before, unless that is not needed."""
+    """Make changes that were shown, unless they were only to be shown. Ask before, unless that is not needed."""
     if not changes:
         click.echo("Nothing differs.", err=as_json)
     elif is_wanted:

@@ -101,7 +101,7 @@ class DemoResult:
     deliveries: list[DemoDelivery]
     """The queue's deliveries for the birthday."""
     hops: int
-    """How many deliveries, of any task, only dispatched the next one."""
+    """The number of deliveries, of any task, that only dispatched the next one."""
     inbox: list[Message]
     counts: Counts
 
@@ -150,7 +150,7 @@ def expected_runs() -> dict[str, list[datetime]]:
 
 
 def check(result: DemoResult) -> list[str]:
-    """Return the problems found; empty if everything ran as it should."""
+    """Return the problems found, empty if everything ran as it should."""
     problems: list[str] = []
     for task_id, instants in expected_runs().items():
         runs = result.runs[task_id]
@@ -184,7 +184,7 @@ WIDTH = 80
 
 
 def run_and_print(store: StoreChoice) -> list[str]:
-    """Run the scenario and print what ran; return what did not run as it should."""
+    """Run the scenario and print what ran. Return what did not run as it should."""
     console = Console(width=WIDTH, highlight=False)
     base = Settings(
         project=f"demo-{secrets.token_hex(8)}",  # keeps clear of other tasks in a shared emulator

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 PORT = 8080
 TASKS_PORT = 8123
 _NOT_FOUND = 127
-"""What shells exit with if there is no such command."""
+"""The exit code of shells if there is no such command."""
 _TERMINATE_TIMEOUT_SECONDS = 10
-"""How long a command may take to end after the signal."""
+"""The longest time of a command's end after the signal."""
 
 
 _PORT_TYPE = click.IntRange(0, 65535)
@@ -184,7 +184,7 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
 
 
 def _run(command: Sequence[str], stack: Stack) -> int:
-    """Run a command with the stack's environment variables; return the exit code that a shell would.
+    """Run a command with the stack's environment variables. Return the exit code that a shell would.
 
     It gets its own process group, so that everything it leaves behind can be killed. With a terminal it stays in ours,
     because it has to read from the terminal and to receive its Ctrl-C.

@@ -73,7 +73,7 @@ def _parse(text: str | None) -> dict[str, Any]:
 
 
 def _print(drafted: DraftResult, title: str | None) -> None:
-    """Print a draft; `title` is that of the task that it changes."""
+    """Print a draft. `title` is that of the task that it changes."""
     from cloudsched.domain.documents.responses import Decision  # noqa: PLC0415 - not needed for --help
 
     shown = {**(drafted.task or {}), **(drafted.changes or {})}

@@ -14,11 +14,11 @@ import click
 
 
 class OwnRequirement(NamedTuple):
-    """What follows the name ``cloudsched`` and its extras in a requirement (PEP 508).
+    """The part of a requirement (PEP 508) after the name ``cloudsched`` and its extras.
 
     Attributes:
         specifier: A version that an index has, or a direct reference.
-        local_path: The clone or the file on this machine that it names; None if other machines can reach it, too.
+        local_path: The clone or the file on this machine that it names. None if other machines can reach it, too.
     """
 
     specifier: str

@@ -39,9 +39,9 @@ class Job:
     id: str
     """The id of its task: the same whenever the same file is read."""
     name: str
-    """What ``--map`` is compared with: a job's name, or a command."""
+    """The text that ``--map`` is compared with: a job's name, or a command."""
     place: str
-    """Where it stands in the file, for people."""
+    """The place in the file, for people."""
     title: str
     schedule: Schedule | str
     timezone: str | None
@@ -49,9 +49,9 @@ class Job:
     payload: dict[str, Any]
     """The whole job: what a handler for any job takes."""
     body: dict[str, Any] | None
-    """What a handler of this job alone takes; None if there is nothing that could be a payload."""
+    """The body that a handler of this job alone takes, None if there is nothing that could be a payload."""
     left_out: tuple[str, ...] = ()
-    """What a task cannot take over, for people."""
+    """The parts of a job that a task cannot take over, for people."""
     more: dict[str, Any] = field(default_factory=dict)
     """Other fields of the task, by their Python names."""
     is_paused: bool = False
@@ -63,13 +63,13 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """What a file has."""
+    """The content of a file."""
 
     jobs: list[Job]
     refusals: list[str]
     """Each job that cannot become a task: where it stands, why, and what to do."""
     notes: list[str]
-    """What people should know beforehand."""
+    """The notes that people should read beforehand."""
 
 
 _VARIABLE = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([A-Za-z_][A-Za-z0-9_]*))\s*=\s*(.*)\Z""", re.DOTALL)
@@ -96,9 +96,9 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
 
     Args:
         content: The file.
-        timezone: The zone of times that follow no ``CRON_TZ``; UTC if None.
-        has_user: Whether a column before the command names the user, as in ``/etc/crontab``.
-        prefix: What the tasks' ids begin with.
+        timezone: The zone of times that follow no ``CRON_TZ``, UTC if None.
+        has_user: True if a column before the command names the user, as in ``/etc/crontab``.
+        prefix: The prefix of the tasks' ids.
 
     Raises:
         Refusal: The file is no text.
@@ -220,7 +220,7 @@ _JOB_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/jobs/([A-Za-z0-9_-]{1,50
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s\Z")
 _SECRET_HEADERS = {"authorization", "proxy-authorization", "cookie", "x-api-key"}
 _OWN_HEADERS = {"user-agent"}
-"""What Cloud Scheduler itself sets."""
+"""The headers that Cloud Scheduler itself sets."""
 _TARGETS = ("httpTarget", "pubsubTarget", "appEngineHttpTarget")
 
 
@@ -229,7 +229,7 @@ def read_cloud_scheduler(content: bytes, *, prefix: str) -> ReadFile:
 
     Args:
         content: The file.
-        prefix: What the tasks' ids begin with, before the name of the job; may be empty.
+        prefix: The prefix of the tasks' ids, before the name of the job. It may be empty.
 
     Raises:
         Refusal: The file is no list of jobs.
@@ -295,7 +295,7 @@ def _read_job(fields: dict[str, Any], name: str, place: str, prefix: str) -> Job
 
 
 def _read_schedule(text: str, zone: str) -> Schedule | str:
-    """Return cron as a schedule; App Engine's words ("every 12 hours") as they are, to be read as plain words."""
+    """Return cron as a schedule, and App Engine's words ("every 12 hours") as they are, to be read as plain words."""
     try:
         load_zone(zone)
         return Schedule.parse(text, timezone=zone) if is_cron(text) else text
@@ -324,7 +324,7 @@ def _describe_target(kind: str, target: dict[str, Any], content: Any) -> tuple[d
 
 
 def _decode(encoded: str) -> Any:  # noqa: ANN401 - any JSON
-    """Return a body as JSON, as text, or, if it is neither, as it is encoded; None if there is none."""
+    """Return a body as JSON, as text, or, if it is neither, as it is encoded. None if there is none."""
     if not encoded:
         return None
     try:
@@ -342,7 +342,7 @@ def _decode(encoded: str) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _read_retry(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the retry policy of a job that has one; a job without retries leaves it to the handler."""
+    """Return the retry policy of a job that has one. A job without retries leaves it to the handler."""
     count = config.get("retryCount", 0)
     if not count:
         return {}
@@ -386,10 +386,11 @@ def _as_dict(value: object, what: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class HandlerChoice:
-    """What the options say, beside the app's handlers.
+    """The handlers that the options name, beside the app's handlers.
 
-    The first rule that fits: a pattern of ``--map``; a handler with the job's own name; ``--handler``. A handler that
-    is found by one of the first two is for this job, and gets its body. The last is for any job, and gets all of it.
+    The first rule that fits decides: a pattern of ``--map``, a handler with the job's own name, or ``--handler``. A
+    handler that is found by one of the first two is for this job, and gets its body. The last is for any job, and gets
+    all of it.
     """
 
     registry: Registry

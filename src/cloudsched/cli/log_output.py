@@ -22,8 +22,8 @@ class LineFormatter(logging.Formatter):
     """Formats a record as a line, and its traceback on the lines below.
 
     Args:
-        prefix: Returns what each line begins with, such as the time of a clock that can be moved.
-        is_coloured: Whether to use colours.
+        prefix: Returns the beginning of each line, such as the time of a clock that can be moved.
+        is_coloured: True to use colours.
     """
 
     def __init__(self, prefix: Callable[[], str], *, is_coloured: bool) -> None:
@@ -90,7 +90,7 @@ def _is_own(record: logging.LogRecord) -> bool:
 
 
 def _is_of_interest(record: logging.LogRecord) -> bool:
-    """Keep our own lines, those of a running attempt, and warnings; drop what libraries report in between.
+    """Keep our own lines, those of a running attempt, and warnings. Drop what libraries report in between.
 
     The client sends a worker's heartbeats within an attempt, so the lines of its HTTP library are never of interest.
     """

@@ -37,7 +37,8 @@ class SuggestingGroup(click.Group):
     """A group whose refusals name the command that was probably meant.
 
     Args:
-        synonyms: What people type, and the command (with its group, if that is another one) that they mean.
+        synonyms: The words that people type, each with the command that they mean, and its group if that is another
+            one.
     """
 
     def __init__(self, *args: Any, synonyms: Mapping[str, str] | None = None, **kwargs: Any) -> None:
@@ -54,7 +55,7 @@ class SuggestingGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
-        """Run the command; an option of this group that stands behind the command is refused with its place."""
+        """Run the command. Refuse an option of this group that stands behind the command, and name its place."""
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
@@ -117,7 +118,7 @@ _EXTRAS = {
     "shards": "worker",
     "worker": "worker",
 }
-"""The extra that brings what a command imports; ``dev``, which includes ``worker``, for all others."""
+"""The extra that brings what a command imports. ``dev``, which includes ``worker``, for all others."""
 
 NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."
 """The error when the API answers 401 and no credential was given."""
@@ -179,13 +180,13 @@ _SYNONYMS = {
     "holidays": "calendars",
     "script": "scripts",
 }
-"""What people type without the group that it belongs to, or by another name."""
+"""The words that people type without their group, or by another name."""
 
 
 @click.group(cls=_Commands, synonyms=_SYNONYMS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="cloudsched", prog_name="cloudsched")
 def cloudsched() -> None:
-    """Durable scheduled tasks for Google Cloud; here, everything that runs on your own machine."""
+    """Durable scheduled tasks for Google Cloud. Here is everything that runs on your own machine."""
 
 
 def main() -> None:
@@ -202,15 +203,15 @@ def main() -> None:
 
 
 class ExitCode(IntEnum):
-    """With what ``cloudsched`` exits."""
+    """The exit codes of ``cloudsched``."""
 
     DONE = 0
     NO = 1
-    """What was looked at has faults, or differs; what was run has failed; somebody said no."""
+    """A check found faults or differences, a run has failed, or somebody said no."""
     USAGE = 2
     """The command is mistyped, or a setting or a package is missing."""
     REFUSED = 3
-    """What was given is invalid, or cannot be done in this state; a limit is reached."""
+    """The input is invalid, or cannot be done in this state, or a limit is reached."""
     NOT_FOUND = 4
     UNAUTHORISED = 5
     """The credential is missing or wrong, or may not do this."""

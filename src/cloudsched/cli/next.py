@@ -26,10 +26,10 @@ from cloudsched.language.schedule_text import ScheduleText, read_schedule
 
 
 class StoredCalendars:
-    """Reads stored calendars; nothing is imported or asked before one is read.
+    """Reads stored calendars. Nothing is imported or asked before one is read.
 
     Args:
-        options: Where the API is, and the credentials: what `connection_options` gives a command.
+        options: The API's address and the credentials, as `connection_options` gives them to a command.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:

@@ -85,8 +85,8 @@ def show(*, as_json: bool) -> None:
 def grow(count: int, *, as_json: bool) -> None:
     """Give every task its place in COUNT shards, while everything else goes on.
 
-    It may be stopped, repeated and run several times at once; it continues where it stopped. Deploy the indexes and the
-    functions with the new number first. Lists rely on the shards about a minute after this has ended; until then they
+    It may be stopped, repeated and run several times at once. It continues where it stopped. Deploy the indexes and the
+    functions with the new number first. Lists rely on the shards about a minute after this has ended. Until then they
     find everything by the indexes without shards, or in the shards that there were.
     """
     with closing(_open_store()) as store:

@@ -1,4 +1,4 @@
-"""What commands share: groups that use the API, and options for its address, closed sets and instants.
+"""The common parts of commands: groups that use the API, and options for its address, closed sets and instants.
 
 Errors of the API say what to do. Instants have an offset, or are by the clocks of a zone.
 """
@@ -42,7 +42,7 @@ def explain_unreachable(url: str) -> str:
 
 
 def find_missing_stack(url: str) -> str:
-    """Return a hint if the address is on this machine and nothing listens there; else nothing."""
+    """Return a hint if the address is on this machine and nothing listens there, else nothing."""
     host, port = _host_and_port(url)
     if not _is_loopback(host) or _accepts_connections(host, port):
         return ""
@@ -107,7 +107,7 @@ RECORD_SYNONYMS: Final = {
     "remove": "delete",
     **dict.fromkeys(("put", "create", "edit", "update"), "set"),
 }
-"""What people type for the commands of a group that sets, shows, lists and deletes records."""
+"""The words that people type for the commands of a group that sets, shows, lists and deletes records."""
 
 
 def silence(context: click.Context, _param: click.Parameter, is_quiet: bool) -> None:  # noqa: FBT001 - click's signature
@@ -127,7 +127,7 @@ quiet_option = click.option(
 
 
 def json_option(function: F) -> F:
-    """Give a command `as_json`: to print JSON, for programs, in place of what people read; and ``--quiet``."""
+    """Give a command `as_json`, to print JSON for programs in place of what people read, and ``--quiet``."""
     shown = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs; errors, too.")
     return shown(quiet_option(function))
 
@@ -143,7 +143,7 @@ def _is_terminal() -> bool:
 
 
 def confirm(question: str, *, is_sure: bool) -> None:
-    """Ask before what cannot be undone; where nobody can be asked, ``--yes`` has to be given."""
+    """Ask before what cannot be undone. If nobody can be asked, ``--yes`` has to be given."""
     if is_sure:
         return
     if not _is_terminal():
@@ -152,12 +152,12 @@ def confirm(question: str, *, is_sure: bool) -> None:
 
 
 key_option = click.option("--key", help="An idempotency key: commands with the same one do this once.")
-"""Which request a command is, so that it may be typed again."""
+"""The key that identifies a request, so that its command may be typed again."""
 
 
 @contextmanager
 def explain_errors(options: Mapping[str, Any]) -> Iterator[None]:
-    """Say in errors of the API what to do; the options are those of `connection_options`."""
+    """Say in errors of the API what to do. The options are those of `connection_options`."""
     try:
         yield
     except Unavailable as error:
@@ -209,7 +209,7 @@ def client_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def api_options(group: Callable[[], None]) -> Callable[..., None]:
-    """Give a group the options that say where the API is; its commands take the client by `pass_client`."""
+    """Give a group the options that say where the API is. Its commands take the client by `pass_client`."""
 
     @connection_options
     @click.pass_context
@@ -273,7 +273,7 @@ BATCH_ACTION: Final = HyphenatedChoice("domain.documents.batch_change:BatchActio
 
 
 def parse_instant(text: str, timezone: str | None, option: str) -> datetime:
-    """Return an instant in UTC; a local time is in the given zone. Errors name `option`."""
+    """Return an instant in UTC. A local time is in the given zone. Errors name `option`."""
     try:
         at = parse_time(text)
     except ValueError as error:
@@ -296,7 +296,7 @@ def parse_instant(text: str, timezone: str | None, option: str) -> datetime:
 def parse_once(text: str, timezone: str | None, option: str) -> dict[str, str]:
     """Return the schedule that runs once at a time, as the API takes it. Errors name `option`.
 
-    Of a local time, what the clock shows counts if a government changes the clocks; of an instant, the instant.
+    If a government changes the clocks, a local time keeps what the clock shows, and an instant stays the instant.
     """
     instant, written = parse_instant(text, timezone, option), parse_time(text)
     once = {"at": instant.isoformat()} if written.tzinfo else {"local": written.isoformat(timespec="seconds")}

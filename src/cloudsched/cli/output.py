@@ -116,7 +116,7 @@ _UNLIMITED_WIDTH = 10_000
 
 
 def make_console() -> Console:
-    """Return a console as wide as the terminal; without a terminal, lines are not wrapped."""
+    """Return a console as wide as the terminal. Without a terminal, lines are not wrapped."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _UNLIMITED_WIDTH
@@ -230,7 +230,7 @@ def _format_instant(instant: datetime | None) -> str:
 
 
 def _format_cell(text: object) -> str:
-    """Escape text for a table cell; a status gets its colour."""
+    """Escape text for a table cell. A status gets its colour."""
     from rich.markup import escape  # noqa: PLC0415 - not needed for JSON
 
     colour = _COLOURS.get(str(text))
@@ -239,7 +239,7 @@ def _format_cell(text: object) -> str:
 
 
 MAX_TASKS_WITH_DETAILS = 50
-"""How many tasks of a tree are drawn with progress and steps."""
+"""The number of tasks of a tree that are drawn with progress and steps."""
 _STYLES = complete_table(
     TaskStatus,
     {
@@ -259,7 +259,7 @@ def draw_tree(client: Client, view: TreeView, execution: str | None) -> Drawing:
     Args:
         client: The client to ask for executions with.
         view: The tree.
-        execution: The execution to which its first calls belong; None for all.
+        execution: The execution to which its first calls belong, None for all.
     """
     details = _Details(client, execution)
     drawing = Drawing(details.label(view.task))
@@ -272,7 +272,7 @@ class _Details:
 
     Args:
         client: The client to ask with.
-        execution: The execution to show of the first task; None for its latest.
+        execution: The execution to show of the first task, None for its latest.
     """
 
     def __init__(self, client: Client, execution: str | None) -> None:
@@ -293,7 +293,7 @@ class _Details:
         return Group(_make_label(task), *lines)
 
     def draw(self, tree: TreeView, drawing: Drawing, hint: str) -> None:
-        """Add a node's descendants; `hint` is the command that shows the omitted ones."""
+        """Add a node's descendants. `hint` is the command that shows the omitted ones."""
         for child in tree.children:
             self.draw(child, drawing.add(self.label(child.task)), f"cloudsched tasks tree {child.task.id}")
         if tree.omitted_children:
@@ -321,7 +321,7 @@ _LEVEL_COLOURS = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 def print_execution_log(
     client: Client, task_id: str, execution_id: str, *, follow: bool, as_json: bool, poll_seconds: float
 ) -> None:
-    """Print the lines of one execution; with `follow` also those that come, until it has ended."""
+    """Print the lines of one execution. With `follow`, also print those that come, until it has ended."""
     printed = 0
     while True:
         is_over = client.execution(task_id, execution_id).status.is_final  # before the lines, so that none is missed

@@ -63,7 +63,7 @@ def show_person(client: Client, owner: str, *, as_json: bool) -> None:
 @json_option
 @pass_client
 def set_person(client: Client, /, owner: str, *, clear: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Change some of a person's contacts and preferences; the others stay."""
+    """Change some of a person's contacts and preferences. The others stay."""
     changes = _parse_options(options)
     if not changes and not clear:
         raise click.UsageError("Name at least one field to change.")
@@ -87,7 +87,7 @@ def set_person(client: Client, /, owner: str, *, clear: tuple[str, ...], as_json
 @json_option
 @pass_client
 def verify_webhook(client: Client, owner: str, *, as_json: bool) -> None:
-    """Have a person's webhook asked whether it wants their messages; it answers with the challenge that it gets."""
+    """Have a person's webhook asked whether it wants their messages. It answers with the challenge that it gets."""
     client.verify_webhook(owner)
     click.echo(to_json_line({"verified": True}) if as_json else "verified")
 
@@ -98,7 +98,7 @@ def verify_webhook(client: Client, owner: str, *, as_json: bool) -> None:
 @json_option
 @pass_client
 def inbox(client: Client, owner: str, *, limit: int, as_json: bool) -> None:
-    """Show a person's messages, the newest first; unread ones with a star."""
+    """Show a person's messages, the newest first, unread ones with a star."""
     for _, message in zip(range(limit), client.inbox(owner), strict=False):
         if as_json:
             click.echo(to_json_line(message.to_wire()))
@@ -150,7 +150,7 @@ def budget(client: Client, owner: str, *, max_queries: int | None, clear: bool, 
 @json_option
 @pass_client
 def delete_person(client: Client, owner: str, *, everything: bool, is_sure: bool, as_json: bool) -> None:
-    """Delete a person's contacts and preferences; their tasks stay, unless --everything is given."""
+    """Delete a person's contacts and preferences. Their tasks stay, unless --everything is given."""
     what = "all that is stored of" if everything else "the contacts and preferences of"
     confirm(f"Delete {what} {to_printable(owner)}?", is_sure=is_sure)
     if everything:
@@ -286,7 +286,7 @@ def list_calendars(client: Client, owner: str | None, *, as_json: bool) -> None:
 @json_option
 @pass_client
 def delete_calendar(client: Client, calendar_id: str, owner: str | None, *, is_sure: bool, as_json: bool) -> None:
-    """Delete a calendar; tasks that name it keep the days that it had."""
+    """Delete a calendar. Tasks that name it keep the days that it had."""
     confirm(f"Delete the calendar {to_printable(calendar_id)}?", is_sure=is_sure)
     client.delete_calendar(calendar_id, owner)
     _say_deleted(calendar_id, as_json=as_json)
@@ -381,7 +381,7 @@ def set_script(
     tools: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Create or replace the script NAME with the JavaScript in FILE. What runs already goes on as it began."""
+    """Create or replace the script NAME with the JavaScript in FILE. A run that has begun goes on with the old one."""
     try:
         source = file.read()
     except UnicodeDecodeError as error:
@@ -420,7 +420,7 @@ def list_scripts(client: Client, owner: str | None, *, as_json: bool) -> None:
 @json_option
 @pass_client
 def delete_script(client: Client, name: str, owner: str | None, *, is_sure: bool, as_json: bool) -> None:
-    """Delete a script; what runs already goes on, what begins later fails."""
+    """Delete a script. Runs that have begun go on, and later ones fail."""
     confirm(f"Delete the script {to_printable(name)}?", is_sure=is_sure)
     client.delete_script(name, owner)
     _say_deleted(name, as_json=as_json)

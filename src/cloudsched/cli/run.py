@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 POLL_SECONDS = 0.1
-"""How often a durable run is looked at."""
+"""The seconds between two looks at a durable run."""
 
 
 @click.command()
@@ -151,7 +151,7 @@ def _look(app: App, task: Task) -> Execution | None:
 
 
 def _report(execution: Execution | None, *, is_durable: bool) -> int:
-    """Print how it ended; return the exit code."""
+    """Print how it ended, and return the exit code."""
     from cloudsched.cli.output import detail_lines  # noqa: PLC0415 - not needed for --help
     from cloudsched.domain.documents.execution import ExecutionStatus  # noqa: PLC0415 - likewise
 

@@ -34,7 +34,7 @@ def declare_payloads(payloads: Mapping[str, Json | None]) -> str:
     """Return the types of handlers' payloads, and ``Payloads``, which has them by the handlers' names.
 
     Args:
-        payloads: The JSON schema of each handler's payload; None for one that takes any object.
+        payloads: The JSON schema of each handler's payload, None for one that takes any object.
     """
     named: dict[str, Json] = {}
     fields: dict[str, Json] = {}
@@ -155,7 +155,7 @@ def _to_type_name(name: str) -> str:
 def schema(client: Client, *, handlers: tuple[str, ...], typescript: bool) -> None:
     """Print the schemas of the payloads of all handlers that you may name, or of some.
 
-    As one JSON object by the handlers' names; null for a handler that takes any object. The payload of an event that a
+    As one JSON object by the handlers' names, null for a handler that takes any object. The payload of an event that a
     handler has declared is there as HANDLER.EVENT.
     """
     found: dict[str, dict[str, Any] | None] = {}

@@ -50,8 +50,8 @@ DASHBOARD_PORT = 8090
 def serve(*, store: str, data: Path, host: str, port: int, threads: int, handlers: str | None) -> None:
     """Serve the API and run tasks, in one process over one file: for a laptop or one small server.
 
-    The store, the queue and the sweep are inside; there is no emulator, and the clock is the system's. Settings come
-    from the environment; callers authenticate as in the cloud, or CLOUDSCHED_OPEN=on admits requests from this machine.
+    The store, the queue and the sweep are inside. There is no emulator, and the clock is the system's. Settings come
+    from the environment. Callers authenticate as in the cloud, or CLOUDSCHED_OPEN=on admits requests from this machine.
     SIGTERM or Ctrl-C stops it. systemd is told when it is ready, alive and stopping.
     """
     with pause_collection(keeps_all=True):

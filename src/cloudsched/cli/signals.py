@@ -44,7 +44,7 @@ def wait_for_signal(event: threading.Event | None = None) -> None:
 
 @contextmanager
 def raise_on_signal() -> Iterator[None]:
-    """Raise `Stopped` in the main thread on the first termination signal; ignore later ones, so that cleanup ends."""
+    """Raise `Stopped` in the main thread on the first termination signal. Ignore later ones, so that cleanup ends."""
 
     def stop(signum: int, _frame: FrameType | None) -> None:
         if _deferred_signals:  # do not ignore signals yet: a child process would inherit that

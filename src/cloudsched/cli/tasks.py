@@ -1,6 +1,6 @@
 """``cloudsched tasks``: shows and changes tasks through the API.
 
-Tables are for people; ``--json`` prints the API's JSON for programs, one item of a list per line.
+Tables are for people. ``--json`` prints the API's JSON for programs, one item of a list per line.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def create(
 @json_option
 @pass_client
 def update(client: Client, /, task_id: str, *, key: str | None, dry_run: bool, as_json: bool, **options: Any) -> None:
-    """Change some of a task's fields; refused if the task changes at the same time."""
+    """Change some of a task's fields. It is refused if the task changes at the same time."""
     payload = None if options["payload"] is None else _parse_json("--payload", options["payload"])
     schedule = _build_schedule_fields(options)
     script = options["script"] and {"source": _read_script(options["script"])}
@@ -221,7 +221,7 @@ _add_change_command("cancel", "Cancel a task; its record stays.")
 def trigger(
     client: Client, task_id: str, *, payload: str | None, dry_run: bool, key: str | None, as_json: bool
 ) -> None:
-    """Run a task now, without changing its schedule; with --payload, this run alone has that one."""
+    """Run a task now, without changing its schedule. With --payload, this run alone has that one."""
     given = None if payload is None else _parse_json("--payload", payload)
     task = client.trigger(task_id, given, idempotency_key=key, validate_only=dry_run)
     _make_printer(as_json=as_json).print_task(task)
@@ -252,7 +252,7 @@ def snooze(
 @json_option
 @pass_client
 def delete(client: Client, task_id: str, *, is_sure: bool, dry_run: bool, as_json: bool) -> None:
-    """Remove a task and its executions; `cancel` keeps them."""
+    """Remove a task and its executions. `cancel` keeps them."""
     if dry_run:
         _make_printer(as_json=as_json).print_task(_require_allowed(client, task_id, "delete"))
         return
@@ -271,7 +271,7 @@ def delete(client: Client, task_id: str, *, is_sure: bool, dry_run: bool, as_jso
 def retry(
     client: Client, task_id: str, execution_id: str | None, *, from_step: int | None, key: str | None, as_json: bool
 ) -> None:
-    """Retry an execution once more; the latest one, if none is named."""
+    """Retry an execution once more, the latest one if none is named."""
     retried = client.retry(task_id, execution_id, from_step=from_step, idempotency_key=key)
     _make_printer(as_json=as_json).print_task(retried)
 
@@ -345,7 +345,7 @@ def backfill(  # noqa: PLR0913 - each is an option of its own
 @json_option
 @pass_client
 def why(client: Client, task_id: str, *, at: str | None, timezone: str | None, as_json: bool) -> None:
-    """Say why a task runs when it does, or does not run; with --at, why it did or did not on another day."""
+    """Say why a task runs when it does, or does not run. With --at, say why it did or did not on another day."""
     explanation = client.explain(task_id, None if at is None else parse_instant(at, timezone, "--at"))
     if as_json:
         click.echo(to_json_line(explanation.model_dump(mode="json", by_alias=True, exclude_none=True)))
@@ -475,7 +475,7 @@ def watch(
     as_json: bool,
     **filters: str | None,
 ) -> None:
-    """Print each matching task, and again whenever it has changed, until Ctrl-C; tasks that are named, until all end.
+    """Print each matching task, and again whenever it has changed, until Ctrl-C. Named tasks are watched until all end.
 
     A look costs the API one read while nothing has changed. At most 500 tasks are watched.
     """
@@ -485,7 +485,7 @@ def watch(
 
 
 MAX_WATCHED = 500
-"""How many tasks are watched at once: a page of a list."""
+"""The number of tasks that are watched at once: a page of a list."""
 
 
 def watch_tasks(
@@ -496,10 +496,10 @@ def watch_tasks(
     every: float,
     timeout: float | None,
 ) -> Iterator[TaskView]:
-    """Yield tasks, each again once it has changed; those that are named, until all of them have ended.
+    """Yield tasks, each again once it has changed. Stop once all named ones have ended.
 
     Raises:
-        TimeoutError: They have not ended in time; or, without names, the time is over.
+        TimeoutError: They have not ended in time, or, without names, the time is over.
     """
     from cloudsched.domain.documents.task import TaskStatus  # noqa: PLC0415 - not needed for --help
 
@@ -530,8 +530,8 @@ def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -
     Args:
         client: The client to poll with.
         task_id: The task.
-        limit: How many of the latest executions are polled.
-        once: Whether to stop after one poll.
+        limit: The number of the latest executions that are polled.
+        once: Stop after one poll.
     """
     from cloudsched.domain.documents.task import TaskStatus  # noqa: PLC0415 - not needed for --help
 
@@ -572,7 +572,7 @@ def load_details(client: Client, execution: Execution) -> Execution:
 
 
 def _build_schedule_fields(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the schedule as text with its zone and language beside it; the zone alone is that of the task's times."""
+    """Return the schedule as text with its zone and language beside it. A zone alone is that of the task's times."""
     given = [name for name in ("schedule", "rrule", "at") if options[name]]
     if len(given) > 1:
         raise click.UsageError("Give one of --schedule, --rrule and --at.")
@@ -588,7 +588,7 @@ def _build_schedule_fields(options: dict[str, Any]) -> dict[str, Any]:
 def _build_handler_fields(
     handler: str | None, script: IO[str] | None, name: str | None, tools: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the fields that say what a new task runs; none are needed with ``--set children=…``."""
+    """Return the fields that say what a new task runs. None are needed with ``--set children=…``."""
     if handler and script:
         raise click.UsageError("Give --handler or --script, not both.")
     if name and (handler or script):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 API_TIMEOUT_SECONDS = 10
 """The timeout of one API call: a heartbeat that hangs longer is better sent again."""
 THREAD_EXIT_SECONDS = 3.0
-"""How many seconds a stopped worker waits for threads that its handlers have left behind."""
+"""The seconds for which a stopped worker waits for threads that its handlers have left behind."""
 _SECONDS = click.FloatRange(0, 365 * 24 * 3600, min_open=True)
 _MAX_NAME_LENGTH = 128
 
@@ -228,7 +228,7 @@ def _open_api_source(
 
 @contextmanager
 def _open_store_source(app: App, worker_filter: WorkerFilter, time_limit: timedelta) -> Iterator[WorkSource]:
-    """Connect the app to the store that the settings name; durable handlers may run as long as the time limit."""
+    """Connect the app to the store that the settings name. Durable handlers may run as long as the time limit."""
     from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
     from cloudsched.worker.store_source import StoreSource  # noqa: PLC0415 - likewise
 
@@ -260,7 +260,7 @@ def _store_location(settings: Settings) -> str:
 
 
 def _startup_text(source: WorkSource, loaded: LoadedApp, concurrency: int, poll: float | None) -> str:
-    """Describe this worker; `poll` is None if it runs once."""
+    """Describe this worker. `poll` is None if it runs once."""
     worker_filter = source.worker_filter
     skills = f" ({', '.join(sorted(set(worker_filter.skills)))})" if worker_filter.skills else ""
     owner = f" of {worker_filter.owner}" if worker_filter.owner else ""
@@ -322,7 +322,7 @@ def _hard_exit(code: int, reason: str = "") -> None:
 
 
 def _configure_logging() -> None:
-    """Print what handlers log, and the worker's own warnings; in the cloud, in the format of Cloud Logging.
+    """Print what handlers log, and the worker's own warnings. In the cloud, use the format of Cloud Logging.
 
     Outcomes are printed on a line of their own, which is why the event log's lines are not.
     """

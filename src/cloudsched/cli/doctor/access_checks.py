@@ -1,4 +1,4 @@
-"""Who may do what in a deployment: too little, so that something fails, or too much, so that somebody can do harm."""
+"""Check the rights in a deployment: too few, so that something fails, or too many, so that somebody can do harm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Resource(NamedTuple):
         group: The gcloud commands of its kind.
         name: Its name and the flags that locate it.
         needed: The roles and members that it needs.
-        is_closed: Whether nobody else may have one of these roles.
+        is_closed: True if nobody else may have one of these roles.
     """
 
     what: str

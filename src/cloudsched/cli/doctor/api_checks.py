@@ -1,4 +1,4 @@
-"""What can be seen through the API: versions, the clock, late tasks, and a canary that runs end to end."""
+"""Check a deployment through the API: versions, the clock, late tasks, and a canary that runs end to end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_SKEW = timedelta(seconds=10)
 """The largest difference of two clocks at which executors still run handlers."""
 MAX_LATENESS = timedelta(minutes=2)
-"""How late a task may be: the sweep finds what was lost within a minute, and its dispatch takes a moment."""
+"""The most that a task may be late: the sweep finds what was lost within a minute, and its dispatch takes a moment."""
 POLL_SECONDS = 0.5
 OWNER = "cloudsched-doctor"
 
@@ -35,9 +35,9 @@ class Canary:
     """The task that the doctor creates, runs and deletes.
 
     Attributes:
-        handler: The handler; None for ``remind``, which the examples have, if the API has it.
+        handler: The handler. None for ``remind``, which the examples have, if the API has it.
         payload: Its payload.
-        timeout: How long it may take.
+        timeout: The longest time that it may take.
     """
 
     handler: str | None
@@ -52,7 +52,7 @@ class Api:
     Attributes:
         client: Its client.
         url: Its address.
-        is_local: Whether it is a local stack, whose clock may be moved.
+        is_local: True for a local stack, whose clock may be moved.
         restart: The command that brings its code up to date.
     """
 
@@ -63,7 +63,7 @@ class Api:
 
 
 def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
-    """Look at the API; at everything behind it only if it answers and accepts the caller."""
+    """Look at the API, and at everything behind it only if it answers and accepts the caller."""
     try:
         answer = api.client.run_flow(_get("/ready"))
     except CloudschedError as error:

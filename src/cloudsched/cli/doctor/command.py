@@ -98,7 +98,7 @@ def _find_deployment(project: str, region: str, name: str, database: str) -> Dep
 
 
 def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None]) -> dict[str, Any]:
-    """Show what the project's resources are like; return its Cloud Run services by function."""
+    """Show the state of the project's resources. Return its Cloud Run services by function."""
     from cloudsched.cli.doctor import access_checks, resource_checks  # noqa: PLC0415 - not for the local stack
     from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS  # noqa: PLC0415 - the same
 
@@ -125,7 +125,7 @@ def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None])
 
 
 def _show_all(show: Callable[[Finding], None], area: str, findings: Iterator[Finding]) -> None:
-    """Show each finding as soon as it is found; what cannot be looked at is a finding, too."""
+    """Show each finding as soon as it is found. A thing that cannot be looked at is a finding, too."""
     try:
         for finding in findings:
             show(finding)

@@ -36,7 +36,7 @@ class Gcloud:
             raise Misconfigured(f"cloudsched doctor --project needs gcloud ({where}); then: gcloud auth login")
 
     def lines(self, *arguments: str) -> list[str] | None:
-        """Return the output's lines; None if there is no such resource.
+        """Return the output's lines, None if there is no such resource.
 
         Raises:
             Unavailable: gcloud failed, for instance because the caller may not see it.
@@ -55,7 +55,7 @@ class Gcloud:
         raise Unavailable("gcloud", done.stderr.strip()[:500] or f"exit status {done.returncode}")
 
     def resource(self, *arguments: str) -> Any:  # noqa: ANN401 - any JSON
-        """Return a resource, or a list of them; None if there is none."""
+        """Return a resource, or a list of them, None if there is none."""
         lines = self.lines(*arguments, "--format=json")
         return None if lines is None else json.loads("\n".join(lines) or "null")
 
@@ -104,8 +104,8 @@ class Deployment:
         region: The region of its functions and queues.
         name: The prefix of its resources' names.
         database: The Firestore database.
-        files: The folder with the index files; None if there is no clone here.
-        queues_per_priority: Over how many queues its api spreads the dispatches of each priority.
+        files: The folder with the index files, None if there is no clone here.
+        queues_per_priority: The number of queues over which its api spreads the dispatches of each priority.
     """
 
     gcloud: Gcloud
@@ -141,7 +141,7 @@ class Deployment:
 
 
 class Verdict(StrEnum):
-    """How a thing is."""
+    """The state of a thing."""
 
     OK = "ok"
     WRONG = "wrong"
@@ -156,10 +156,10 @@ class Finding:
     """One thing that was looked at.
 
     Attributes:
-        area: What it belongs to, such as ``queues``.
-        verdict: How it is.
-        what: What was found, in words.
-        mend: The command that mends it; empty if nothing is wrong.
+        area: Its part of the deployment, such as ``queues``.
+        verdict: Its state.
+        what: The finding, in words.
+        mend: The command that mends it, empty if nothing is wrong.
     """
 
     area: str

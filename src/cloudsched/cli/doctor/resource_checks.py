@@ -15,9 +15,9 @@ MAX_RATE = 500
 RISING = {"createdAt", "unlisted.createdAt", "nextExecutionTime", "wakeAt", "order", "writtenAt"}
 """The fields whose values rise: ranges of them that nothing leads are replaced by shards."""
 MIN_ATTEMPTS = 100
-"""How often a queue delivers at least before it gives up."""
+"""The least attempts of a queue before it gives up."""
 SWEEP_LIMIT = timedelta(minutes=3)
-"""How long ago the last sweep may have begun."""
+"""The longest time since the last sweep began."""
 
 
 def check_services(deployment: Deployment) -> Iterator[Finding]:
@@ -78,7 +78,7 @@ def _check_indexes(deployment: Deployment, composites: list[Any], fields: list[A
 
 
 def _expect_indexes(content: dict[str, Any], present: set[tuple[str, tuple[str, ...]]]) -> list[dict[str, Any]]:
-    """Return the composite indexes that a database needs; with those of several shards, some others may be gone."""
+    """Return the composite indexes that a database needs. With those of several shards, some others may be gone."""
     sharded = content.get("sharded", {}).get("indexes", [])
     if not any((each["collectionGroup"], _paths(each)) in present for each in sharded):
         return list(content["indexes"])
@@ -126,7 +126,7 @@ def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Findi
 
     Args:
         deployment: The deployment.
-        capacity: How many dispatches the executor takes at once; None if that is unknown.
+        capacity: The number of dispatches that the executor takes at once, None if that is unknown.
     """
     together = 0
     for kind in deployment.list_queues():
@@ -154,7 +154,7 @@ def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Findi
 
 
 def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
-    """Return whether each function is there, ready, and serves; and whether their secrets fit together."""
+    """Return whether each function is there, ready, and serves, and whether their secrets fit together."""
     for function in (*FUNCTIONS, LINKS):
         name, found = f"{deployment.name}-{function}", services[function]
         if found is None and function == LINKS and not leads_links_to(name, services["api"]):
@@ -232,7 +232,7 @@ def count_queues(service: dict[str, Any] | None) -> int:
 
 
 def capacity_of(service: dict[str, Any] | None) -> int | None:
-    """Return how many requests a service takes at once; None if that is unknown."""
+    """Return the number of requests that a service takes at once, None if that is unknown."""
     if service is None:
         return None
     template = service.get("spec", {}).get("template", {})
@@ -270,7 +270,7 @@ def check_job(deployment: Deployment, now: datetime) -> Iterator[Finding]:
 
 
 MAX_BACKUP_AGE = timedelta(hours=30)
-"""How old the last backup may be of a database that is backed up each day: the time of day is Firestore's choice."""
+"""The greatest age of the last backup of a database that is backed up each day: Firestore chooses the time of day."""
 
 
 def check_backups(deployment: Deployment, now: datetime) -> Iterator[Finding]:

@@ -31,12 +31,12 @@ _NON_USER_PATHS = (
 """Folders of code that is not the user's."""
 _NAME_HINT = "Name a module, or a file that ends in .py."
 _MAX_FRAMES = 5
-"""How many of the innermost lines of the user's code are shown."""
+"""The number of the innermost lines of the user's code that are shown."""
 
 
 @contextmanager
 def explain_import_errors(name: str) -> Iterator[None]:
-    """Import a user's file or module inside this context; an exception becomes an explanation.
+    """Import a user's file or module inside this context. An exception becomes an explanation.
 
     Raises:
         Misconfigured: It cannot be imported. The message says why, and on which line of the user's code.
@@ -100,7 +100,7 @@ class LoadedApp:
     app: App
     origin: str
     target: str | None = None
-    """The file or the module, as `load_app` takes it; None for the package's own examples."""
+    """The file or the module, as `load_app` takes it. None for the package's own examples."""
 
     @property
     def folder(self) -> Path:
@@ -114,7 +114,7 @@ def load_app(target: str | None, *, or_examples: bool = True) -> LoadedApp:
 
     Args:
         target: A file or a module, followed by ``:name`` if it has several apps. None tries `DEFAULT_FILES`.
-        or_examples: Whether to load the package's own examples if `target` is None and there is no default file.
+        or_examples: Load the package's own examples if `target` is None and there is no default file.
 
     Raises:
         Misconfigured: There is no such file or module, it has no app, or it cannot be imported.
@@ -142,7 +142,7 @@ def load_instance(target: str, kind: type[T], what: str, example: str) -> T:
         target: The file or the module, followed by ``:name`` if it has several.
         kind: The class.
         what: The word for it, whose plural ends in -s or, after an x, in -es.
-        example: How one is written.
+        example: An example of one, as it is written.
 
     Raises:
         Misconfigured: There is no such file or module, it has none, or it cannot be imported.
@@ -196,22 +196,21 @@ def _import_module(name: str) -> ModuleType:
 log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 0.5
-"""How often the files are looked at."""
+"""The seconds between two looks at the files."""
 _FOREIGN_FOLDERS = {"site-packages", "dist-packages", ".venv", "venv", "node_modules"}
 
 
 class HandlerWatch:
     """A context in which changes of the handlers' files are noticed, in a thread of its own.
 
-    Schedules that the code declares are applied anew.
-    A task that is running keeps the function that it runs; tasks, clock and queue stay as they are. If the changed
-    files cannot be imported, the handlers stay the old ones.
+    Schedules that the code declares are applied anew. A task that is running keeps the function that it runs. Tasks,
+    clock and queue stay as they are. If the changed files cannot be imported, the handlers stay the old ones.
 
     Args:
         app: The app whose handlers run.
-        target: What it was loaded from; see `load_app`.
+        target: The file or module that it was loaded from. See `load_app`.
         folder: The folder whose modules are watched.
-        reloads: Whether to load the handlers again; otherwise a warning says that they have changed.
+        reloads: Load the handlers again. Otherwise a warning says that they have changed.
     """
 
     def __init__(self, app: App, target: str, folder: Path, *, reloads: bool) -> None:

@@ -23,7 +23,7 @@ _NAME: Final = re.compile(r"\d{8}T\d{6}Z")
 """The name of a backup: the UTC instant at which it was begun."""
 _UNFINISHED: Final = ".part"
 _SHOWN: Final = 3
-"""How many damaged places an error names."""
+"""The number of damaged places that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Backup:
 
     folder: Path
     tasks: int
-    """How many tasks it has."""
+    """The number of tasks that it has."""
     size: int
     """The bytes of all its files."""
 
@@ -83,9 +83,9 @@ def write_backup(data: Path, place: Path, *, now: datetime, keep: int | None = N
 
     Args:
         data: The data folder.
-        place: The folder of the backups; created if necessary.
+        place: The folder of the backups, created if necessary.
         now: The instant that names the backup.
-        keep: How many backups to keep there, the new one included; the oldest others are removed. None keeps all.
+        keep: The number of backups to keep there, with the new one. The oldest others are removed. None keeps all.
 
     Raises:
         Misconfigured: There is no store's file in the data folder, or the file or its copy is damaged, or there is a
@@ -155,7 +155,7 @@ def _require_sound(path: Path) -> None:
     """Raise Misconfigured if a file is damaged. It reads all of it (sqlite.org/pragma.html#pragma_quick_check).
 
     A process that is killed damages nothing, nor does a power failure on a disk that keeps what it has acknowledged.
-    Other disks, and programs that write to the file, do. What is damaged is better not written to.
+    Other disks, and programs that write to the file, do. It is better not to write to a damaged file.
     """
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as database:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOUNT, CLOCK_PATH = "/ui", "/dev/clock"
 _MOVE_TIMEOUT_SECONDS = 600
-"""How long a move of the clock may take: everything on the way runs."""
+"""The longest time of a move of the clock: everything on the way runs."""
 
 
 class StackClock:
@@ -36,7 +36,7 @@ class StackClock:
     Args:
         clock: The clock.
         address: The ``host:port`` of the local Cloud Tasks.
-        key: What its control API requires; empty for nothing.
+        key: The key that its control API requires, empty if none.
     """
 
     def __init__(self, clock: MovableClock, address: str, key: str = "") -> None:
@@ -95,12 +95,12 @@ class DashboardMount:
         self._parts = ExitStack()
 
     def connect(self, url: str, clock: StackClock, *, is_open: bool) -> None:
-        """Say where the API is and which clock it has; until then, nothing is served here.
+        """Say where the API is and which clock it has. Until then, nothing is served here.
 
         Args:
             url: The API's address.
             clock: The stack's clock.
-            is_open: Whether the API needs no credentials. If it does, the page asks for them.
+            is_open: True if the API needs no credentials. If it does, the page asks for them.
         """
         self._url, self._clock, self._is_open = url, clock, is_open
 
@@ -140,9 +140,9 @@ class DashboardMount:
         return sign_in
 
     def _serve_clock(self, clock: StackClock, request: Request) -> Response:
-        """Show the clock, or move it as ``/clock`` of the local Cloud Tasks does; in browsers, only pages of here may.
+        """Show the clock, or move it as ``/clock`` of the local Cloud Tasks does. In browsers, only pages of here may.
 
-        Where the stack has keys, whoever may call its API sees the clock, and only an admin moves it.
+        If the stack has keys, all who may call its API see the clock, and only an admin moves it.
         """
         refusal = find_foreign_name(request.host) or find_foreign_page(request.method, dict(request.headers))
         if refusal is None and self._is_open:

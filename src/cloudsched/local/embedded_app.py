@@ -4,8 +4,8 @@ Any number of processes may embed an app on the same folder, such as the workers
 tasks: the one that has the folder's lock. The others create tasks, and hand their dispatches to it. When it ends,
 however it ends, another one takes its place within `TAKEOVER_SECONDS`.
 
-Which part of a web server this process is (one that serves, one that only starts those, or none) no server says to what
-it loads, so the calls that have led here are read.
+No server tells the code that it loads which part this process is (one that serves, one that only starts those, or
+none). So the calls that have led here are read.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TAKEOVER_SECONDS: Final = 0.5
-"""How often a process that does not run the tasks tries to lock the folder."""
+"""The seconds between two tries of a process that does not run the tasks to lock the folder."""
 
 
 class Embedded:
     """An app whose tasks run in this process, or in another one that embeds it on the same folder.
 
     Use it in a ``with``, as the `lifespan` of an ASGI service, or call `start` and `stop`. It takes no signals and
-    changes no logging; all of its threads are daemons, and an exit of the interpreter stops it.
+    changes no logging. All of its threads are daemons, and an exit of the interpreter stops it.
 
     It is a WSGI application, to be mounted under a prefix: the API, and the page if there is one. `asgi` is the same
     for ASGI.
@@ -110,9 +110,9 @@ class Embedded:
             await asyncio.to_thread(self.stop)
 
     def start(self) -> None:
-        """Start; this process runs the tasks unless another one does already.
+        """Start. This process runs the tasks unless another one does already.
 
-        Where gunicorn loads the web app before it forks its workers (``--preload``), each worker starts instead.
+        If gunicorn loads the web app before it forks its workers (``--preload``), each worker starts instead.
 
         Raises:
             Misconfigured: The folder cannot be used, the access settings are wrong, the app is in a `Simulation`, or
@@ -123,7 +123,7 @@ class Embedded:
         self.ensure_started()
 
     def ensure_started(self) -> None:
-        """Start, unless it is started already; see `start`."""
+        """Start, unless it is started already. See `start`."""
         if is_master():
             self._wait(runs=True)
             return
@@ -169,7 +169,7 @@ class Embedded:
             self._only_creates = not runs
 
     def stop(self) -> None:
-        """Stop; handlers that are running get ten seconds. A second call does nothing."""
+        """Stop. Handlers that are running get ten seconds. A second call does nothing."""
         with self._starting:
             parts, self._parts = self._parts, None
             if parts is not None:
@@ -219,7 +219,7 @@ class Embedded:
         parts.callback(atexit.unregister, self.stop)
 
     def _take_over(self, lock: FolderLock, role: _Role, handlers: Mapping[str, str]) -> float | None:
-        """Take the place of the process that runs the tasks if it has ended; look again in a while if not."""
+        """Take the place of the process that runs the tasks if it has ended. If not, look again in a while."""
         if not lock.acquire(handlers):
             return TAKEOVER_SECONDS
         try:
@@ -264,7 +264,7 @@ def _report_foreign_app(lock: FolderLock, handlers: Mapping[str, str]) -> None:
 
 
 class _Role:
-    """What only the process does that runs the tasks."""
+    """The parts of the one process that runs the tasks."""
 
     def __init__(
         self, app: App, runner: FolderRunner, dispatcher: HandOverDispatcher, listener: HandOverListener | None
@@ -285,7 +285,7 @@ class _Role:
         self._has_begun = True
 
     def end(self) -> None:
-        """Stop; what is created from now on is for the next process, which finds it in the store."""
+        """Stop. Tasks that are created from now on are for the next process, which finds them in the store."""
         self._dispatcher.is_running = False
         if self._listener is not None:
             self._listener.stop()
@@ -301,16 +301,16 @@ def embedded(
     threads: int = DEFAULT_WORKERS,
     page: bool | Identify = False,
 ) -> Embedded:
-    """Return what runs an app's tasks inside this process, once it is started; see `Embedded`.
+    """Return an object that runs an app's tasks inside this process, once it is started. See `Embedded`.
 
     Args:
         app: The app whose handlers run.
-        data: The folder of the store's file; created if necessary.
-        settings: The settings; read from the environment if None. The store and the queue that they name are not used.
+        data: The folder of the store's file, created if necessary.
+        settings: The settings, read from the environment if None. The store and the queue that they name are not used.
         threads: The most handlers that run at the same time.
-        page: Whether the page is served beside the API; people sign in to it with a key of the API. Or a function of
-            yours that says who looks: it takes the WSGI environ, or the request of Django or Flask, and returns a
-            `Visitor`, or None for somebody who may not.
+        page: True to serve the page beside the API. People sign in to it with a key of the API. Or a function of yours
+            that says who looks. It takes the WSGI environ, or the request of Django or Flask, and returns a `Visitor`,
+            or None for somebody who may not.
     """
     served = None
     if page:
@@ -321,9 +321,9 @@ def embedded(
 
 
 _ACTIVE: Final[dict[Embedded, tuple[App, FolderLock]]] = {}
-"""What is started in this process."""
+"""The embeddings that are started in this process."""
 _INHERITED: Final[list[object]] = []
-"""What a forked process has of its parent, and must neither use nor close."""
+"""The parent's objects that a forked process has, and must neither use nor close."""
 
 
 def _claim_in_process(embedding: Embedded, app: App, lock: FolderLock) -> None:
@@ -339,7 +339,7 @@ def _claim_in_process(embedding: Embedded, app: App, lock: FolderLock) -> None:
 
 
 _WAITING: Final[set[Embedded]] = set()
-"""What gunicorn's workers start, once they are forked."""
+"""The embeddings that gunicorn's workers start, once they are forked."""
 
 
 class _Unstarted:

@@ -2,10 +2,10 @@
 
 It asks the API of this process, without a socket, and nobody reaches more through it than the API would allow them:
 
-* Where the web app says who looks (`Identify`), the API is asked as that person, in the role that the web app names.
-* Where the API has credentials, people sign in with theirs, and each request to the API carries it.
-* Where it has none, each request to the API has the peer, the name and the forwarding headers of the request for the
-  page. So the API decides: an open one admits its own machine, and any other refuses.
+* If the web app says who looks (`Identify`), the API is asked as that person, in the role that the web app names.
+* If the API has credentials, people sign in with theirs, and each request to the API carries it.
+* If it has none, each request to the API has the peer, the name and the forwarding headers of the request for the page.
+  So the API decides: an open one admits its own machine, and any other refuses.
 
 The processes of a web server share those who are signed in, in the folder of the store. A session's file is named by
 the hash of what the browser keeps, and the key in it is sealed with that: neither alone is worth anything.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FRAMEWORK_REQUEST: Final = "cloudsched.request"
-"""Where a framework's own request is in the environ, for `Identify`."""
+"""The key in the environ for a framework's own request, for `Identify`."""
 _OWN: Final = "The API of this process"
 _KEPT_PAGES: Final = 200
 _ROLES: Final = (Role.USER, Role.READER, Role.VIEWER, Role.ADMIN)
@@ -88,7 +88,7 @@ class Visitor:
 
 if TYPE_CHECKING:
     Identify = Callable[[Any], Visitor | None]
-    """Says who looks, given the web app's request, or a WSGI environ; None for somebody who may not."""
+    """Says who looks, given the web app's request, or a WSGI environ. None for somebody who may not."""
 
 
 class EmbeddedPage:
@@ -97,7 +97,7 @@ class EmbeddedPage:
     Args:
         app: The app.
         data: The folder of its store.
-        identify: Says who looks; None if people sign in with a key of the API.
+        identify: Says who looks. None if people sign in with a key of the API.
     """
 
     def __init__(self, app: App, data: Path, identify: Identify | None) -> None:
@@ -227,10 +227,10 @@ def _write_environ(wanted: ApiRequest, outer: WSGIEnvironment, credential: Mappi
 
 
 class FolderSessions:
-    """Who is signed in, in files of a folder that the processes of a server share.
+    """The people who are signed in, in files of a folder that the processes of a server share.
 
     Args:
-        folder: The folder; made when somebody signs in.
+        folder: The folder, made when somebody signs in.
         pages: The pages.
     """
 
@@ -239,7 +239,7 @@ class FolderSessions:
         self._pages = pages
 
     def start(self, key: str) -> str:
-        """Sign somebody in; return what the browser keeps. Raises CloudschedError if the API refuses the key."""
+        """Sign somebody in, and return what the browser keeps. Raises CloudschedError if the API refuses the key."""
         self._pages.check(key)
         token = secrets.token_urlsafe(32)
         self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -254,7 +254,7 @@ class FolderSessions:
         return token
 
     def find(self, token: str) -> Dashboard | None:
-        """Return the page of a session; None if there is none, or it has ended."""
+        """Return the page of a session, None if there is none, or it has ended."""
         file = self._find_file(token)
         try:
             if time.time() - file.stat().st_mtime > SESSION_SECONDS:

@@ -1,4 +1,4 @@
-"""How a second terminal finds a running stack: a file with its environment variables, for each port.
+"""A file with the environment variables of a running stack, one for each port, by which a second terminal finds it.
 
 The file holds the secret that signs dispatches, so it is in a folder that only this user can enter.
 """
@@ -80,7 +80,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _folder() -> Path:
-    """Return this user's folder; no other user can read it, or have put anything into it."""
+    """Return this user's folder. No other user can read it, or have put anything into it."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir()) / f"cloudsched-dev-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -29,22 +29,22 @@ _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 class Cloudsched:
     """The extension: it runs an app's tasks inside the processes that serve a Flask app, and has the API and the page.
 
-    A server that loads the Flask app starts it: one of those that we know, such as gunicorn, or ``flask run``; any
+    A server that loads the Flask app starts it. The known ones, such as gunicorn and ``flask run``, do it at once, any
     other with the first request. Other commands, such as ``flask shell``, and programs that import the Flask app only
     create tasks, and tests start nothing (``TESTING``).
 
     Args:
-        service: The Flask app; without one, call `init_app`.
+        service: The Flask app. Without one, call `init_app`.
         app: The app whose handlers run.
-        data: The folder of its store; ``CLOUDSCHED_DATA`` of the Flask app's config if None.
-        url_prefix: Where the API and the page are; None for nowhere.
-        page: Whether the page is served beside the API; see `cloudsched.embedded`. A function takes Flask's request.
+        data: The folder of its store, ``CLOUDSCHED_DATA`` of the Flask app's config if None.
+        url_prefix: The prefix of the API and the page. None serves neither.
+        page: True to serve the page beside the API. See `cloudsched.embedded`. A function takes Flask's request.
         settings: As for `cloudsched.embedded`.
         threads: As for `cloudsched.embedded`.
 
     Attributes:
-        blueprint: The API and the page, below the prefix. They check by themselves who calls, and where forms come
-            from, so an extension that checks all forms has to leave them out: ``csrf.exempt(scheduler.blueprint)``.
+        blueprint: The API and the page, below the prefix. They check callers and the origin of forms by themselves, so
+            an extension that checks all forms has to leave them out: ``csrf.exempt(scheduler.blueprint)``.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Cloudsched:
         return self._embedding
 
     def init_app(self, service: Flask) -> None:
-        """Run the tasks inside the processes that serve a Flask app; an app's tasks run inside one.
+        """Run the tasks inside the processes that serve a Flask app. An app's tasks run inside one.
 
         Raises:
             Misconfigured: No folder is named, or this belongs to a Flask app already.

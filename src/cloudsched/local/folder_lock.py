@@ -1,8 +1,8 @@
-"""The lock on a data folder, which lets one process at a time execute its tasks, and what reaches that process.
+"""The lock on a data folder, which lets one process at a time execute its tasks, and the socket to that process.
 
-Other processes hand their dispatches to it: datagrams through a socket in the folder.
-Nothing is lost with one. Whoever begins to run the tasks listens first and reads the store afterwards, so what was
-committed before is found there; a dispatch that nobody hears is one that the next such process finds.
+Other processes hand their dispatches to it: datagrams through a socket in the folder. No dispatch is lost. A process
+that begins to run the tasks listens first and reads the store afterwards, so it finds what was committed before. The
+next such process finds a dispatch that nobody hears.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FolderLock:
     """The lock of a folder, held by this process until it is released or the process ends, however it ends.
 
     Args:
-        folder: The folder; created if necessary.
+        folder: The folder, created if necessary.
 
     Raises:
         Misconfigured: The folder cannot be created or written to.
@@ -61,13 +61,13 @@ class FolderLock:
             raise Misconfigured(f"The folder {folder} cannot be used: {error}. Name another one.") from error
         self.folder = folder.resolve()
         self.excludes_others = fcntl is not None
-        """Whether the lock keeps other processes out: on Windows it does not."""
+        """True if the lock keeps other processes out. On Windows it does not."""
         self.was_left_open = False
-        """Whether the process that held the lock last did not release it: it was killed, or the machine stopped."""
+        """True if the last holder did not release the lock: it was killed, or the machine stopped."""
         self._is_held = False
 
     def acquire(self, handlers: Mapping[str, str] = _NONE) -> bool:
-        """Lock the folder and return True; return False if another process has locked it.
+        """Lock the folder and return True. Return False if another process has locked it.
 
         Args:
             handlers: The handlers that this process has, each with the file that it is in, for others to know.
@@ -98,7 +98,7 @@ class FolderLock:
             )
 
     def find_owner(self) -> str:
-        """Return the number of the process that has locked the folder; empty if it is not known."""
+        """Return the number of the process that has locked the folder, empty if it is not known."""
         return next(iter(self._read_lines()), "")
 
     def find_handlers(self) -> dict[str, str]:
@@ -115,7 +115,7 @@ class FolderLock:
         self._file.close()
 
     def yield_to_others(self) -> None:
-        """Release the lock; it can be acquired again."""
+        """Release the lock. It can be acquired again."""
         if not self._is_held:
             return
         self._is_held = False
@@ -129,7 +129,7 @@ class FolderLock:
         self._file.close()
 
     def release_after(self, work: Callable[[], object]) -> None:
-        """Release the lock when a function has returned; a thread calls it, again if it raises."""
+        """Release the lock when a function has returned. A thread calls the function, again if it raises."""
 
         def wait() -> None:
             work()
@@ -142,11 +142,11 @@ log = logging.getLogger(__name__)
 
 SOCKET_NAME: Final = "queue.sock"
 _MAX_PATH: Final = 100
-"""How long a socket's path may be: systems accept 104 bytes, some a few more."""
+"""The longest path of a socket: systems accept 104 bytes, some a few more."""
 _SEND_SECONDS: Final = 1.0
-"""How long the process that runs the tasks may take to make room for a dispatch."""
+"""The seconds in which the process that runs the tasks must make room for a dispatch."""
 _LISTEN_SECONDS: Final = 1.0
-"""How long one turn of the thread listens."""
+"""The seconds for which one turn of the thread listens."""
 _STOP: Final = b"stop"
 
 
@@ -158,7 +158,7 @@ class HandOverDispatcher:
         queue: The queue of this process.
 
     Attributes:
-        is_running: Whether this process runs the folder's tasks.
+        is_running: True if this process runs the folder's tasks.
     """
 
     def __init__(self, folder: Path, queue: Dispatcher) -> None:
@@ -167,7 +167,7 @@ class HandOverDispatcher:
         self.is_running = False
 
     def create(self, message: QueueMessage) -> None:
-        """Queue a dispatch, or hand it over; if nobody runs the tasks now, whoever begins to finds it in the store.
+        """Queue a dispatch, or hand it over. If nobody runs the tasks now, the next who does finds it in the store.
 
         Raises:
             QueueUnavailable: The process that runs the tasks does not take it.
@@ -228,7 +228,7 @@ class HandOverListener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop listening; from now on, nobody hears what is handed over."""
+        """Stop listening. From now on, nobody hears what is handed over."""
         found, self._socket = self._socket, None
         if found is None or self._thread is None:
             return

@@ -184,7 +184,7 @@ def _render_message(sent: SentMessage) -> str:
 
 
 MAX_KEPT: Final = 200
-"""How many messages are kept: the latest."""
+"""The number of messages that are kept: the latest."""
 _FROM: Final = "cloudsched dev <cloudsched@localhost>"
 
 
@@ -194,9 +194,9 @@ class SentMessage:
 
     Attributes:
         number: Counts from 1.
-        is_sent: Whether it was really sent; else it is only here.
-        mail: The mail that it is; None for other channels.
-        content: What the other side gets or would get, as JSON; None for mails.
+        is_sent: True if it was really sent. Otherwise it is only here.
+        mail: The mail, None for other channels.
+        content: The JSON that the other side gets or would get, None for mails.
     """
 
     number: int
@@ -210,12 +210,12 @@ class SentMessage:
 
 
 class Outbox(Mapping[str, "Sender"]):
-    """The senders of all channels; each keeps what it is given.
+    """The senders of all channels. Each keeps what it is given.
 
     Args:
-        settings: Whom mail is from.
+        settings: The settings with the sender of mail.
         clock: The stack's clock.
-        template: Returns what makes the HTML of mails, if the app has its own.
+        template: Returns the app's own template of mails, if it has one.
     """
 
     def __init__(self, settings: Settings, clock: Clock, template: Callable[[], Template | None]) -> None:
@@ -248,7 +248,7 @@ class Outbox(Mapping[str, "Sender"]):
             return list(reversed(self._kept))
 
     def find(self, number: int) -> SentMessage | None:
-        """Return a message by its number; None if it is not there any more."""
+        """Return a message by its number, None if it is not there any more."""
         return next((each for each in self.messages if each.number == number), None)
 
     def pass_on(self, senders: Mapping[str, Sender]) -> None:

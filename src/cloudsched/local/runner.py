@@ -48,9 +48,9 @@ log = logging.getLogger(__name__)
 SWEEP_INTERVAL = timedelta(minutes=1)
 LOAD_INTERVAL = timedelta(minutes=5)
 LOAD_AHEAD = timedelta(minutes=10)
-"""How far ahead tasks are queued in memory. It exceeds `LOAD_INTERVAL` by the time that a slow load or sweep takes."""
+"""The time ahead for which tasks are queued in memory. It exceeds `LOAD_INTERVAL` by a slow load or sweep."""
 GRACE = timedelta(seconds=10)
-"""How long handlers that are running may take to finish when the process is asked to stop."""
+"""The longest time for running handlers to finish when the process is asked to stop."""
 
 
 def complete_settings(settings: Settings, folder: Path) -> Settings:
@@ -77,7 +77,7 @@ def complete_settings(settings: Settings, folder: Path) -> Settings:
 
 
 def _read_secret(folder: Path) -> str:
-    """Return the folder's secret, made by the first process that asks; the links that it signs outlive the process."""
+    """Return the folder's secret, made by the first process that asks. The links that it signs outlive the process."""
     path, made = folder / SECRET_FILE_NAME, folder / f"{SECRET_FILE_NAME}.{secrets.token_hex(8)}"
     try:
         if not path.exists():
@@ -113,7 +113,7 @@ class WindowedDispatcher:
         self._end = end
 
     def create(self, message: QueueMessage) -> None:
-        """Queue a dispatch that is due soon enough; drop another.
+        """Queue a dispatch that is due soon enough, and drop any other.
 
         Raises:
             QueueUnavailable: The queue was closed.
@@ -144,7 +144,7 @@ class FolderRunner:
     """A context that runs the tasks of a folder, which this process has locked.
 
     Args:
-        app: The app whose handlers run; it has this runner's clock, queue and `holder`.
+        app: The app whose handlers run. It has this runner's clock, queue and `holder`.
         threads: The most handlers that run at the same time.
     """
 
@@ -181,11 +181,11 @@ class FolderRunner:
 class _Interval:
     """An interval that has passed when either clock says so, or when the clock was set back.
 
-    The wall clock may be set, and goes on while the machine sleeps; the monotonic one stands still meanwhile.
+    The wall clock may be set, and goes on while the machine sleeps. The monotonic one stands still meanwhile.
 
     Args:
         clock: The clock that tasks follow.
-        length: How long it is.
+        length: Its duration.
     """
 
     def __init__(self, clock: Clock, length: timedelta) -> None:
@@ -282,10 +282,10 @@ def run_service(
 
     Args:
         app: The app whose handlers run.
-        settings: The app's settings; the store and the queue that they name are not used.
+        settings: The app's settings. The store and the queue that they name are not used.
         data: The folder of the store's file. Only one process at a time may use it.
         host: The address to listen on.
-        port: The port to listen on; 0 for a free one.
+        port: The port to listen on, 0 for a free one.
         threads: The most handlers that run at the same time.
 
     Raises:

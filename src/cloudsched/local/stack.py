@@ -127,7 +127,7 @@ class Stack:
     clock: MovableClock
     """The clock that all parts share."""
     counts: Counts
-    """What the app has read, written and dispatched since the start."""
+    """The reads, writes and dispatches of the app since the start."""
     emulator: CloudTasksEmulator
     """The local Cloud Tasks."""
     store: ChosenStore
@@ -160,14 +160,14 @@ def run_stack(
     Args:
         app: The app whose handlers run.
         base: Settings for what the stack does not decide itself: project, queue, secrets, lead times.
-        store: The store to use; ``auto`` takes the Firestore emulator if it is installed or running.
-        data: The folder of the embedded store; None uses a temporary one.
-        clock: The clock; None uses one that follows the system clock.
-        port: The port of the API and the executor; 0 for a free one.
-        tasks_port: The port of the local Cloud Tasks; 0 for a free one.
+        store: The store to use. ``auto`` takes the Firestore emulator if it is installed or running.
+        data: The folder of the embedded store. None uses a temporary one.
+        clock: The clock. None uses one that follows the system clock.
+        port: The port of the API and the executor, 0 for a free one.
+        tasks_port: The port of the local Cloud Tasks, 0 for a free one.
 
     Raises:
-        CloudschedError: A part cannot start; the message says which, and what to do.
+        CloudschedError: A part cannot start. The message says which, and what to do.
     """
     base = base or Settings()
     base = dataclasses.replace(base, is_deployed=False, access=dataclasses.replace(base.access, open=True))
@@ -257,7 +257,7 @@ def _run_cloud_tasks(
 
 
 def _prepare_store_file(data: Path | None, parts: ExitStack) -> Path:
-    """Return the embedded store's file; a temporary folder is removed when the stack ends."""
+    """Return the embedded store's file. A temporary folder is removed when the stack ends."""
     folder = data or Path(parts.enter_context(TemporaryDirectory(prefix="cloudsched-")))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -283,11 +283,11 @@ def _redispatch_active_tasks(app: App) -> None:
 
 @contextmanager
 def guard_against_exits() -> Iterator[None]:
-    """Raise `SystemExit` where a thread other than the main one calls `os._exit`; a forked child may end itself.
+    """Raise `SystemExit` where a thread other than the main one calls `os._exit`. A forked child may end itself.
 
     In the cloud an executor that exits takes its instance with it, and the sweep finds the attempt. Here everything is
-    in one process: `sys.exit` already ends only the attempt, and within this block `os._exit` does the same. What kills
-    the process from outside Python (a signal, a crash of native code) cannot be caught.
+    in one process: `sys.exit` already ends only the attempt, and within this block `os._exit` does the same. A signal,
+    or a crash of native code, kills the process from outside Python, and cannot be caught.
     """
     exit_process, pid, main_thread = os._exit, os.getpid(), threading.main_thread()
 

@@ -20,7 +20,7 @@ class ChosenStore:
 
     kind: StoreKind
     reason: str
-    """Which store it is, why, and how to get the other, for people."""
+    """The choice and its reason, and the way to get the other store, for people."""
     address: str | None = None
     """The Firestore emulator's ``host:port``."""
 
@@ -30,9 +30,9 @@ def open_store(choice: StoreChoice, *, address: str | None, is_persistent: bool)
     """Choose a store, and run the Firestore emulator, if it is that, for as long as the context lasts.
 
     Args:
-        choice: The store that was asked for; ``auto`` takes the Firestore emulator if it is installed or running.
+        choice: The store that was asked for. ``auto`` takes the Firestore emulator if it is installed or running.
         address: The ``host:port`` of a Firestore emulator that already runs, if any.
-        is_persistent: Whether the tasks must survive the stack, which only the embedded store offers.
+        is_persistent: True if the tasks must survive the stack, which only the embedded store offers.
 
     Raises:
         Misconfigured: The store that was asked for is not available.

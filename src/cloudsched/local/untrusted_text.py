@@ -15,7 +15,7 @@ _MAX_LINE_LENGTH = 4_000
 
 
 def to_printable(text: str) -> str:
-    """Return text on one line, with a space in place of each control character; the end of a very long one is cut."""
+    """Return text on one line, with a space in place of each control character. The end of a very long one is cut."""
     text = text if len(text) <= _MAX_LINE_LENGTH else text[:_MAX_LINE_LENGTH] + " …"
     return _replace_unprintable(text)
 

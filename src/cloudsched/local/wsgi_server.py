@@ -27,9 +27,9 @@ from cloudsched.errors import Misconfigured
 log = logging.getLogger(__name__)
 
 THREADS = 32
-"""How many threads there are at first, and how many are added when all are busy.
+"""The number of threads at first, and the number that is added when all are busy.
 
-Deliveries need them, whose handlers may call the API, and clients.
+They are for clients, and for deliveries, whose handlers may call the API.
 """
 MAX_THREADS = 512
 """The most requests that are read or served at the same time."""
@@ -37,10 +37,10 @@ MAX_IDLE_CONNECTIONS = 512
 """The most connections that wait for a request: beyond that the one that has waited longest is closed. A process may
 often have no more than 1,024 open files."""
 GRACE_SECONDS = 2
-"""How long requests in progress may take to finish when the server is stopped."""
+"""The seconds for requests in progress to finish when the server is stopped."""
 
 MAX_CHUNKED_BODY_BYTES = 16 * 1024 * 1024
-"""The most bytes read of a chunked body, chunk headers included; the API accepts far fewer."""
+"""The most bytes read of a chunked body, with chunk headers. The API accepts far fewer."""
 _CHUNK_SIZE = 64 * 1024
 
 
@@ -83,7 +83,7 @@ class _Gateway(Gateway_10):
 
 
 def _drain(body: _ChunkedBody) -> bool:
-    """Read a body to its end; return False if it has no proper end."""
+    """Read a body to its end, and return False if it has no proper end."""
     trailers: Callable[[], Iterable[bytes]] = body.read_trailer_lines  # type: ignore[assignment]  # cheroot's stub is wrong
     try:
         while body.read(_CHUNK_SIZE):
@@ -99,7 +99,7 @@ class _Request(HTTPRequest):
     """A request whose Content-Length, if it has one, must be a number of bytes (RFC 9110, section 8.6)."""
 
     def read_request_headers(self) -> bool:
-        """Read the headers; respond with 400 and return False if they are malformed."""
+        """Read the headers. If they are malformed, respond with 400 and return False."""
         if not super().read_request_headers():  # type: ignore[no-untyped-call]  # cheroot's stub lacks types
             return False
         length: bytes = self.inheaders.get(b"Content-Length", b"0")
@@ -120,7 +120,7 @@ class _Server(Server):
 
     @staticmethod
     def bind_socket(socket_: socket.socket, bind_addr: tuple[str, int]) -> socket.socket:
-        """Bind the socket; close it if its port is taken, which cheroot leaves to the garbage collector."""
+        """Bind the socket. Close it if its port is taken, which cheroot leaves to the garbage collector."""
         try:
             socket_.bind(bind_addr)
         except OSError:
@@ -135,11 +135,11 @@ class _Server(Server):
 
     @interrupt.setter
     def interrupt(self, error: BaseException) -> None:
-        """Log what ended one of cheroot's threads; by itself cheroot would stop for it. Others take its place."""
+        """Log what ended one of cheroot's threads. By itself cheroot would stop for it. Others take its place."""
         log.error("A thread of the web server has ended; another takes its place", exc_info=error)
 
     def process_conn(self, conn: HTTPConnection) -> None:
-        """Serve a connection on which a request begins to arrive; let a new one wait for that."""
+        """Serve a connection on which a request begins to arrive. Let a new one wait for that."""
         if conn.last_used is None:
             self._connections.put(conn)  # type: ignore[attr-defined]  # missing in cheroot's stub
             self._close_longest_idle()
@@ -169,7 +169,7 @@ class _Server(Server):
         super().stop()
 
     def error_log(self, msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:  # noqa: FBT001, FBT002 - cheroot's signature
-        """Log an error; a client that has disconnected is none."""
+        """Log an error. A client that has disconnected is none."""
         is_disconnect = isinstance(sys.exc_info()[1], ConnectionError)
         log.log(logging.DEBUG if is_disconnect else level, "%s", msg, exc_info=traceback and not is_disconnect)
 
@@ -189,7 +189,7 @@ class WebServer:
     Args:
         application: The WSGI application.
         host: The address to listen on.
-        port: The port to listen on; 0 for a free one.
+        port: The port to listen on, 0 for a free one.
     """
 
     def __init__(self, application: WSGIApplication, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -239,7 +239,7 @@ class WebServer:
         self._serving.set()
 
     def stop(self) -> None:
-        """Stop the server; a second call does nothing."""
+        """Stop the server. A second call does nothing."""
         self._thread.stop()
         self._serving.set()
         stopping = threading.Thread(target=self._server.stop, name="web-server-stop", daemon=True)

@@ -25,7 +25,7 @@ class CloudschedConfig(AppConfig):  # type: ignore[misc]  # Django has no types
     """The project's cloudsched.
 
     Attributes:
-        embedding: What runs the tasks.
+        embedding: The embedding that runs the tasks.
     """
 
     name = "cloudsched.local.django"
@@ -34,7 +34,7 @@ class CloudschedConfig(AppConfig):  # type: ignore[misc]  # Django has no types
     embedding: Embedded
 
     def ready(self) -> None:
-        """Prepare what the settings describe; a server that loads its middleware starts it."""
+        """Prepare what the settings describe. A server that loads its middleware starts it."""
         self.embedding = embedded(
             _load_app(),
             _read_setting("CLOUDSCHED_DATA"),
@@ -65,7 +65,7 @@ def find_embedding() -> Embedded:
 
 
 def find_superuser(request: Any) -> Visitor | None:  # noqa: ANN401 - Django's
-    """Return the superuser who looks at the page, as an admin; None for everybody else."""
+    """Return the superuser who looks at the page, as an admin. None for everybody else."""
     user = request.user
     return Visitor(user.get_username(), "admin") if user.is_active and user.is_superuser else None
 

@@ -43,7 +43,7 @@ def serve(request: Any, path: str) -> HttpResponse:  # noqa: ANN401 - Django's
 
 
 def _write_environ(request: Any, path: str) -> WSGIEnvironment:  # noqa: ANN401 - Django's
-    """Return a request to the mount; Django's own servers have one already, its ASGI servers have none."""
+    """Return a request to the mount. Django's own servers have one already, its ASGI servers have none."""
     body = request.body
     mount = request.path.removesuffix(path).rstrip("/")
     given = {name: value for name, value in request.META.items() if isinstance(value, str)}

@@ -99,7 +99,7 @@ def emulator(
     functions_url: str | None,
     **settings: Any,
 ) -> None:
-    """Run a local Cloud Tasks; gRPC, REST and the control API share one port."""
+    """Run a local Cloud Tasks. gRPC, REST and the control API share one port."""
     from cloudsched.emulator import CloudTasksEmulator  # noqa: PLC0415 - --help needs none of it
     from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL  # noqa: PLC0415
     from cloudsched.emulator.model.queues import BadQueue  # noqa: PLC0415

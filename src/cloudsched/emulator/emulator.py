@@ -37,17 +37,17 @@ class CloudTasksEmulator:
 
     Args:
         host: The address to listen on.
-        port: The port to listen on; 0 for a free one.
-        clock: The clock that it uses; by default a running one of its own.
-        data: A file that persists the queues, so that nothing acknowledged is lost; by default they live in memory.
+        port: The port to listen on, 0 for a free one.
+        clock: The clock that it uses, by default a running one of its own.
+        data: A file that persists the queues, so that nothing acknowledged is lost. By default they live in memory.
         queues: The full names of queues to create at startup, with Google's defaults.
-        auto_create_queues: Whether creating a task in a missing queue creates the queue instead of being refused.
+        auto_create_queues: True to create a missing queue when a task is created in it, rather than refuse the task.
         functions_url: The URL of a Firebase function, with {project}, {location} and {function}.
         faults: The faults to inject.
         tokens: The kind of OIDC and OAuth tokens to issue: `valid`, `wrongAudience`, `expired` or `missing`.
-        patience: How long in real time an advance of the clock waits for a target that does not respond.
-        control_key: What requests for the control API have to send, as `X-Api-Key`; by default they need nothing.
-        seed: Makes the ids of tasks without a name reproducible; by default they differ from run to run.
+        patience: The real time that an advance of the clock waits for a target that does not respond.
+        control_key: The key that requests for the control API have to send as `X-Api-Key`. By default they need none.
+        seed: Makes the ids of tasks without a name reproducible. By default they differ from run to run.
     """
 
     def __init__(  # noqa: PLR0913 - each is a setting of its own
@@ -97,7 +97,7 @@ class CloudTasksEmulator:
     # Start and stop ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start serving; return once it is listening.
+        """Start serving, and return once it is listening.
 
         Raises:
             OSError: if the address is not available, or a file cannot be read or written.
@@ -203,7 +203,7 @@ class CloudTasksEmulator:
         """Move the clock forward and deliver everything that falls due on the way, each at its own instant.
 
         Returns:
-            How many dispatches were delivered.
+            The number of delivered dispatches.
 
         Raises:
             ValueError: if the clock would go back.
@@ -212,7 +212,7 @@ class CloudTasksEmulator:
         return self._call(lambda operations: operations.parts.dispatcher.advance(by))
 
     def advance_to(self, instant: datetime) -> int:
-        """Move the clock forward to an instant; see `advance`."""
+        """Move the clock forward to an instant. See `advance`."""
         if instant.tzinfo is None:
             raise ValueError(f"{instant!r} has no time zone; an instant needs one, for example UTC.")
         return self._call(lambda operations: operations.parts.dispatcher.advance_to(instant))
@@ -221,7 +221,7 @@ class CloudTasksEmulator:
         """Move the clock from dispatch to dispatch until there is nothing left to deliver.
 
         Returns:
-            How many dispatches were delivered.
+            The number of delivered dispatches.
 
         Raises:
             NotIdle: if that many dispatches were delivered and there are still more.
@@ -240,7 +240,7 @@ class CloudTasksEmulator:
         return self._call(lambda operations: _run_in_loop(lambda: operations.list_waiting(queue)))
 
     def explain(self, name: str) -> Explanation | None:
-        """Explain why the task with that full name waits and when it is sent next; None if it is done.
+        """Explain why the task with that full name waits and when it is sent next, None if it is done.
 
         Raises:
             UnknownTask: if there is no such task, and was none recently.
@@ -248,10 +248,10 @@ class CloudTasksEmulator:
         return self._call(lambda operations: _run_in_loop(lambda: operations.explain(name)))
 
     def wait(self, name: str, timeout: float = 10.0) -> list[Attempt]:
-        """Wait until the task with that full name succeeds, is exhausted or is deleted; return its attempts.
+        """Wait until the task with that full name succeeds, is exhausted or is deleted. Return its attempts.
 
         Raises:
-            StillWaiting: if that takes longer than `timeout` seconds of real time; it says why.
+            StillWaiting: if that takes longer than `timeout` seconds of real time. It says why.
             UnknownTask: if there is no such task, and was none recently.
         """
         return self._call(lambda operations: operations.wait(name, timeout))
@@ -259,7 +259,7 @@ class CloudTasksEmulator:
     # Faults, tokens, rese ----------------------------------------------------------------------------------------
 
     def inject(self, faults: Faults) -> None:
-        """Inject these faults from now on; pass `Faults()` for none."""
+        """Inject these faults from now on, or none with `Faults()`."""
         self._call(lambda operations: _run_in_loop(lambda: operations.parts.queues.set_faults(faults)))
 
     def issue_tokens(self, mode: TokenMode) -> None:
@@ -267,7 +267,7 @@ class CloudTasksEmulator:
         self._tokens.mode = mode
 
     def reset(self) -> None:
-        """Delete all tasks, queues, names and attempts; create the declared queues again. The clock stays."""
+        """Delete all tasks, queues, names and attempts, and create the declared queues again. The clock stays."""
         self._call(lambda operations: operations.reset())
 
     def _call(self, call: Callable[[ControlOperations], Coroutine[Any, Any, T]]) -> T:

@@ -31,7 +31,7 @@ def cloud_tasks_settings() -> dict[str, Any]:
 
 @pytest.fixture
 def cloud_tasks(cloud_tasks_settings: dict[str, Any]) -> Iterator[CloudTasksEmulator]:
-    """Run an emulator on a free port; it stops at the end of the test and keeps nothing."""
+    """Run an emulator on a free port. It stops at the end of the test and keeps nothing."""
     from cloudsched.emulator import CloudTasksEmulator  # noqa: PLC0415 - imported only by tests that use it
 
     with CloudTasksEmulator(**cloud_tasks_settings) as emulator:

@@ -1,8 +1,8 @@
 """`--data FILE`: a write-ahead log of the queues, so that a crash loses nothing that was acknowledged.
 
-The file is a list of change records and is only appended to. A call is acknowledged once its records are synced to
-the disk; calls that arrive during a sync share the next one. Each record carries its length and checksum: a record that
-a crash cut short at the end is dropped when the file is read again. At startup, and when the file has grown to several
+The file is a list of change records and is only appended to. A call is acknowledged once its records are synced to the
+disk. Calls that arrive during a sync share the next one. Each record carries its length and checksum: a record that a
+crash cut short at the end is dropped when the file is read again. At startup, and when the file has grown to several
 times the size of the live data, a compacted copy is written beside it and then replaces it.
 
 An attempt that was in progress when the process died is made again: at-least-once delivery, as the service promises.
@@ -137,7 +137,7 @@ class WriteAheadLog:
     """The log file, as a `QueueObserver`. Use it within one event loop.
 
     Args:
-        path: The file; created if it is missing.
+        path: The file, created if it is missing.
         queues: The queues to restore from the file, whose changes are then logged.
         now: The instant at which restored queues start.
 
@@ -183,7 +183,7 @@ class WriteAheadLog:
         self._append(_Record(wiped=True))
 
     def wait_for_sync(self) -> asyncio.Future[None] | None:
-        """Return a future that is done when the last change is synced; None if there was no change."""
+        """Return a future that is done when the last change is synced. None if there was no change."""
         if not self._pending:
             return None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -234,7 +234,7 @@ class WriteAheadLog:
         return b"".join(_encode_record(record) for record in iter_snapshot(self._queues))
 
     def _compact_at_startup(self) -> None:
-        """Write the file anew; if there is no room for a second one, continue with the old one."""
+        """Write the file anew. If there is no room for a second one, continue with the old one."""
         snapshot = self._snapshot()
         try:
             self._size = _rewrite(self._path, snapshot)
@@ -259,7 +259,7 @@ class WriteAheadLog:
         self._size += len(data)
 
     def _compact(self, snapshot: bytes) -> bool:
-        """Replace the file by a snapshot; return False if there is no room for it."""
+        """Replace the file by a snapshot. Return False if there is no room for it."""
         try:
             self._size = _rewrite(self._path, snapshot)
         except OSError as error:
@@ -273,7 +273,7 @@ class WriteAheadLog:
 
 
 def _restore(path: Path, queues: Queues, now: datetime) -> int:
-    """Apply the records of a file; return the length of its readable part."""
+    """Apply the records of a file, and return the length of its readable part."""
     size = 0
     for record, end in _read_records(path):
         if record is not None:
@@ -290,7 +290,7 @@ def _encode_record(record: Proto) -> bytes:
 
 
 def _read_records(path: Path) -> Iterator[tuple[Proto | None, int]]:
-    """Yield each record and where it ends; first None and where the header ends."""
+    """Yield each record and where it ends, but first None and where the header ends."""
     data = path.read_bytes() if path.exists() else b""
     if not data.startswith(_MAGIC):
         if not _MAGIC.startswith(data):  # otherwise a crash cut even the header short

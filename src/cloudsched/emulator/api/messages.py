@@ -1,8 +1,8 @@
 """The messages of the Cloud Tasks API, in a pool of their own.
 
 The tables below repeat the names, numbers and types of google/cloud/tasks/v2/*.proto, as far as the emulator has what
-they stand for; a test compares them with the installed client's descriptors. Building them here takes a few
-milliseconds, where importing the client takes half a second; it serves clients of any version, and keeps the default
+they stand for. A test compares them with the installed client's descriptors. Building them here takes a few
+milliseconds, where importing the client takes half a second. It serves clients of any version, and keeps the default
 pool free for the program that embeds the emulator.
 """
 
@@ -123,7 +123,7 @@ class _Types:
                     self.messages[word] = f".{package}.{word}"
 
     def describe(self, message: Proto, text: str) -> None:
-        """Add the field that `name:type=number` describes; `*` repeats, `?` has presence, `/name` is in a oneof."""
+        """Add the field that `name:type=number` describes. `*` repeats, `?` has presence, `/name` is in a oneof."""
         head, oneof = (*text.split("/"), "")[:2]
         name, kind = head.split(":")
         kind, number = kind.split("=")

@@ -102,7 +102,7 @@ def write_queue(queue: Queue) -> Proto:
 
 
 def read_config(message: Proto) -> QueueConfig:
-    """Return the configuration in a message; unset fields get the service's defaults.
+    """Return the configuration in a message. Unset fields get the service's defaults.
 
     Raises:
         RpcError: INVALID_ARGUMENT for an invalid value.

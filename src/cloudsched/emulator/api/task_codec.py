@@ -91,13 +91,13 @@ def read_task(
     Args:
         message: The task of a CreateTask request.
         task_id: The id that the task gets.
-        is_named: Whether the caller chose the id.
+        is_named: True if the caller chose the id.
         defaults: The queue's retry configuration, for fields that the task's leaves unset.
-        url_required: Whether the task must have a URL, because its queue does not supply one.
-        now: The instant of the call; it replaces unset and past schedule times.
+        url_required: True if the task must have a URL, because its queue does not supply one.
+        now: The instant of the call. It replaces unset and past schedule times.
 
     Raises:
-        RpcError: INVALID_ARGUMENT; the message names the invalid field.
+        RpcError: INVALID_ARGUMENT. The message names the invalid field.
     """
     target = _read_target(message, url_required=url_required)
     deadline = DEFAULT_DEADLINE
@@ -152,7 +152,7 @@ def restore_task(message: Proto) -> Task:
 
 
 def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
-    """Return a retry configuration; fields that the message leaves unset are as in `defaults`.
+    """Return a retry configuration. Fields that the message leaves unset are as in `defaults`.
 
     Raises:
         RpcError: INVALID_ARGUMENT for an invalid count or duration.
@@ -190,7 +190,7 @@ def check_backoff(config: RetryConfig) -> None:
 
 
 def write_retry(message: Proto, config: RetryConfig) -> None:
-    """Write a retry configuration; an unlimited duration stays unset, as in the service."""
+    """Write a retry configuration. An unlimited duration stays unset, as in the service."""
     message.max_attempts = config.max_attempts
     message.max_doublings = config.max_doublings
     set_duration(message.min_backoff, config.min_backoff)
@@ -200,7 +200,7 @@ def write_retry(message: Proto, config: RetryConfig) -> None:
 
 
 def write_task(task: Task, queue_name: str, view: int) -> Proto:
-    """Return a task as a message; its body is in the FULL view only."""
+    """Return a task as a message. Its body is in the FULL view only."""
     message = _Task(name=f"{queue_name}/tasks/{task.id}", view=FULL if view == FULL else BASIC)
     set_timestamp(message.schedule_time, task.schedule_at)
     set_timestamp(message.create_time, task.created_at)

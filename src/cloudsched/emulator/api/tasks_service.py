@@ -1,7 +1,7 @@
 """The RPCs of `google.cloud.tasks.v2.CloudTasks`: from a request message to a response message.
 
 gRPC and REST lead to the same methods. A method reads the clock once, changes the queues and passes on any dispatch
-that is to be sent; it raises `RpcError` to refuse a request. Nothing in here blocks.
+that is to be sent. It raises `RpcError` to refuse a request. Nothing in here blocks.
 
 The REST routes are the `google.api.http` annotations of the v2 reference. A route is an HTTP method, a path pattern
 whose groups fill fields of the request, and the field that the body fills (`*` for the request itself).
@@ -42,7 +42,7 @@ class CloudTasksService:
     Args:
         queues: The state that the RPCs read and change.
         now: The clock.
-        send: Sends a dispatch at once; called by RunTask.
+        send: Sends a dispatch at once, for RunTask.
         random: The source of ids for tasks without a name.
     """
 
@@ -83,7 +83,7 @@ class CloudTasksService:
         return reply
 
     def update_queue(self, request: Proto) -> Proto:
-        """Change the fields in the mask, or all fields without a mask; creates a missing queue."""
+        """Change the fields in the mask, or all fields without a mask. Create a missing queue."""
         paths = list(request.update_mask.paths)
 
         def change(config: QueueConfig | None) -> QueueConfig:

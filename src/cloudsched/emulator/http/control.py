@@ -50,7 +50,7 @@ class ClockControl:
         return {"now": format_rfc3339(self._clock.now()), "mode": self._clock.mode}
 
     async def move(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Carry out a command; return the new time and how many dispatches were delivered.
+        """Carry out a command. Return the new time and the number of delivered dispatches.
 
         Raises:
             InvalidControlRequest: if it is not a valid command.

@@ -28,7 +28,7 @@ _DURATION_FAULTS: Final = frozenset({"lateBy", "shuffleWithin"})
 
 
 class InvalidControlRequest(ValueError):
-    """The request is invalid; the message says what is expected."""
+    """The request is invalid. The message says what is expected."""
 
 
 def read_object(body: bytes) -> dict[str, Any]:

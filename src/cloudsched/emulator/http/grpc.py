@@ -28,7 +28,7 @@ from cloudsched.emulator.api.messages import write_status
 from cloudsched.emulator.model.errors import Code, RpcError
 
 Serve = Callable[[str, bytes], bytes | Awaitable[bytes]]
-"""Takes an RPC's path and request message and returns the response message; raises `RpcError`."""
+"""Takes an RPC's path and request message and returns the response message. Raises `RpcError`."""
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
@@ -100,7 +100,7 @@ class GrpcConnection(asyncio.Protocol):
         self._cancel_all()
 
     def data_received(self, data: bytes) -> None:
-        """Handle received bytes; all responses to them leave in one write."""
+        """Handle received bytes. All responses to them leave in one write."""
         try:
             for event in self._http2.receive_data(data):
                 handle = _HANDLERS.get(type(event))
@@ -168,7 +168,7 @@ class GrpcConnection(asyncio.Protocol):
             stream.running.cancel()
 
     def on_goaway(self, _event: events.ConnectionTerminated) -> None:
-        """End the connection of a client that is leaving; HTTP/2 allows no frames to it from now on."""
+        """End the connection of a client that is leaving. HTTP/2 allows no frames to it from now on."""
         self._cancel_all()
         self.close()
 
@@ -224,7 +224,7 @@ class GrpcConnection(asyncio.Protocol):
             self._blocked.append(stream)
 
     def _send(self, stream: _Stream) -> bool:
-        """Send as much as the windows allow; return whether everything was sent."""
+        """Send as much as the windows allow, and return whether everything was sent."""
         while stream.unsent:
             window = self._http2.local_flow_control_window(stream.number)
             size = min(len(stream.unsent), self._http2.max_outbound_frame_size, window)

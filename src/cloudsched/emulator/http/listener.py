@@ -2,8 +2,8 @@
 
 A `Gate` says which HTTP requests are answered: none that a page elsewhere makes a browser send, and control only with
 its key. A page anywhere can make its reader's browser send requests to this machine. It cannot read the answers, but a
-request that moves the clock or creates a task has done its work by then; and under a name that the page's owner lets
-point to this machine (DNS rebinding), it can read them as well.
+request that moves the clock or creates a task has done its work by then. Under a name that the page's owner lets point
+to this machine (DNS rebinding), it can read them as well.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _PUBLIC: Final = frozenset({"/healthz", "/oauth2/v3/certs", "/oauth2/v1/certs"})
-"""What needs no key: a probe, and the public keys of tokens."""
+"""The paths that need no key: a probe, and the public keys of tokens."""
 
 
 class Gate:
@@ -44,7 +44,7 @@ class Gate:
 
     Args:
         host: The address that the server listens on.
-        key: What the control API requires as ``X-Api-Key`` or as a bearer token; empty for nothing.
+        key: The key that the control API requires as ``X-Api-Key`` or as a bearer token, empty for none.
     """
 
     def __init__(self, host: str, key: str = "") -> None:
@@ -52,7 +52,7 @@ class Gate:
         self._key = key
 
     def find_refusal(self, method: str, headers: Mapping[str, str]) -> Reply | None:
-        """Return the answer to a request that a page elsewhere may have caused; None if it is welcome.
+        """Return the answer to a request that a page elsewhere may have caused, None if it is welcome.
 
         A server on a loopback address is called by a name of this machine, and by no proxy. On any other address a
         program may use what name it likes, and a browser an address or a name of this machine.
@@ -67,7 +67,7 @@ class Gate:
         return None if refusal is None else _refuse(403, refusal)
 
     def check_key(self, path: str, headers: Mapping[str, str]) -> Reply | None:
-        """Return the answer to a request for the control API without its key; None if it has it, or needs none."""
+        """Return the answer to a request for the control API without its key. None if it has it, or needs none."""
         if not self._key or path in _PUBLIC:
             return None
         scheme, _, token = headers.get("Authorization", "").partition(" ")
@@ -122,7 +122,7 @@ class Listener:
         self._connections: set[asyncio.BaseTransport] = set()
 
     async def listen(self, host: str, port: int) -> int:
-        """Start listening; return the port.
+        """Start listening, and return the port.
 
         Raises:
             OSError: if the address is not available.

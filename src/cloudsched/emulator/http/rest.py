@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.api.tasks_service import RpcMethod
 
 DEFAULT_FUNCTIONS_URL: Final = "http://127.0.0.1:5001/{project}/{location}/{function}"
-"""Where Firebase's Functions emulator serves a function."""
+"""The address of a function in Firebase's Functions emulator."""
 
 _VERSION: Final = re.compile(r"/(?:(v2)/)?(projects/.*)", re.DOTALL)
 _SYSTEM: Final = frozenset(
@@ -64,7 +64,7 @@ class RestGateway:
         self._functions_url = functions_url
 
     def find(self, verb: str, path: str) -> tuple[RpcMethod, str, dict[str, str | None]] | None:
-        """Return the RPC of a request line, its API version and the fields in its path; None if there is none."""
+        """Return the RPC of a request line, its API version and the fields in its path, None if there is none."""
         match = _VERSION.fullmatch(unquote(path))
         if match is None:
             return None
@@ -116,7 +116,7 @@ class RestGateway:
         return shown
 
     def _fill_in_function_url(self, content: dict[str, Any], filled: Mapping[str, str | None]) -> None:
-        """Fill in the URL of the function that the queue is named after; firebase-admin leaves it empty."""
+        """Fill in the URL of the function that the queue is named after. firebase-admin leaves it empty."""
         task = content.get("task")
         request = task.get("httpRequest") if isinstance(task, dict) else None
         if isinstance(request, dict) and not request.get("url") and (parent := filled.get("parent")):

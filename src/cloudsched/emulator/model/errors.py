@@ -1,6 +1,6 @@
 """The errors with which the service refuses a request.
 
-The codes are gRPC's (https://grpc.io/docs/guides/status-codes/); REST shows the same error as an HTTP status and a
+The codes are gRPC's (https://grpc.io/docs/guides/status-codes/). REST shows the same error as an HTTP status and a
 `google.rpc.Status`. The texts were recorded from the real service.
 """
 

@@ -1,6 +1,6 @@
 """Fault injection, so that users can prove that their handlers are idempotent.
 
-Cloud Tasks delivers at least once, in any order and sometimes late; faults make that happen. Each decision is drawn
+Cloud Tasks delivers at least once, in any order and sometimes late. Faults make that happen. Each decision is drawn
 from the seed, the task's id and the attempt, so that a run can be repeated regardless of other tasks and of timing.
 """
 

@@ -42,7 +42,7 @@ def check_parent_queue(name: str) -> str:
     """Check the name of the queue in which a task is created or listed, and return it.
 
     Raises:
-        RpcError: PERMISSION_DENIED if it does not begin with a location; INVALID_ARGUMENT if it is malformed otherwise.
+        RpcError: PERMISSION_DENIED if it does not begin with a location. INVALID_ARGUMENT if it is malformed otherwise.
     """
     check_location(name.partition("/queues/")[0])
     return check_queue(name)

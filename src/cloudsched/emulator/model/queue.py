@@ -48,11 +48,11 @@ class QueueObserver(Protocol[Queue_contra]):
         """Take note that a task was created, or waits for another attempt."""
 
     def on_task_removed(self, queue: Queue_contra, task: Task, until: datetime) -> None:
-        """Take note that a task succeeded, was exhausted or was deleted; its name stays taken until that instant."""
+        """Take note that a task succeeded, was exhausted or was deleted. Its name stays taken until that instant."""
 
 
 class CompositeObserver(Generic[Queue_contra]):
-    """Passes each change on to several observers; by default to none."""
+    """Passes each change on to several observers, by default to none."""
 
     def __init__(self, *observers: QueueObserver[Queue_contra]) -> None:
         self._observers = observers
@@ -140,10 +140,10 @@ class QueueConfig:
     rate_limits: RateLimits = field(default_factory=RateLimits)
     retry_config: RetryConfig = field(default_factory=RetryConfig)
     http_target: Any = None
-    """The queue's HTTP target override, an `HttpTarget` message; `queue_codec.apply_override` applies it."""
+    """The queue's HTTP target override, an `HttpTarget` message. `queue_codec.apply_override` applies it."""
     logging_ratio: float | None = None
     name_retention: timedelta = NAME_RETENTION
-    """How long a task's name stays taken after the task is gone. Clients cannot change it."""
+    """The time that a task's name stays taken after the task is gone. Clients cannot change it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,7 +182,7 @@ class Queue:
     running_attempts: int = 0
     """Attempts in progress, including those of tasks that are gone."""
     scheduled_wake_at: datetime | None = None
-    """The wake-up that `Queues` holds for this queue; `push_number` identifies its heap entry."""
+    """The wake-up that `Queues` holds for this queue. `push_number` identifies its heap entry."""
     push_number: int = 0
     _heap: list[tuple[datetime, int, Task]] = field(default_factory=list)
     _stale_entries: int = 0
@@ -211,7 +211,7 @@ class Queue:
         """Return the task.
 
         Raises:
-            RpcError: NOT_FOUND if there is none; the text says whether there was one recently.
+            RpcError: NOT_FOUND if there is none. The text says whether there was one recently.
         """
         task = self.tasks.get(task_id)
         if task is not None and now >= self._expires_at(task):
@@ -222,7 +222,7 @@ class Queue:
         return task
 
     def remove(self, task_id: str, now: datetime) -> None:
-        """Delete a task, even while it runs; a response that arrives later changes nothing.
+        """Delete a task, even while it runs. A response that arrives later changes nothing.
 
         Raises:
             RpcError: NOT_FOUND if there is none.
@@ -231,7 +231,7 @@ class Queue:
         self._delete(task, now)
 
     def _get_quietly(self, task_id: str, now: datetime) -> Task:
-        """Return the task; an error does not say whether there was one recently."""
+        """Return the task. An error does not say whether there was one recently."""
         try:
             return self.get(task_id, now)
         except RpcError:
@@ -291,7 +291,7 @@ class Queue:
         """Apply the result of one attempt: the task succeeds, waits for its next attempt, or is exhausted.
 
         Returns:
-            Whether this ended the task.
+            True if this ended the task.
         """
         self.running_attempts -= 1
         self.bucket.on_response(result, now)
@@ -357,12 +357,12 @@ class Queue:
             self._dequeue(task)
 
     def reserve_name(self, task_id: str, until: datetime) -> None:
-        """Keep a name taken until that instant; call it in chronological order."""
+        """Keep a name taken until that instant. Calls must be in chronological order."""
         self._reserved_names[task_id] = until
         self._reservations_by_expiry.append((until, task_id))
 
     def duplicate(self, dispatch: Dispatch) -> Dispatch:
-        """Return a duplicate of a dispatch; its result must be reported as well."""
+        """Return a duplicate of a dispatch. Its result must be reported as well."""
         self.running_attempts += 1
         dispatch.task.running_attempts += 1
         return replace(dispatch)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from cloudsched.emulator.model.task import HttpResult, Task
 
 QUEUE_NAME_RETENTION: Final = timedelta(days=7)
-"""How long a queue's name stays taken after the queue was deleted."""
+"""The time that a queue's name stays taken after the queue was deleted."""
 
 
 class BadQueue(ValueError):
-    """A queue that is to be created at startup has no valid name; the message says which one."""
+    """A queue that is to be created at startup has no valid name. The message says which one."""
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Queues:
         return queue
 
     def delete_queue(self, name: str, now: datetime) -> None:
-        """Delete a queue and all its tasks; its name stays taken for days.
+        """Delete a queue and all its tasks. Its name stays taken for days.
 
         Raises:
             RpcError: NOT_FOUND if there is none.
@@ -142,7 +142,7 @@ class Queues:
         return queue
 
     def pause_queue(self, name: str, *, paused: bool) -> Queue:
-        """Pause or resume dispatching; a paused queue still accepts tasks."""
+        """Pause or resume dispatching. A paused queue still accepts tasks."""
         queue = self.get_queue(name)
         queue.paused = paused
         self.observer.on_queue_changed(queue)
@@ -209,7 +209,7 @@ class Queues:
             queue.observer = observer
 
     def set_faults(self, faults: Faults) -> None:
-        """Inject these faults from now on; tasks that are already queued keep their place."""
+        """Inject these faults from now on. Tasks that are already queued keep their place."""
         self.faults = faults
         for queue in self.queues.values():
             queue.faults = faults
@@ -227,7 +227,7 @@ class Queues:
         return sent
 
     def next_wake(self) -> datetime | None:
-        """Return the next instant at which something is due, if nothing else happens before; None if nothing waits."""
+        """Return the next instant at which something is due, if nothing else happens before. None if nothing waits."""
         wakes = self._wakeups
         while wakes:
             at, push, queue = wakes[0]
@@ -237,7 +237,7 @@ class Queues:
         return None
 
     def finish_attempt(self, dispatch: Dispatch, result: HttpResult, now: datetime) -> bool:
-        """Apply the result of one attempt; return whether this ended its task."""
+        """Apply the result of one attempt, and return whether this ended its task."""
         queue = dispatch.queue
         ended = queue.finish_attempt(dispatch, result, now)
         self.reschedule(queue)
@@ -250,7 +250,7 @@ class Queues:
             self.reschedule(queue)
 
     def reschedule(self, queue: Queue) -> None:
-        """Update the queue's wake-up; call it after each change of the queue."""
+        """Update the queue's wake-up, after each change of the queue."""
         at = queue.wake_at() if self.queues.get(queue.name) is queue else None
         if at == queue.scheduled_wake_at:
             return

@@ -26,12 +26,12 @@ METHODS: Final = ("POST", "GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS")
 
 @dataclass(frozen=True, slots=True)
 class RetryConfig:
-    """When a failed attempt is retried."""
+    """The rules by which a failed attempt is retried."""
 
     max_attempts: int = 100
-    """The number of attempts, including the first; -1 for no limit."""
+    """The number of attempts, including the first, -1 for no limit."""
     max_retry_duration: timedelta = timedelta(0)
-    """Counted from the first attempt; zero for no limit."""
+    """The time from the first attempt, zero for no limit."""
     min_backoff: timedelta = timedelta(milliseconds=100)
     max_backoff: timedelta = timedelta(hours=1)
     max_doublings: int = 16
@@ -44,7 +44,7 @@ class RateLimits:
     max_dispatches_per_second: float = 500.0
     max_concurrent_dispatches: int = 1000
     burst: int | None = None
-    """An explicit bucket size, which clients cannot give; by default the service chooses one."""
+    """An explicit bucket size, which clients cannot give. By default the service chooses one."""
 
     @property
     def max_burst_size(self) -> int:
@@ -106,7 +106,7 @@ class HttpResult:
 
 @dataclass(frozen=True, slots=True)
 class AttemptStatus:
-    """What a task records about one of its attempts."""
+    """The record of one of a task's attempts."""
 
     schedule_at: datetime
     dispatch_at: datetime
@@ -126,11 +126,11 @@ class Task:
     retry_config: RetryConfig | None = None
     is_named: bool = True
     number: int = 0
-    """Numbers tasks in order of creation within a queue; a page token is such a number."""
+    """Numbers tasks in order of creation within a queue. A page token is such a number."""
     delayed_until: datetime | None = None
-    """Until when a fault delays the next attempt; None if none does."""
+    """The instant until which a fault delays the next attempt. None if none does."""
     ticket: int = 0
-    """Identifies the task's valid heap entry; zero while the task does not wait."""
+    """Identifies the task's valid heap entry. Zero while the task does not wait."""
     running_attempts: int = 0
     """Attempts in progress."""
     dispatch_count: int = 0

@@ -1,8 +1,8 @@
 """The rate limit of a queue: a token bucket that slows down when the target is overloaded.
 
-The bucket is the one that `RateLimits.max_burst_size` describes in the v2 reference. How the service slows down on
-429 and 503 is documented only in words ("will use a higher backoff rate"): here each such response halves the rate, at
-most once a second and down to a sixty-fourth, and each success restores a tenth.
+The bucket is the one that `RateLimits.max_burst_size` describes in the v2 reference. The slowdown of the service on 429
+and 503 is documented only in words ("will use a higher backoff rate"). Here each such response halves the rate, at most
+once a second and down to a sixty-fourth, and each success restores a tenth.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TokenBucket:
         return self.limits.max_dispatches_per_second * self.throttle
 
     def take(self, now: datetime) -> bool:
-        """Take one token; return whether there was one."""
+        """Take one token, and return whether there was one."""
         self._refill(now)
         if self.tokens < _ONE_TOKEN:
             return False
@@ -52,13 +52,13 @@ class TokenBucket:
         return True
 
     def ready_at(self) -> datetime:
-        """Return the instant from which a token can be taken; past or present if there is one."""
+        """Return the instant from which a token can be taken, past or present if there is one."""
         if self.tokens >= _ONE_TOKEN:
             return self.filled_at
         return self.filled_at + timedelta(microseconds=math.ceil((1.0 - self.tokens) / self.rate * 1_000_000))
 
     def rewind(self, now: datetime) -> None:
-        """Continue from an earlier instant; setting the clock back neither adds nor removes tokens."""
+        """Continue from an earlier instant. Setting the clock back neither adds nor removes tokens."""
         self.filled_at = min(self.filled_at, now)
 
     def set_limits(self, limits: RateLimits, now: datetime) -> None:
@@ -68,7 +68,7 @@ class TokenBucket:
         self.tokens = min(self.tokens, float(limits.max_burst_size))
 
     def on_response(self, result: HttpResult, now: datetime) -> None:
-        """Throttle on 429 and 503; recover on success."""
+        """Throttle on 429 and 503, and recover on success."""
         if result.status in _OVERLOAD_STATUSES:
             if self.throttled_at is None or now - self.throttled_at >= _THROTTLE_INTERVAL:
                 self._refill(now)

@@ -1,7 +1,7 @@
 """A clock that can be moved: real time plus an offset, or frozen.
 
-`MovableClock` only tells the time. Moving it through the emulator (`advance`) delivers what falls due on the way;
-setting it here is a jump, after which everything that fell due in between is due now.
+`MovableClock` only tells the time. Moving it through the emulator (`advance`) delivers what falls due on the way.
+Setting it here is a jump, after which everything that fell due in between is due now.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class MovableClock:
     """The clock of the emulator, which other components may share. Safe to use from any thread.
 
     Args:
-        at: The instant to start at; by default the real time.
-        frozen: Whether the clock starts frozen.
+        at: The instant to start at, by default the real time.
+        frozen: True to start with the clock frozen.
 
     Raises:
-        ValueError: if an instant has no time zone; the same holds for every method that takes one.
+        ValueError: if an instant has no time zone. The same holds for every method that takes one.
     """
 
     def __init__(self, at: datetime | None = None, *, frozen: bool = False) -> None:

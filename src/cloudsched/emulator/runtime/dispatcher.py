@@ -1,6 +1,6 @@
 """Sends tasks when they are due, and advances the clock.
 
-Everything here runs in one event loop. `Queues` says what to send and when the next task is due; the dispatcher holds
+Everything here runs in one event loop. `Queues` says what to send and when the next task is due. The dispatcher holds
 one timer for that and one for each attempt's deadline. While the clock is frozen there are no timers: what is due at
 that instant is sent, and nothing else happens until the clock moves.
 """
@@ -28,7 +28,7 @@ DEFAULT_LIMIT: Final = 100_000
 
 
 class ClockBusy(RuntimeError):
-    """The clock is already being moved; it cannot be moved twice at once."""
+    """The clock is already being moved, and cannot be moved twice at once."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -40,7 +40,7 @@ class NotIdle(RuntimeError):
     """The limit was reached and the queues are not idle.
 
     Attributes:
-        delivered: How many dispatches were delivered.
+        delivered: The number of delivered dispatches.
     """
 
     def __init__(self, delivered: int) -> None:
@@ -74,8 +74,8 @@ class Dispatcher:
         clock: The clock to send them by.
         sender: Builds and sends the requests.
         history: Records the attempts.
-        target_timeout: How long in real time an advance of the clock waits for a target that does not respond, before
-            the clock moves on to the attempt's deadline.
+        target_timeout: The real time that an advance of the clock waits for a target that does not respond, before the
+            clock moves on to the attempt's deadline.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Dispatcher:
     # Sending -----------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Send due tasks soon; call it after each change of the queues."""
+        """Send due tasks soon. Call it after each change of the queues."""
         if not self._is_wake_scheduled and not self._closed:
             self._is_wake_scheduled = True
             self._loop.call_soon(self._send_due)
@@ -251,10 +251,10 @@ class Dispatcher:
     # Advancing the clock -----------------------------------------------------------------------------------------
 
     async def advance_to(self, instant: datetime) -> int:
-        """Move the clock forward to an instant; deliver everything that falls due on the way at its own instant.
+        """Move the clock forward to an instant. Deliver everything that falls due on the way at its own instant.
 
         Returns:
-            How many dispatches were delivered.
+            The number of delivered dispatches.
 
         Raises:
             ValueError: if the instant is in the past.
@@ -265,7 +265,7 @@ class Dispatcher:
         return await self._advance_clock(lambda _begin: instant, None)
 
     async def advance(self, by: timedelta) -> int:
-        """Move the clock forward by a duration; see `advance_to`.
+        """Move the clock forward by a duration. See `advance_to`.
 
         Raises:
             ValueError: if the duration is negative.
@@ -280,7 +280,7 @@ class Dispatcher:
         """Move the clock from dispatch to dispatch until there is nothing left to deliver.
 
         Returns:
-            How many dispatches were delivered.
+            The number of delivered dispatches.
 
         Raises:
             NotIdle: if that many dispatches were delivered and there are still more.

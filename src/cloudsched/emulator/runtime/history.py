@@ -1,4 +1,4 @@
-"""The history of attempts, with requests, responses and timing; why a task waits, and when it is sent next."""
+"""The history of attempts, with requests, responses and timing, and the reasons why tasks wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_LENGTH: Final = 100_000
-"""How many attempts are kept; the oldest are dropped first."""
+"""The number of attempts that are kept. The oldest are dropped first."""
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
 """The total size of the bodies that are kept."""
 
@@ -33,7 +33,7 @@ class Request:
 class Attempt:
     """One delivery of one task.
 
-    Instants are those of the emulator's clock; `seconds` is the target's response time in real time.
+    Instants are those of the emulator's clock. `seconds` is the target's response time in real time.
     """
 
     queue: str
@@ -57,7 +57,7 @@ class Attempt:
         return f"{self.queue}/tasks/{self.task}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the attempt as the control API shows it; bodies as text, with invalid UTF-8 replaced."""
+        """Return the attempt as the control API shows it, with bodies as text and invalid UTF-8 replaced."""
         answer = self.answer
         shown: dict[str, Any] = {
             "task": self.name,
@@ -130,13 +130,13 @@ Reason = Literal["RUNNING", "PAUSED", "SCHEDULED", "BACKOFF", "HELD", "CONCURREN
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a task is not done."""
+    """The reason why a task is not done."""
 
     name: str
     reason: Reason
     text: str
     next_at: datetime | None
-    """The earliest instant of its next attempt, if known; None if the task waits for something else."""
+    """The earliest instant of its next attempt, if known. None if the task waits for something else."""
     dispatch_count: int
     last_status: int | None
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.model.queue import Dispatch
 
 MAX_RECORDED_BODY_BYTES: Final = 64 * 1024
-"""How much of a response's body is kept."""
+"""The bytes of a response's body that are kept."""
 MAX_RESPONSE_BYTES: Final = 32 * 1024 * 1024
 """A longer response is a failed attempt."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ class HttpSender:
     """Builds and sends requests, over persistent connections. Create and close it within one event loop.
 
     Args:
-        authorize: Returns the Authorization header for a token and the target's URL; an empty one is omitted.
+        authorize: Returns the Authorization header for a token and the target's URL. An empty one is omitted.
         now: Returns the time by which a response's `Retry-After` is read.
     """
 
@@ -65,7 +65,7 @@ class HttpSender:
         return Request(target.method, target.url, headers, target.body)
 
     async def send(self, request: Request) -> HttpResult:
-        """Send a request and read the whole response; any error is a result, too."""
+        """Send a request and read the whole response. Any error is a result, too."""
         try:
             async with self._session.request(
                 request.method,

@@ -50,7 +50,7 @@ class CompletionWaiters:
         self._futures.clear()
 
     async def wait(self, name: str, seconds: float) -> bool:
-        """Wait until the task with that full name ends; return False if it did not within `seconds` of real time."""
+        """Wait until the task with that full name ends. Return False if it did not within `seconds` of real time."""
         future = self._futures.get(name)
         if future is None or future.done():
             future = self._futures[name] = asyncio.get_running_loop().create_future()
@@ -83,7 +83,7 @@ class StillWaiting(TimeoutError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulatorParts:
-    """What a running emulator is made of."""
+    """The parts of a running emulator."""
 
     queues: Queues
     clock: MovableClock
@@ -116,7 +116,7 @@ class ControlOperations:
         ]
 
     def explain(self, name: str) -> Explanation | None:
-        """Explain why a task waits; None if it is done.
+        """Explain why a task waits. Return None if it is done.
 
         Raises:
             UnknownTask: if there is no such task, and was none recently.
@@ -135,7 +135,7 @@ class ControlOperations:
             raise UnknownTask(name) from None
 
     async def wait(self, name: str, seconds: float) -> list[Attempt]:
-        """Wait until a task succeeds, is exhausted or is deleted; return its attempts.
+        """Wait until a task succeeds, is exhausted or is deleted. Return its attempts.
 
         Raises:
             StillWaiting: if that takes longer than `seconds` of real time.
@@ -148,7 +148,7 @@ class ControlOperations:
         return self.parts.history.attempts(task=name)
 
     async def reset(self) -> None:
-        """Delete all tasks, queues, names and attempts; create the declared queues again. The clock stays."""
+        """Delete all tasks, queues, names and attempts, and create the declared queues again. The clock stays."""
         await self.parts.dispatcher.abandon()
         self.parts.queues.clear()
         if self.parts.wal is not None:

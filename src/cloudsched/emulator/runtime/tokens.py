@@ -47,7 +47,7 @@ class TokenIssuer:
         self.mode: TokenMode = mode
 
     def make_authorization(self, token: OidcToken | OAuthToken, url: str) -> str:
-        """Return the Authorization header for a request to that URL; empty in the mode `missing`."""
+        """Return the Authorization header for a request to that URL, empty in the mode `missing`."""
         if self.mode == "missing":
             return ""
         import jwt  # noqa: PLC0415 - most dispatches carry no token

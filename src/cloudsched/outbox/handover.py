@@ -1,10 +1,10 @@
-"""One pass through the outbox: claim rows, hand each over, and record what became of it.
+"""One pass through the outbox: claim rows, hand each over, and record the outcome.
 
-A crash after a row was handed over and before that is recorded repeats it, which changes nothing: the target knows the
-row. What a target refuses fails, and is told in the row. What it does not answer is tried again, later each time, and
-after a few such rows in succession the pass ends: the target is taken to be down, and nothing is held back for it.
+A crash between the handover of a row and its record repeats the handover, which changes nothing: the target knows the
+row. A row that the target refuses fails, and has the reason. A row without an answer is tried again, later each time.
+After a few such rows in succession the pass ends: the target is taken to be down, and nothing is held back for it.
 
-Tasks go to an app in this process, or to an API through its client; each can check something before.
+Tasks go to an app in this process, or to an API through its client. Each can check something before.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ log = logging.getLogger(__name__)
 
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=30)
-"""Between which a row waits after an attempt that was not answered: doubled with each."""
+"""The first and the longest wait of a row after an attempt that was not answered. Each is twice the one before."""
 SILENCE = 3
-"""After how many rows in succession that were not answered a pass ends."""
+"""The number of rows in succession without an answer after which a pass ends."""
 _MAX_ERROR = 2000
-"""How many characters of an error a row keeps."""
+"""The number of characters of an error that a row keeps."""
 _LATER = (Unavailable, Unauthenticated, Misconfigured, VersionConflict)
-"""What says nothing of the row itself."""
+"""The errors that say nothing of the row itself."""
 
 
 @dataclass(slots=True)
 class Pass:
-    """What one pass has done."""
+    """The counts of one pass."""
 
     handed_over: int = 0
     failed: int = 0
     is_down: bool = False
-    """Whether it ended early, because the target did not answer."""
+    """True if it ended early, because the target did not answer."""
 
 
 class Handover:
@@ -72,8 +72,8 @@ class Handover:
 
     Args:
         rows: The rows.
-        target: Where they go.
-        keep: How long rows are kept that were handed over.
+        target: Takes them.
+        keep: The time that rows are kept after they were handed over.
     """
 
     def __init__(self, rows: Rows, target: Target, keep: timedelta) -> None:
@@ -228,7 +228,7 @@ class AppTarget:
         return _complete(draft, checked, now, lead)
 
     def create(self, row_id: str, draft: TaskDraft, written_at: datetime) -> None:
-        """Create the task as of when it was written; the task remembers the row."""
+        """Create the task as of when it was written. The task remembers the row."""
         self._app.put(draft, mark=RequestMark.of_name(["outbox", row_id]), as_of=written_at)
 
     def cancel(self, task_id: str) -> None:
@@ -237,11 +237,11 @@ class AppTarget:
 
 
 class ClientTarget:
-    """An API, with its client's credential. What it does not check before, the API refuses later.
+    """An API, with its client's credential. The API refuses later what it does not check before.
 
     Args:
         client: The API's client.
-        app: Has the clock; the system's if None.
+        app: Has the clock, the system's if None.
     """
 
     def __init__(self, client: Client, app: App | None) -> None:
@@ -268,7 +268,7 @@ class ClientTarget:
         return _complete(draft, draft, now, NO_LEAD)
 
     def create(self, row_id: str, draft: TaskDraft, written_at: datetime) -> None:  # noqa: ARG002 - known by its id
-        """Create the task; the API knows a repetition by the task's id and content."""
+        """Create the task. The API knows a repetition by the task's id and content."""
         self._client.create(**to_content(draft))
 
     def cancel(self, task_id: str) -> None:
@@ -282,7 +282,7 @@ def to_content(draft: TaskDraft) -> dict[str, Any]:
 
 
 def start_now(draft: TaskDraft, now: datetime) -> TaskDraft | None:
-    """Return a draft whose single instant has come as one that runs at once; None if it is not such a one."""
+    """Return a draft whose single instant has come as one that runs at once. None if it is not such a one."""
     schedule = draft.schedule
     if schedule is None or not schedule.is_one_time or not schedule.is_anchored:
         return None
@@ -294,7 +294,7 @@ def start_now(draft: TaskDraft, now: datetime) -> TaskDraft | None:
 
 
 _NEAR = timedelta(minutes=1)
-"""How far ahead an instant may lie that an API with a minimum lead refuses: it was that far when it was written."""
+"""The time before its instant within which a task starts at once: an API with a minimum lead would refuse it."""
 
 
 def _complete(draft: TaskDraft, checked: TaskDraft, now: datetime, lead: timedelta) -> PreparedTask:
@@ -308,5 +308,5 @@ def _complete(draft: TaskDraft, checked: TaskDraft, now: datetime, lead: timedel
 
 
 def _anchor(schedule: Schedule, now: datetime, lead: timedelta) -> Schedule:
-    """Return a schedule with its start; what runs at once, or where its owner is then, keeps what it says."""
+    """Return a schedule with its start. One that runs at once, or where its owner is then, stays as it is."""
     return schedule if schedule.is_now or schedule.follows_owner else anchor_schedule(schedule, now, lead)

@@ -1,4 +1,4 @@
-"""What both kinds of outbox have in common: they check a task before it is written, and hand rows over after it.
+"""The base of both kinds of outbox: they check a task before it is written, and hand rows over after it.
 
 Threads hand rows over at once when this process has committed one, and by polling.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLL = timedelta(seconds=1)
-"""How often a relay looks for rows that others have written."""
+"""The interval at which a relay looks for rows that others have written."""
 _PURGE_SECONDS = 60.0
 
 
@@ -41,14 +41,14 @@ class GiveBack(Protocol):
 
 
 class Relay:
-    """A thread that hands rows over until it is stopped; as a context manager, it is stopped at the end.
+    """A thread that hands rows over until it is stopped. As a context manager, it is stopped at the end.
 
     Several may run at once, in this process and in others: each row is claimed by one. An exception, such as that of a
     database which does not answer, is logged, and the thread goes on.
 
     Args:
-        handover: What it runs.
-        poll: How often it looks for rows that other processes have written.
+        handover: The passes that it runs.
+        poll: The interval at which it looks for rows that other processes have written.
         give_back: Called by the thread after each pass, and as the last one at its end, to give a connection back.
     """
 
@@ -75,7 +75,7 @@ class Relay:
         self._is_woken.set()
 
     def stop(self) -> None:
-        """Let the thread end after the row that it hands over; the rest is released."""
+        """Let the thread end after the row that it hands over. The rest is released."""
         self._is_stopped.set()
         self._is_woken.set()
 
@@ -106,7 +106,7 @@ class Relay:
 
 
 KEEP = timedelta(days=7)
-"""How long rows are kept that were handed over."""
+"""The time that rows are kept after they were handed over."""
 
 
 class Outbox:
@@ -115,10 +115,10 @@ class Outbox:
     Whoever may write the table acts with the authority of the app, or of the client, that hands rows over.
 
     Args:
-        database: What has the table.
+        database: The database that has the table.
         app: Checks tasks with its handlers before they are written, and takes them, unless there is a client.
         client: Takes the tasks through an API. Without an app, only their form is checked before.
-        keep: How long rows are kept that were handed over.
+        keep: The time that rows are kept after they were handed over.
 
     Raises:
         Misconfigured: There is neither an app nor a client.
@@ -136,9 +136,9 @@ class Outbox:
 
     @contextmanager
     def relay(self, *, poll: timedelta = POLL) -> Iterator[Relay]:
-        """Hand rows over in a thread of this process until the block ends; see `Relay`.
+        """Hand rows over in a thread of this process until the block ends. See `Relay`.
 
-        What this process commits is handed over at once, and what others commit within `poll`.
+        Rows that this process commits are handed over at once, and those of others within `poll`.
         """
         with ExitStack() as parts:
             relay = parts.enter_context(Relay(self._handover, poll, self._give_back))

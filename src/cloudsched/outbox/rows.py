@@ -31,7 +31,7 @@ INSTANT_LENGTH = 32
 
 
 class Action(StrEnum):
-    """What a row asks for."""
+    """The action that a row asks for."""
 
     CREATE = "CREATE"
     """Create a task, or edit the one of the same id."""
@@ -39,13 +39,13 @@ class Action(StrEnum):
 
 
 class State(StrEnum):
-    """How far a row has come."""
+    """The progress of a row."""
 
     PENDING = "PENDING"
     DONE = "DONE"
-    """It was handed over; the row is deleted after a while."""
+    """It was handed over. The row is deleted after a while."""
     FAILED = "FAILED"
-    """It was refused, and stays so until somebody retries or discards it; `Entry.error` says why."""
+    """It was refused, and stays so until somebody retries or discards it. `Entry.error` says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +55,18 @@ class Entry:
     number: int
     """Rows are handed over in the order of their numbers, those of one task strictly so."""
     id: str
-    """What makes handing over safe to repeat."""
+    """The id that makes handing over safe to repeat."""
     task_id: str
     action: Action
     content: str
-    """The task's draft as JSON, as the API takes it; empty for a cancellation."""
+    """The task's draft as JSON, as the API takes it. Empty for a cancellation."""
     written_at: datetime
     """The instant from which the draft's relative times count."""
     state: State
     attempts: int
-    """How often handing over was begun."""
+    """The number of times that handing over was begun."""
     error: str
-    """Why the last attempt failed; empty if none has."""
+    """The reason why the last attempt failed, empty if none has."""
 
 
 def new_row(action: Action, task_id: str, content: str, now: datetime) -> dict[str, str | int]:
@@ -91,11 +91,11 @@ def to_text(instant: datetime) -> str:
 
 
 BATCH = 50
-"""How many rows a relay claims at a time."""
+"""The number of rows that a relay claims at a time."""
 CLAIM = timedelta(minutes=1)
-"""How long a claim lasts."""
+"""The duration of a claim."""
 PURGE = 1000
-"""How many rows are deleted at a time."""
+"""The number of rows that are deleted at a time."""
 
 _CLAIM = f"""
 WITH due AS (
@@ -139,7 +139,7 @@ VALUES (:id, :task_id, :action, :content, :written_at, :state, :due_at, :attempt
 class Database(Protocol):
     """The database that has the table.
 
-    * What a transaction executes is committed when its block ends, and rolled back if the block raises.
+    * The statements of a transaction are committed when its block ends, and rolled back if the block raises.
     * It may be used by several threads.
     """
 
@@ -171,7 +171,7 @@ class Rows:
         self._database = database
 
     def claim(self, now: datetime) -> tuple[str, list[Entry]]:
-        """Claim rows that are due, in their order; return the claim and the rows.
+        """Claim rows that are due, in their order. Return the claim and the rows.
 
         Of one task only the first that waits is claimed. Rows that were tried before come after the others, so that
         one that ends its relay's process does not keep the others waiting.
@@ -184,7 +184,7 @@ class Rows:
             return claim, [_to_entry(row) for row in execute(_CLAIMED, {"claim": claim})]
 
     def settle(self, claim: str, results: Iterable[tuple[Entry, State, datetime, str]], now: datetime) -> None:
-        """Record the state of claimed rows, when each is due again, and its error; release the rest of the claim."""
+        """Record the state of claimed rows, when each is due again, and its error. Release the rest of the claim."""
         with self._database.transaction() as execute:
             for entry, state, due_at, error in results:
                 values = {"state": state.value, "due_at": to_text(due_at), "error": error}

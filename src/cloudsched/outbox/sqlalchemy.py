@@ -90,7 +90,7 @@ class SqlalchemyOutbox(Outbox):
     """An outbox in a database of SQLAlchemy's, SQLite or PostgreSQL.
 
     Args:
-        engine: Connects the relay to the database; it is not asynchronous, even where your sessions are.
+        engine: Connects the relay to the database. It is not asynchronous, even where your sessions are.
         app: As for `Outbox`.
         client: As for `Outbox`.
         keep: As for `Outbox`.
@@ -120,7 +120,7 @@ class SqlalchemyOutbox(Outbox):
         self._engine = engine
 
     def create_table(self) -> None:
-        """Create the outbox's table if it is missing; a migration of your own can do it instead."""
+        """Create the outbox's table if it is missing. A migration of your own can do it instead."""
         metadata.create_all(self._engine)
 
     def create(self, session: Writer, draft: TaskDraft | None = None, /, **fields: Any) -> str:
@@ -130,13 +130,13 @@ class SqlalchemyOutbox(Outbox):
             session: Your session, also an asynchronous one, or your connection. With a session, the row is written by
                 its next flush, and its commit wakes this process's relay.
             draft: The task.
-            fields: The task, in place of a draft; see `App.create`. Times count from now.
+            fields: The task, in place of a draft. See `App.create`. Times count from now.
 
         Returns:
             The task's id: yours, the one that the handler makes of the payload, or a random one.
 
         Raises:
-            InvalidInput: A field is not valid; nothing was written.
+            InvalidInput: A field is not valid. Nothing was written.
         """
         row = self._creation(draft, fields)
         self._write(session, row)

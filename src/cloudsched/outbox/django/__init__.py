@@ -1,6 +1,6 @@
 """The outbox for Django, and the app that has its table: put ``cloudsched.outbox.django`` into ``INSTALLED_APPS``.
 
-`DjangoOutbox` is what you use. `models` and `migrations` have the names by which Django finds them; nothing else here
+`DjangoOutbox` is what you use. `models` and `migrations` have the names by which Django finds them. Nothing else here
 imports them, so an outbox may be made before Django is set up.
 """
 

@@ -1,4 +1,4 @@
-"""The outbox's table as Django's migrations and admin see it; the outbox itself uses SQL."""
+"""The outbox's table as Django's migrations and admin see it. The outbox itself uses SQL."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from cloudsched.outbox.rows import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LEN
 
 
 class OutboxRow(models.Model):  # type: ignore[misc]  # Django has no types
-    """A row; `cloudsched.outbox.rows` says what each column means."""
+    """A row. `cloudsched.outbox.rows` says what each column means."""
 
     number = models.BigAutoField(primary_key=True)
     id = models.CharField(max_length=ID_LENGTH, unique=True)

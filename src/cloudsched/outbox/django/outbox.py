@@ -66,13 +66,13 @@ class DjangoOutbox(Outbox):
 
         Args:
             draft: The task.
-            fields: The task, in place of a draft; see `App.create`. Times count from now.
+            fields: The task, in place of a draft. See `App.create`. Times count from now.
 
         Returns:
             The task's id: yours, the one that the handler makes of the payload, or a random one.
 
         Raises:
-            InvalidInput: A field is not valid; nothing was written.
+            InvalidInput: A field is not valid. Nothing was written.
         """
         row = self._creation(draft, fields)
         self._write(row)

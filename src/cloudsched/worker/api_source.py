@@ -1,6 +1,6 @@
 """Work claimed through the HTTP API: the worker needs only a key or a token, and no Google package is imported.
 
-Durable handlers do not work here, since their journal is written to the store; `ctx.step` and its like raise an error
+Durable handlers do not work here, since their journal is written to the store. `ctx.step` and its like raise an error
 that says so. Nor may a handler return follow-ups: the app's own code may create tasks, but a worker's key may not.
 """
 
@@ -57,7 +57,7 @@ _NO_FOLLOW_UPS = (
 class ServerClock:
     """An estimate of the server's clock, by which leases are measured.
 
-    Each claim and each heartbeat sets it; in between it advances with this machine's monotonic clock. So it does not
+    Each claim and each heartbeat sets it. In between it advances with this machine's monotonic clock. So it does not
     matter if this machine's system clock is wrong, or if a local stack's clock is moved.
     """
 
@@ -80,9 +80,9 @@ class ApiSource:
     """A `WorkSource` that is an API.
 
     Args:
-        connect: Makes a client; each thread has its own.
+        connect: Makes a client. Each thread has its own.
         registry: The handlers.
-        worker_filter: Which work the worker can run.
+        worker_filter: The filter of the work that the worker can run.
         location: A description of where the API is, for messages.
     """
 
@@ -156,7 +156,7 @@ class ApiWork(ClaimedWork):
         self._answer: TaskView | None = None
         self._log: AttemptLog | None = None
         self._reported: RunLog | None = None
-        """What the API has acknowledged of the log."""
+        """The part of the log that the API has acknowledged."""
 
     def start(self) -> Context | None:
         """Return the handler's context."""
@@ -250,7 +250,7 @@ class ApiWork(ClaimedWork):
                 assert_never(unknown)
 
     def _find_unreported(self) -> RunLog | None:
-        """Return all that the handler has logged so far; None if the API has it, or if nothing is kept."""
+        """Return all that the handler has logged so far. None if the API has it, or if nothing is kept."""
         found = None if self._log is None else self._log.found
         return None if found is None or not found.lines or found is self._reported else found
 

@@ -30,8 +30,8 @@ class ClaimedWork(ABC):
     """One claimed run, which belongs to this worker while its lease lasts.
 
     * The methods are called in this order: `start`, `plan_call`, then `finish` or `release`, repeated until answered.
-      `finish` is repeated, too, after each `AsyncHookDue` that it raises.
-      Different threads may make the calls, one after the other; the lease is renewed beside them.
+      `finish` is repeated, too, after each `AsyncHookDue` that it raises. Different threads may make the calls, one
+      after the other. The lease is renewed beside them.
     * Each of them raises `Unavailable` if the source did not answer.
     """
 
@@ -55,7 +55,7 @@ class ClaimedWork(ABC):
 
     @abstractmethod
     def start(self) -> Context | None:
-        """Return the handler's context; None if the lease has already ended."""
+        """Return the handler's context, None if the lease has already ended."""
 
     @abstractmethod
     def plan_call(self) -> Procedure[AttemptReport]:
@@ -63,11 +63,11 @@ class ClaimedWork(ABC):
 
     @abstractmethod
     def finish(self, report: AttemptReport) -> bool:
-        """Report the outcome; return False if the lease was lost, so that the report was dropped."""
+        """Report the outcome. Return False if the lease was lost, so that the report was dropped."""
 
     @abstractmethod
     def release(self, reason: str) -> bool:
-        """Return the run without counting an attempt; False if the lease was lost. Allowed before `start`."""
+        """Return the run without counting an attempt, or False if the lease was lost. Allowed before `start`."""
 
     @abstractmethod
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
@@ -75,10 +75,10 @@ class ClaimedWork(ABC):
 
 
 class WorkSource(Protocol):
-    """Where a worker claims its work and reports the results. Thread-safe."""
+    """The place at which a worker claims its work and reports the results. Thread-safe."""
 
     worker_filter: WorkerFilter
-    """Which work the worker can run."""
+    """The filter of the work that the worker can run."""
     location: str
     """A short description of where the source is, for messages."""
 
@@ -111,22 +111,22 @@ class LeaseKeeper:
 
     Args:
         renew: Requests the renewal.
-        duration: How long the lease lasts at first.
+        duration: The first duration of the lease.
     """
 
     def __init__(self, renew: Callable[[Sequence[ProgressNote]], LeaseRenewal], duration: timedelta) -> None:
         self._renew = renew
         self._renew_lock = threading.Lock()
         self.duration = duration
-        """How long the lease lasts from its last renewal; changes when the task is edited."""
+        """The duration of the lease from its last renewal. It changes when the task is edited."""
         self.renewed_at = time.monotonic()
-        """When the lease was last renewed, by `time.monotonic`."""
+        """The time of the last renewal, by `time.monotonic`."""
         self.is_lost = False
-        """Whether the last renewal found that the lease was no longer this worker's."""
+        """True if the last renewal found that the lease was no longer this worker's."""
         self.is_cancelled = False
-        """Whether the last renewal found that the run was cancelled."""
+        """True if the last renewal found that the run was cancelled."""
         self.has_stopped_renewing = False
-        """Whether renewals have stopped for good, so that the lease expires."""
+        """True if renewals have stopped for good, so that the lease expires."""
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         """Renew the lease, unless renewals were stopped. Raises Unavailable if the source did not answer."""
@@ -147,7 +147,7 @@ class LeaseKeeper:
 
 
 def mismatch_reason(worker_filter: WorkerFilter, task: Task) -> str | None:
-    """Return why a worker must not run a task that it was assigned; None if it may.
+    """Return why a worker must not run a task that it was assigned, None if it may.
 
     The source has already filtered. The worker checks again because it runs code on its own machine.
     """

@@ -1,4 +1,4 @@
-"""Work claimed at the store itself: the worker is part of the app, as executors are; durable handlers work in full."""
+"""Work claimed at the store itself: the worker is part of the app, as executors are. Durable handlers work in full."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.procedure import Procedure
 
 CLOCK_CHECK_SECONDS = 600.0
-"""How many seconds pass between two comparisons of the clocks. Each costs one read."""
+"""The seconds between two comparisons of the clocks. Each costs one read."""
 _PERMISSION_CODES = ("PERMISSION_DENIED", "UNAUTHENTICATED")
-"""Firestore's answers to an account without access; retrying does not help."""
+"""Firestore's answers to an account without access. Retrying does not help."""
 
 
 class StoreSource:

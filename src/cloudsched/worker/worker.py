@@ -32,11 +32,11 @@ from cloudsched.worker.source import ClaimedWork, WorkSource, mismatch_reason
 T = TypeVar("T")
 
 SHUTDOWN_WAIT_SECONDS = 10.0
-"""How many seconds to wait for a result after `stop`."""
+"""The seconds of waiting for a result after `stop`."""
 
 
 class BackgroundCalls(Generic[T]):
-    """Runs one call at a time on a helper thread; until `stop`, its caller waits for each result."""
+    """Runs one call at a time on a helper thread. Until `stop`, its caller waits for each result."""
 
     def __init__(self) -> None:
         self._requests: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
@@ -53,12 +53,12 @@ class BackgroundCalls(Generic[T]):
             self._is_started = False
 
     def stop(self) -> None:
-        """Wait at most `SHUTDOWN_WAIT_SECONDS` longer for a result; after a second call, not at all. Thread-safe."""
+        """Wait at most `SHUTDOWN_WAIT_SECONDS` longer for a result, after a second call not at all. Thread-safe."""
         self._stops += 1
         self._results.put(None)
 
     def call(self, function: Callable[[], T]) -> T | None:
-        """Run a function and return its result; None if the wait was cut short. Raises what the function raises."""
+        """Run a function and return its result, None if the wait was cut short. Raises what the function raises."""
         if not self._is_started:
             self._is_started = True
             ServiceThread("worker-calls", self._run_next).start()
@@ -83,7 +83,7 @@ class BackgroundCalls(Generic[T]):
 
 
 def _capture(function: Callable[[], T]) -> Callable[[], T]:
-    """Run a function; return a function that returns its result, or raises its exception."""
+    """Run a function. Return a function that returns its result, or raises its exception."""
     try:
         result = function()
     except BaseException as error:  # noqa: BLE001 - raised again where the result is read, which would wait for ever
@@ -103,12 +103,13 @@ log = logging.getLogger(__name__)
 POLL_INTERVAL = timedelta(seconds=3)
 """The interval between polls without a listener. A poll that finds nothing costs one read."""
 GRACE_PERIOD = timedelta(seconds=25)
-"""How long running attempts may take to finish after `stop`. Kubernetes kills after 30 seconds, and releasing
-needs some of them. Cloud Run kills after 10; use 7 there."""
+"""The time in which running attempts may finish after `stop`. Kubernetes kills after 30 seconds, and releasing takes
+some of them. Cloud Run kills after 10: use 7 there.
+"""
 TIME_LIMIT = timedelta(hours=24)
 """The longest that one attempt may take."""
 RELEASE_TIMEOUT = 4.0
-"""How many seconds releasing the unfinished attempts may take, after the grace period."""
+"""The seconds in which unfinished attempts are released after the grace period."""
 
 MAX_RETRY_AFTER = 300.0
 """The longest ``Retry-After``, in seconds, that a worker respects."""
@@ -120,11 +121,11 @@ _FATAL_AT_START = (NotFound, InvalidInput)
 
 
 class PollBackoff:
-    """Computes how many seconds to wait before the next poll.
+    """Computes the seconds to wait before the next poll.
 
     Args:
         poll: The usual interval.
-        can_listen: Whether a listener notifies the worker of new work, so that polling is only a precaution.
+        can_listen: True if a listener notifies the worker of new work, so that polling is only a precaution.
         chance: The source of the jitter, which spreads workers that started at the same time.
     """
 
@@ -145,7 +146,7 @@ class PollBackoff:
         """Return the wait after a poll that claimed `count` runs, or failed (None).
 
         Args:
-            count: How many runs were claimed; None if the poll failed.
+            count: The number of claimed runs, None if the poll failed.
             requested_wait: The wait that the server asked for, in seconds.
         """
         if count is None:
@@ -160,11 +161,11 @@ class Worker:
     """Claims work from a source and runs it.
 
     Args:
-        source: Where the work comes from. The worker runs only what the source's `worker_filter` allows.
-        concurrency: How many attempts run at once; never more than that are claimed.
+        source: The source of the work. The worker runs only what the source's `worker_filter` allows.
+        concurrency: The number of attempts that run at once. Never more than that are claimed.
         poll: The interval between polls without a listener.
-        grace: How long running attempts may take to finish after `stop`; then they are released.
-        time_limit: How long one attempt may take; after that its lease is no longer renewed and expires.
+        grace: The time in which running attempts may finish after `stop`. Then they are released.
+        time_limit: The longest time of one attempt. After that its lease is no longer renewed and expires.
         on_attempt_finished: Called with a summary of each attempt.
     """
 
@@ -194,7 +195,7 @@ class Worker:
         self._has_connected = False
         self._outage_since: float | None = None
         self.leaves_handlers_running = False
-        """Whether handlers of released attempts still run: they cannot be ended from outside."""
+        """True if handlers of released attempts still run: they cannot be ended from outside."""
 
     @property
     def was_stopped(self) -> bool:
@@ -253,7 +254,7 @@ class Worker:
                 self._wait(backoff.next_delay(None if claimed is None else len(claimed), self._requested_wait))
 
     def _poll_once(self, free: int, *, once: bool) -> Sequence[ClaimedWork] | None:
-        """Return what was claimed; None if the poll failed, which is logged once per outage."""
+        """Return what was claimed, None if the poll failed, which is logged once per outage."""
         self._requested_wait = 0.0
         try:
             claimed = self._background_calls.call(partial(self._claim, free))

@@ -96,7 +96,7 @@ class Container:
         self.build_lock = threading.RLock()
 
     def replace(self, **parts: Unpack[Replacements]) -> None:
-        """Use these parts from now on, as a test or the local stack does; what was made of earlier ones keeps them."""
+        """Use these parts from now on, as a test or the local stack does. Objects made of earlier ones keep them."""
         self.__dict__.update(parts)
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class Container:
 
     @lazy_property
     def settings(self) -> Settings:
-        """The app's settings; read from the environment if none were passed."""
+        """The app's settings, read from the environment if none were passed."""
         return self._settings or Settings.from_environment()
 
     @lazy_property
@@ -183,7 +183,7 @@ class Container:
 
     @lazy_property
     def senders(self) -> Mapping[str, Sender]:
-        """Sends deliveries, by channel; only those that are set up."""
+        """Sends deliveries, by channel. It has only those that are set up."""
         from cloudsched.runtime.senders import Senders  # noqa: PLC0415 - imported only when used
 
         return Senders(self.settings, lambda: self.registry.registrations.mail_template)
@@ -197,7 +197,7 @@ class Container:
         return PeopleRecipients(self.store.records, self.clock, self.make_unsubscribe_url, hosts)
 
     def make_unsubscribe_url(self, owner: str, category: Category) -> str | None:
-        """Return where a person ends mails of a category; None if the API has no public address with TLS."""
+        """Return where a person ends mails of a category. None if the API has no public address with TLS."""
         root = self.settings.public_url
         return self.unsubscribe_links.make(root, owner, category) if root.startswith("https://") else None
 
@@ -211,7 +211,7 @@ class Container:
 
     @lazy_property
     def handlers(self) -> Registry:
-        """The app's handlers with the built-in ones; it opens neither store nor queue."""
+        """The app's handlers with the built-in ones. It opens neither store nor queue."""
         runners = BuiltInRunners(
             scripts=lambda: self._script_handler,
             deliveries=lambda: self._delivery_handler,
@@ -385,7 +385,7 @@ class Container:
         return DeliveryPlanner(self.store, self._sender, self.clock, settings.secret, settings.retention, find_obstacle)
 
     def _find_delivery_obstacle(self, task: Task, channel: DeliveryChannel) -> str | None:
-        """Return why a task's result would reach nobody by a channel now; None if it would, or is not wanted there."""
+        """Return why a task's result would reach nobody by a channel now. None if it would, or is not wanted there."""
         from cloudsched.domain.documents.person import Person, find_obstacle, is_wanted  # noqa: PLC0415 - imported only when used
 
         if channel not in self.senders:
@@ -473,7 +473,7 @@ class Container:
 
     @lazy_property
     def listener(self) -> Listener | None:
-        """Notifies workers of new work; None with stores that workers must poll."""
+        """Notifies workers of new work. None with stores that workers must poll."""
         if self._store is None and self.settings.require_store() == "firestore":
             return open_firestore_listener(self.settings)
         return None
@@ -507,7 +507,7 @@ class Container:
 
     @lazy_property
     def model(self) -> Model | None:
-        """The language model that reads drafts; None if there is none."""
+        """The language model that reads drafts, None if there is none."""
         if self.given_model is not None or self.settings.model.name is None:
             return self.given_model
         return self.language_models.open_drafter()

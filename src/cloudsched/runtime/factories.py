@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Parts(TypedDict, total=False):
-    """What an app is given instead of what its settings name; see `App`."""
+    """The parts that an app is given instead of those that its settings name. See `App`."""
 
     store: Store | None
     dispatcher: Dispatcher | None
@@ -39,11 +39,11 @@ class Parts(TypedDict, total=False):
     monotonic: Callable[[], float] | None
     language_model: Model | None
     holder: str | None
-    """The name of this process, if no other executes the store's tasks while it lives; None if others may."""
+    """The name of this process, if no other executes the store's tasks while it lives. None if others may."""
 
 
 class Replacements(Parts, total=False):
-    """What a container can be given later, as tests and the local stack do, under the names of its own properties."""
+    """The parts that a container can be given later, as tests and the local stack do, under its properties' names."""
 
     circuits: Circuits
     interpreter: Interpreter | None

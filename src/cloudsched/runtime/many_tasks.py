@@ -101,7 +101,7 @@ class ManyTasks:
         """Compare time zone data, sweep, note that, see to usage and budgets, and tell the operator's switch.
 
         Returns:
-            What the sweep found.
+            The finding of the sweep.
         """
         return self._sweep(sweep) if self._sweep_alarm is None else self._sweep_alarm.run(lambda: self._sweep(sweep))
 
@@ -158,7 +158,7 @@ class SweepAlarm:
         self._caller = caller
 
     def run(self, sweep: Callable[[], Sweep]) -> Sweep:
-        """Sweep, and tell the switch how that went; return or raise what the sweep does."""
+        """Sweep, and tell the switch how that went. Return or raise what the sweep does."""
         try:
             found = sweep()
         except Exception as error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _MAX_WEBHOOK_ANSWER: Final = 64_000
-"""How many bytes of an answer are received and unpacked at most; hardly any of them are looked at."""
+"""The most bytes of an answer that are received and unpacked. Hardly any of them are looked at."""
 
 
 class Senders(Mapping[str, "Sender"]):
@@ -59,7 +59,7 @@ class Senders(Mapping[str, "Sender"]):
 def _find_maker(
     channel: DeliveryChannel, settings: Settings, template: Callable[[], Template | None]
 ) -> Callable[[], Sender] | None:
-    """Return what makes a channel's sender; None if the settings do not set it up, or if nothing is sent by it."""
+    """Return what makes a channel's sender. None if the settings do not set it up, or if nothing is sent by it."""
     match channel:
         case DeliveryChannel.EMAIL:
             return partial(_open_smtp, settings, template) if settings.smtp_url else None

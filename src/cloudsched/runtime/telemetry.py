@@ -1,7 +1,7 @@
 """Logs for Cloud Logging, and OpenTelemetry spans and metrics.
 
 In the cloud each log line is one JSON object on standard output. Cloud Logging reads severity, message and trace from
-special fields (cloud.google.com/logging/docs/structured-logging); all other fields are kept, so that
+special fields (cloud.google.com/logging/docs/structured-logging). All other fields are kept, so that
 ``jsonPayload.taskId="…"`` finds everything that happened to a task, and what its handler logged.
 
 Errors are in the form that Error Reporting groups (cloud.google.com/error-reporting/docs/formatting-error-messages).
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
 
 _STANDARD_ATTRIBUTES: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
-"""The standard attributes of a record; all others came with the log call."""
+"""The standard attributes of a record. All others came with the log call."""
 
 
 _REPORTED_ERROR: Final = "type.googleapis.com/google.devtools.clouderrorreporting.v1beta1.ReportedErrorEvent"
@@ -50,7 +50,7 @@ class CloudFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line.
 
-        An error's traceback goes at the end of the message, where Error Reporting expects it; that of anything less
+        An error's traceback goes at the end of the message, where Error Reporting expects it. That of anything less
         goes in the field ``traceback``, where it does not look.
         """
         self._attempt_fields.filter(record)
@@ -90,7 +90,7 @@ class CloudFormatter(logging.Formatter):
 
 
 def make_tracer(settings: Settings) -> Tracer:
-    """Return the tracer: in the cloud OpenTelemetry with exporters, if installed; else one that does nothing."""
+    """Return the tracer: in the cloud OpenTelemetry with exporters, if installed, else one that does nothing."""
     is_local = settings.firestore_emulator or settings.tasks_emulator
     if not settings.is_deployed or is_local or not _has_exporters():
         return Tracer()
@@ -111,8 +111,8 @@ def configure_cloud_logging(settings: Settings, *, is_mounted: bool = False) -> 
     The level is the output's and not the logger's: metrics are counted from lines that are not written, too.
 
     Args:
-        settings: Whether it is deployed, under which names, and the level.
-        is_mounted: Whether the process belongs to another application: then only cloudsched's own lines are written,
+        settings: They say if it is deployed, under which names, and at which level.
+        is_mounted: True if the process belongs to another application. Then only cloudsched's own lines are written,
             and only as long as the application has not configured logging itself.
     """
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""``cloudsched tasks executions``, ``occurrences`` and ``batch``: what concerns many tasks."""
+"""``cloudsched tasks executions``, ``occurrences`` and ``batch``: the commands for many tasks."""
 
 from __future__ import annotations
 

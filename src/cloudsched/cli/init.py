@@ -67,7 +67,7 @@ FILES = {
     "infra/config.sh": "config.sh",
     "tests/test_handlers.py": "test_handlers.py",
 }
-"""The files of a project, and what each is made of."""
+"""The files of a project, each with its template."""
 PIPELINES = {
     "github": {
         ".github/workflows/deploy.yml": "deploy.yml",

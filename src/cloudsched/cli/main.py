@@ -1,4 +1,4 @@
-"""The entry point of the ``cloudsched`` command, the table of its subcommands, and with what it exits.
+"""The entry point of the ``cloudsched`` command, the table of its subcommands, and its exit codes.
 
 Each subcommand is a module of its own, imported when it is used. A group answers a mistyped command or a misplaced
 option with what was probably meant.
@@ -236,7 +236,7 @@ _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (
 
 
 def find_exit_code(error: BaseException) -> ExitCode:
-    """Return with what a command exits that has failed with this error."""
+    """Return the exit code of a command that failed with this error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.NO)
 
 

@@ -1,4 +1,4 @@
-"""``cloudsched keys``, ``shards`` and ``usage``: what whoever operates a deployment makes, raises and looks at."""
+"""``cloudsched keys``, ``shards`` and ``usage``: the commands for those who operate a deployment."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class MemberChoice(click.Choice):  # type: ignore[type-arg]  # not generic befor
     """A choice among the members of a closed set, which is imported once the values are shown, completed or compared.
 
     Args:
-        place: Where the set is, such as ``domain.documents.task:TaskStatus``.
+        place: The place of the set, such as ``domain.documents.task:TaskStatus``.
         case_sensitive: As for `click.Choice`.
     """
 

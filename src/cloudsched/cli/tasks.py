@@ -613,7 +613,7 @@ def _drop_none(**fields: object) -> dict[str, object]:
 
 
 def _parse_fields(more: Iterable[str]) -> dict[str, Any]:
-    """Parse ``field=JSON``; a value that is not JSON is text."""
+    """Parse ``field=JSON``. A value that is not JSON is text."""
     fields: dict[str, Any] = {}
     for each in more:
         name, equals, text = each.partition("=")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def cloud_tasks_settings() -> dict[str, Any]:
-    """Return the arguments of `CloudTasksEmulator`; by default a task for a missing queue creates the queue."""
+    """Return the arguments of `CloudTasksEmulator`. By default a task for a missing queue creates the queue."""
     return {"auto_create_queues": True}
 
 

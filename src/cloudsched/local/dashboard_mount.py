@@ -54,7 +54,7 @@ class StackClock:
         return self._clock.now()
 
     def move(self, command: dict[str, object]) -> dict[str, object]:
-        """Carry out a command of ``/clock``; return the clock's state.
+        """Carry out a command of ``/clock``, and return the clock's state.
 
         Raises:
             InvalidInput: The command is malformed, or the clock is being moved already.
@@ -66,7 +66,7 @@ class StackClock:
         return content
 
     def exchange(self, method: str, body: str | None) -> tuple[int, dict[str, Any]]:
-        """Send a request to ``/clock``; return the status and the content. Raises Unavailable if nothing answers."""
+        """Send a request to ``/clock``. Return the status and the content. Raises Unavailable if nothing answers."""
         connection = http.client.HTTPConnection(self._address, timeout=_MOVE_TIMEOUT_SECONDS)
         try:
             connection.request(method, "/clock", body, self._headers)

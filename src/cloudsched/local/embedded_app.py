@@ -264,7 +264,7 @@ def _report_foreign_app(lock: FolderLock, handlers: Mapping[str, str]) -> None:
 
 
 class _Role:
-    """The parts of the one process that runs the tasks."""
+    """The duties of the one process that runs the tasks."""
 
     def __init__(
         self, app: App, runner: FolderRunner, dispatcher: HandOverDispatcher, listener: HandOverListener | None

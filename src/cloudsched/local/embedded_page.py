@@ -63,7 +63,7 @@ class Visitor:
     """Somebody whom the web app has authenticated, and what they may do on the page.
 
     Attributes:
-        name: Who it is: the owner of tasks as whom a user or a reader acts, and the name in the log.
+        name: The person: the owner of tasks as whom a user or a reader acts, and the name in the log.
         role: ``user`` sees and changes their own tasks, ``reader`` sees them, ``viewer`` sees all, ``admin`` changes
             all.
 

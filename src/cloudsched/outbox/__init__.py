@@ -5,5 +5,5 @@ hands committed rows over: to an app, or to an API through its client. A row's i
 at any point neither loses a task nor makes two. `rows` says what a row holds, `handover` the way of one row.
 
 Start with `SqlalchemyOutbox` (``cloudsched.outbox.sqlalchemy``) or `DjangoOutbox` (``cloudsched.outbox.django``). The
-first needs the extra ``sqlalchemy``, the second ``django``; the other modules need neither.
+first needs the extra ``sqlalchemy``, the second ``django``. The other modules need neither.
 """

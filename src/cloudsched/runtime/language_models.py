@@ -27,9 +27,9 @@ class LanguageModels:
     """The models of drafts and of the assistant.
 
     Args:
-        settings: Which there are.
+        settings: The app's settings, which name the models.
         given: A model to use instead of them all.
-        circuits: Where each gets a circuit breaker.
+        circuits: Puts each model behind a circuit breaker.
     """
 
     def __init__(self, settings: Settings, given: Model | None, circuits: Circuits) -> None:

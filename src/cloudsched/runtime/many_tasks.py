@@ -101,7 +101,7 @@ class ManyTasks:
         """Compare time zone data, sweep, note that, see to usage and budgets, and tell the operator's switch.
 
         Returns:
-            The finding of the sweep.
+            The counts of the sweep.
         """
         return self._sweep(sweep) if self._sweep_alarm is None else self._sweep_alarm.run(lambda: self._sweep(sweep))
 
@@ -147,7 +147,7 @@ class SweepAlarm:
 
     Args:
         addresses: That of good sweeps, and that of bad ones if there is one.
-        overdue: For how long work may have been due in a good sweep.
+        overdue: The longest time that work may have been due in a good sweep.
         caller: Calls an address.
     """
 

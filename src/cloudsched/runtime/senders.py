@@ -25,7 +25,7 @@ class Senders(Mapping[str, "Sender"]):
 
     Args:
         settings: The settings.
-        template: Returns what makes the HTML of mails, if the app has its own.
+        template: Returns the app's own template of mails, if it has one.
     """
 
     def __init__(self, settings: Settings, template: Callable[[], Template | None] = lambda: None) -> None:

@@ -34,7 +34,7 @@ class StoreSource:
 
     Args:
         app: The app whose store and handlers are used.
-        worker_filter: Which work the worker can run.
+        worker_filter: The filter of the work that the worker can run.
         location: A description of where the store is, for messages.
     """
 

@@ -60,7 +60,7 @@ class FcmSender:
 
     Args:
         project: The Firebase project that the devices' apps belong to.
-        url: Where the API is. On this machine (``http://127.0.0.1:9099``) no credentials are sent there.
+        url: The API's address. On this machine (``http://127.0.0.1:9099``) no credentials are sent there.
         limit: Limits a session's requests to `TIMEOUT_SECONDS` in all, and its answers to `MAX_ANSWER` bytes.
 
     Raises:

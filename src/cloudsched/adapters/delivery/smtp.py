@@ -360,7 +360,7 @@ def _decode(answer: bytes | str) -> str:
 
 
 def parse_sender(text: str) -> Address:
-    """Return whom mail is from. Raises Misconfigured."""
+    """Return the sender's address from its text. Raises Misconfigured."""
     name, bracket, rest = text.rpartition("<")
     address = rest.removesuffix(">") if bracket else text
     try:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")
 """The fields that are one level deeper in the documents of deliveries."""
 SHOWN: Final = frozenset({"deletedAt", "delivery", "events", "history", "historyLeftOut", "runs", "wakeAt"})
-"""The fields beside a task's private map that the API does not show: rules, indexes and pages read them."""
+"""The fields beside a task's private map that the API shows in no such form: rules, indexes and pages read them."""
 PRIVATE_FIELDS: Final = frozenset(
     each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields and each.key not in SHOWN
 )
@@ -59,7 +59,7 @@ def unhide(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def build_delivery_mark(documents: str, mark: DeliveryMark) -> list[Message]:
-    """Return the write of `is_delivered` alone, or what fails the commit if another delivery has changed."""
+    """Return the write of `is_delivered` alone, or a write that fails the commit if another delivery has changed."""
     if mark.unfinished:
         return [build_precondition_write(f"{documents}/tasks/{each.task.id}", each.version) for each in mark.unfinished]
     write = _Write()
@@ -118,7 +118,7 @@ class TaskVersion(Version):
     shard: int = field(compare=False)
     """Its shard, -1 if it has none."""
     size: int = field(compare=False)
-    """As many bytes as it has, or more, as it is sent."""
+    """The size of the document as it is sent, in bytes, or an upper bound."""
 
 
 def read_version(document: Message) -> TaskVersion:

@@ -120,7 +120,7 @@ def with_precondition(write: Message, version: Version | None) -> Message:
 
 
 def get_commit_id(document: Message) -> str:
-    """Return what tells the last write of a document from any other, even after a restore, "" if nothing does."""
+    """Return the id of a document's last write, different even after a restore, "" if it has none."""
     return str(get_private(document.fields)["commitId"].string_value) if PRIVATE in document.fields else ""
 
 

@@ -1,9 +1,9 @@
 """Shards: each index of rising values that no owner leads is split into ranges, and lists merge them again.
 
 Firestore takes some 500 writes a second into one range of an index. So every task has a shard, a hash of its id modulo
-the number of shards (``private.changed.shard``; its offer has it as ``shard``, the lists of runs beside their own
-fields), and with more than one shard the indexes of rising values begin with it. A list asks for up to 30 shards in one
-query, and merges the results of several, in the order that a single range has.
+the number of shards (``private.changed.shard``, in its offer ``shard``, in the lists of runs beside their own fields),
+and with more than one shard the indexes of rising values begin with it. A list asks for up to 30 shards in one query,
+and merges the results of several, in the order that a single range has.
 
 With one shard lists use indexes without it, as they always did. More shards than one take over only when *every* task
 and offer has one: earlier versions stored none. `cloudsched shards grow` sees to that, and says so in a document of its
@@ -60,7 +60,7 @@ class Shards:
     Args:
         rpc: The store's connection.
         documents: The full name of its documents.
-        count: Over how many shards this process spreads what it writes.
+        count: The number of shards over which this process spreads its writes.
     """
 
     def __init__(self, rpc: FirestoreRpc, documents: str, count: int) -> None:
@@ -86,11 +86,11 @@ class Shards:
         return tuple(range(max(self.count, placement.count))) if placement.count else None
 
     def find_for(self, query: TaskQuery) -> tuple[int, ...] | None:
-        """Return the shards to look for tasks in: what needs somebody is always listed by its shard."""
+        """Return the shards to look for tasks in. Tasks that need somebody are always listed by shard."""
         return self.find_ranges() if query.trouble is None else self.list_all()
 
     def list_all(self) -> tuple[int, ...]:
-        """Return the shards that anything may be in, also before `find_ranges` returns any: of lists always sharded."""
+        """Return all shards that may have documents, for lists that are always sharded, whatever `find_ranges` says."""
         if self.count == 1:
             return (0,)
         placement = self._find_placement()

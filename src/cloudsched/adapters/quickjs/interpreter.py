@@ -196,7 +196,7 @@ class ScriptProcess:
         raise InterpreterUnavailable(_SERVICE, f"it died ({ending})")
 
     def _exchange(self, message: bytes, seconds: float, max_bytes: int) -> tuple[bytes, bool]:
-        """Write a message, read a line of at most `max_bytes`; return what was read, and whether time ran out."""
+        """Write a message, and read a line of at most `max_bytes`. Return what was read, and whether time ran out."""
         until = time.monotonic() + seconds
         rest = memoryview(message)
         received = bytearray()

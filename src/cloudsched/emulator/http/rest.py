@@ -56,7 +56,7 @@ class RestGateway:
 
     Args:
         methods: The RPCs.
-        functions_url: Where a Firebase function is found, with {project}, {location} and {function}.
+        functions_url: The URL of a Firebase function, with {project}, {location} and {function}.
     """
 
     def __init__(self, methods: Iterable[RpcMethod], functions_url: str = DEFAULT_FUNCTIONS_URL) -> None:

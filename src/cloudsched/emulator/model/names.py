@@ -1,6 +1,6 @@
 """Parse and check resource names (`projects/P/locations/L/queues/Q/tasks/T`), and instants as people write them.
 
-Source: the comments of `google/cloud/tasks/v2/{queue,task}.proto`; the error texts were recorded from the service.
+Source: the comments of `google/cloud/tasks/v2/{queue,task}.proto`. The error texts were recorded from the service.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def next_attempt_at(
 
 
 NAME_RETENTION: Final = timedelta(hours=24)
-"""The default of how long a task's name stays taken after the task is gone."""
+"""The default time that a task's name stays taken after the task is gone."""
 _NO_FAULTS: Final = Faults()
 _NO_OBSERVER: Final[CompositeObserver[Any]] = CompositeObserver()
 

@@ -15,7 +15,7 @@ from typing import Final
 HORIZON: Final = timedelta(days=30)
 """The maximum distance of a task's schedule time from now."""
 RETENTION: Final = timedelta(days=31)
-"""The default of how long the service keeps a task at most."""
+"""The default of the longest time that the service keeps a task."""
 MAX_TASK_BYTES: Final = 1024 * 1024
 MAX_HEADER_BYTES: Final = 80 * 1024
 MAX_URL_CHARACTERS: Final = 2083

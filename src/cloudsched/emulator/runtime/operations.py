@@ -28,13 +28,13 @@ class CompletionWaiters:
         self._futures: dict[str, asyncio.Future[None]] = {}
 
     def on_queue_changed(self, queue: Queue) -> None:
-        """See `QueueObserver`; nobody waits for a queue."""
+        """See `QueueObserver`. Nobody waits for a queue."""
 
     def on_queue_deleted(self, name: str, at: datetime) -> None:
-        """See `QueueObserver`; the queue's tasks were reported one by one."""
+        """See `QueueObserver`. The queue's tasks were reported one by one."""
 
     def on_task_changed(self, queue: Queue, task: Task) -> None:
-        """See `QueueObserver`; nobody waits for the creation of a task."""
+        """See `QueueObserver`. Nobody waits for the creation of a task."""
 
     def on_task_removed(self, queue: Queue, task: Task, until: datetime) -> None:  # noqa: ARG002 - the observer's signature
         """See `QueueObserver`."""
@@ -73,7 +73,7 @@ class StillWaiting(TimeoutError):
     """The task was not done in time.
 
     Attributes:
-        explanation: Why the task waits, and when it is sent next.
+        explanation: The reason why the task waits, and the time of its next dispatch.
     """
 
     def __init__(self, explanation: Explanation) -> None:

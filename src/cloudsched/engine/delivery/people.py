@@ -23,7 +23,7 @@ class PeopleRecipients:
     """`Recipients` over the stored people. One document is read, for a webhook also its secrets.
 
     Args:
-        records: Where people are stored.
+        records: The store of people.
         clock: The current time.
         make_unsubscribe: Returns the link by which a person ends mails of a category, None if there is none.
         ping_hosts: The hosts to which users may have their tasks' pings sent, besides that of their own webhook.
@@ -43,7 +43,7 @@ class PeopleRecipients:
         self._secrets = WebhookSecrets(records, clock)
 
     def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
-        """Return whom to send to, or why nothing may be sent."""
+        """Return the recipients, or why nothing may be sent."""
         way = DeliveryChannel(channel)
         if way is DeliveryChannel.OPERATOR:
             return (Recipient(address=""),)  # the sender has its own

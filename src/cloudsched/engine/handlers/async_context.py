@@ -294,7 +294,7 @@ class AsyncContext(AnyContext):
             raise WorkflowError(f"The handler returned while {self._current} was in progress: await it.")
 
     def close(self) -> None:
-        """Give up what was never awaited: the handler has ended."""
+        """Drop the operations that were never awaited: the handler has ended."""
         for operation in self._expected.values():
             operation.close()
 
@@ -394,7 +394,7 @@ class Operation(NotAValue, Coroutine[Any, Any, T]):
         self._begin = begin
 
     def tell_misuse(self) -> str:
-        """Return what is wrong with using it as its result."""
+        """Return the message for a use of it as if it were its result."""
         return f"{self.what} has no result before it is awaited. Write: await {self.what}"
 
     def __getattr__(self, name: str) -> NoReturn:

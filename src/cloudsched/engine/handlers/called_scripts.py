@@ -37,8 +37,8 @@ class CalledScripts:
     """Reads stored scripts for executions, and counts their calls of each other.
 
     Args:
-        records: Where they are stored.
-        clock: When a count is forgotten.
+        records: The store of scripts.
+        clock: The clock by which counts are forgotten.
     """
 
     def __init__(self, records: Callable[[], RecordStore], clock: Clock) -> None:
@@ -92,6 +92,6 @@ def read_pinned(recorded: dict[str, Any]) -> PinnedScript:
 
 
 def find_tree(task: Task, execution_id: str) -> str:
-    """Return for which execution the calls of scripts that a task's execution makes are counted."""
+    """Return the execution for which a task's calls of scripts are counted."""
     above = None if task.parent is None else task.parent.script_tree
     return above or f"{task.id}.{execution_id}"

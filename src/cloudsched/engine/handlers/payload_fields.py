@@ -1,7 +1,7 @@
 """The fields that the payload of a task or an event may have, by the pydantic schema of its annotation.
 
 A model that says nothing about unknown fields ignores them at a run, so that an older task still runs after a field was
-removed. When a task is created or edited, an unknown field is a mistake: it is found here. A model that says how it
+removed. In the creation or edit of a task, an unknown field is a mistake: it is found here. A model that says how it
 treats them (``extra=``), or that has a validator that runs before its fields, is left to itself.
 """
 
@@ -92,7 +92,7 @@ def describe_fields(schema: CoreSchema, path: tuple[int | str, ...]) -> str | No
 
 
 def list_fields(schema: CoreSchema) -> dict[str, bool]:
-    """Return the fields of a payload's model by their names in JSON, with True if one is required. Empty if unknown."""
+    """Return the fields of a payload's model by their names in JSON, True for required ones. Empty if unknown."""
     named = _definitions(schema)
     fields = _fields_of(_unwrap(dict(schema), named), named)
     return {} if fields is None else {name: name in fields.required for name in fields.shown.values()}

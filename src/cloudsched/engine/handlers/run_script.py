@@ -159,7 +159,7 @@ class ScriptHandler:
                 now = now if last_end is None else max(now, last_end)
 
     def _allowed_tools(self, author: Requesters | None, *narrowed: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the tools that a script may call: those for users if a user wrote it, and of all its lists."""
+        """Return the tools in all of a script's lists, without those that are only for servers if a user wrote it."""
         registry = self._registry.for_users() if author is Requesters.USERS else self._registry
         tools = sorted(handler.name for handler in registry if handler.is_tool)
         return tuple(name for name in tools if all(names is None or name in names for names in narrowed))

@@ -46,7 +46,7 @@ class WebhookSecrets:
         self._clock = clock
 
     def current(self, owner: str) -> tuple[str, ...]:
-        """Return what messages are signed with now, the newest first. One document is read."""
+        """Return the secrets that sign messages now, the newest first. One document is read."""
         stored = self._records.load(ContactSecrets, owner)
         kept = () if stored is None else stored.record.webhook_secrets
         now = self._clock.now()
@@ -104,7 +104,7 @@ class People:
     """Reads and writes people.
 
     Args:
-        store: Where they are stored.
+        store: The store of people.
         clock: The current time.
         require_url: Checks that a webhook may have a URL. Raises InvalidInput.
         follow: Creates the task that plans again what follows a person to another zone, of that revision.

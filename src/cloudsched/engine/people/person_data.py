@@ -156,10 +156,10 @@ class PersonData:
     """Deletes and exports what is stored of an owner.
 
     Args:
-        store: Where it is.
+        store: The store of everything.
         clock: The current time.
-        scheduler: Returns what deletes tasks.
-        note_use: Keeps with an owner's budget what was used of it, although the sheets that say so are deleted.
+        scheduler: Returns the scheduler, which deletes tasks.
+        note_use: Keeps an owner's use with their budget, although the sheets with it are deleted.
     """
 
     def __init__(

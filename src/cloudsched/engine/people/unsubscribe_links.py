@@ -38,7 +38,7 @@ class UnsubscribeLinks:
     Args:
         records: Has the key.
         clock: The current time.
-        people: Whose preferences the links change.
+        people: The people with the preferences that links change.
     """
 
     def __init__(self, records: RecordStore, clock: Clock, people: People) -> None:
@@ -54,7 +54,7 @@ class UnsubscribeLinks:
         return f"{root}/v1/links/unsubscribe/{text}.{_encode(self._sign(text))}"
 
     def read(self, token: str) -> tuple[str, Category]:
-        """Return whom a link is for, by the last part of its path, and which category. Raises NotFound."""
+        """Return the owner and the category of a link, by the last part of its path. Raises NotFound."""
         text, _, proof = token.partition(".")
         try:
             given = base64.urlsafe_b64decode(proof + "=" * (-len(proof) % 4))

@@ -43,10 +43,10 @@ class WebhookVerification:
     """Asks endpoints, and records those that want messages.
 
     Args:
-        records: Where it is counted how often a host is asked.
+        records: The store of the counts of questions.
         clock: The current time.
-        people: Whose webhooks they are.
-        asker: Returns what posts to an endpoint.
+        people: The people with the webhooks.
+        asker: Returns the sender of questions to an endpoint.
     """
 
     def __init__(self, records: RecordStore, clock: Clock, people: People, asker: Callable[[], Asker]) -> None:

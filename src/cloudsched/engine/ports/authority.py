@@ -1,4 +1,4 @@
-"""On whose authority a task is read or changed: a value that is made once, at a door, and required by all below it."""
+"""The authority on which a task is read or changed: a value made once, at a door, and required by all below it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Authority:
             tasks may be started, and whether quotas hold.
         sender: The one who acts, and through which server, for histories and events. None for one who may only look.
         owner: The only owner whose tasks, calendars, scripts and so on they may make or change. None for all owners'.
-        is_valid: Returns True while the credential holds. It is asked before each change, so that what takes long, as a
-            batch or a draft for which a model is asked, changes nothing after the credential's end.
+        is_valid: Returns True while the credential holds. It is asked before each change, so that long work, such as a
+            batch or a model's draft, changes nothing after the credential's end.
         authorize: Called with each task before it is returned or changed. If it raises, the task is not changed. It
             sees exactly the state that a change replaces, even if others change the task at the same time.
     """
@@ -67,7 +67,7 @@ class Authority:
             raise Forbidden(f"{self.actor.subject} may change nothing of another owner's.")
 
     def require_author(self, what: str, author: Requesters | None) -> None:
-        """Check that it may replace or delete what somebody stored: a server's word is no user's to change.
+        """Check that it may replace or delete what somebody stored. A user may not change what a server stored.
 
         Raises:
             Forbidden: A server stored it, in its owner's name, and a user asks.
@@ -76,7 +76,7 @@ class Authority:
             raise Forbidden(f"A server stored this {what} for its owner, who may use it, and not replace or delete it.")
 
     def require_server(self) -> None:
-        """Check that it is no user's, for what only servers may change. Raises Forbidden or Unauthenticated."""
+        """Check that no user asks, for a change that only servers may make. Raises Forbidden or Unauthenticated."""
         self.require_valid()
         if self.is_user:
             raise Forbidden("Only an admin may change this.")

@@ -1,6 +1,6 @@
 """The port for the current time, and whether a machine's clock agrees with the store's.
 
-Leases are taken by the one and judged by others.
+Leases are taken by one machine's clock and judged by others'.
 """
 
 from __future__ import annotations

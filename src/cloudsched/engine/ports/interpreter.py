@@ -102,7 +102,7 @@ class Interpreter(Protocol):
         """Compile a script without running it.
 
         Raises:
-            InvalidInput: It is not JavaScript. The field is `source`; the problem names the line.
+            InvalidInput: It is not JavaScript. The field is `source`. The problem names the line.
         """
         ...
 

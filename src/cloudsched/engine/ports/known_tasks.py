@@ -1,8 +1,8 @@
 """A cache of parsed tasks: a task that is stored as it was is not parsed again.
 
-A store gives each stored form a stamp of its own: the document itself, or Firestore's time of its last write. So it
-does not matter who wrote it, whether the task was deleted and created again, or whether the database was restored:
-another form has another stamp, and is parsed.
+A store gives each stored form a stamp of its own: the document itself, or the time and id of its last write in
+Firestore. So it does not matter who wrote it, whether the task was deleted and created again, or whether the database
+was restored: another form has another stamp, and is parsed.
 
 Tasks are immutable but for the JSON values in them (payloads, events), which handlers get. So these are kept apart, as
 copies, and a task that is found has copies of these. Such a value is equal to others that JSON tells apart: 1 to true,
@@ -30,13 +30,13 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def copy_values(model: M) -> M:
-    """Return a model that shares nothing with this one that anybody could change."""
+    """Return a copy of a model that shares no changeable value with it."""
     copies = copy_changeable(model.__dict__, list_changeable(type(model)))
     return model.model_copy(update=copies) if copies else model
 
 
 def copy_changeable(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return copies of those of these values that anybody could change, by their names."""
+    """Return copies of the changeable ones among these values, by their names."""
     copies = dict[str, Any]()
     for name in names:
         value = values[name]

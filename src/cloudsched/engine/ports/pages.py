@@ -65,7 +65,7 @@ def make_token(query: object, at: datetime, key: str) -> str:
 
 
 def start_before(query: object, at: datetime) -> str:
-    """Return the token of the page of a list, the latest first, that begins with what is earlier than an instant."""
+    """Return the token of the page that begins before an instant, in a list with the latest first."""
     return make_token(query, at, "!")  # no id is before that
 
 

@@ -1,4 +1,4 @@
-"""The port for lists that only people ask for: what ran and what runs of all tasks, what waits in queues and locks."""
+"""The port for lists for people: executions of all tasks, and work that waits in queues and for locks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TaskQuery:
     Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
     the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out: all that
     are not ACTIVE. A label goes only with the first order, an owner and a status: there is an index of each of these.
-    Deliveries are listed by their owner alone, and what needs somebody by the reason, perhaps with an owner.
+    Deliveries are listed by their owner alone, and those that need somebody by the reason, perhaps with an owner.
 
     An index has every other combination, but for what is `looked_for`.
 
@@ -48,7 +48,7 @@ class TaskQuery:
     trouble: Trouble | None = None
     """The reason why they need somebody. The latest come first, and of those that wait the last to give up."""
     trouble_until: datetime | None = None
-    """Of those that wait: which give up before this instant, exclusively. Goes with `trouble`."""
+    """The instant before which a wait must give up, exclusively. Goes with `trouble`."""
     is_delivery: bool = False
     """True to list the deliveries that the system made for one owner, and only these. No other list has them."""
 
@@ -90,7 +90,7 @@ class TaskQuery:
         return replace(self, handler=kept["handler"], parent=kept["parent"])
 
     def require_index(self) -> None:
-        """Refuse to count what only reading would find. Raises InvalidInput."""
+        """Raise InvalidInput if no index can count the matches."""
         refuse_count(self.looked_for)
 
 
@@ -108,8 +108,8 @@ LEFT_OUT = ("steps", "content", "payload", "log")
 class ExecutionQuery:
     """The filters of a list of executions. An execution must match every filter that is set.
 
-    Of all tasks an index has handler, label and category of what has ended. Of an owner, and of what is open, a page
-    looks for them in what the other filters find.
+    For ended executions of all tasks, an index has handler, label and category. For those of an owner, and open ones, a
+    page looks for these in what the other filters find.
 
     Raises:
         InvalidInput: There is more than one of handler, label and category: no index has two of them.
@@ -137,7 +137,7 @@ class ExecutionQuery:
             raise InvalidInput(given[-1], f"cannot be combined with {given[0]}: no index has both", hint)
 
     def find_looked_for(self, *, is_open: bool) -> Mapping[str, str]:
-        """Return the filters that no index has: a page passes over what the others find and these do not match."""
+        """Return the filters that no index has. A page reads what the others find, and checks these itself."""
         if self.owner is None and not is_open:
             return {}
         values = {name: getattr(self, name) for name in ("handler", "label", "category")}
@@ -197,7 +197,7 @@ class SearchStore(Protocol):
         ...
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
-        """Return how many tasks match, at most `up_to`; those that are being deleted may be counted, too.
+        """Return how many tasks match, at most `up_to`. Those that are being deleted may be counted, too.
 
         Raises:
             InvalidInput: No index has all of the filters (`TaskQuery.looked_for`).
@@ -221,9 +221,9 @@ class SearchStore(Protocol):
         ...
 
     def find_last_change(self, owner: str | None) -> str:
-        """Return a text that is another one after any task (of an owner) was stored. Reads one document at most.
+        """Return a mark that changes whenever any task (of an owner) is stored. Reads one document at most.
 
-        After a task is purged it may be one that was returned before.
+        After a task is purged, an earlier mark may come back.
         """
         ...
 
@@ -298,7 +298,7 @@ def find_matching_rows(
         is_match: Returns True if the list has a row.
         size_of: Returns the number of bytes that were read of a row.
         limit: The most rows to return.
-        max_bytes: The page ends at the row with which it has so many.
+        max_bytes: The bytes at which the page ends, with the row that reaches them.
         is_bounded: Stop after `MAX_LOOKED_THROUGH` rows, rather than go on until the page is full.
     """
     found: list[R] = []

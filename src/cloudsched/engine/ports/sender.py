@@ -1,4 +1,4 @@
-"""The ports of deliveries: what carries a message to one recipient, and who knows a channel's recipients."""
+"""The ports of deliveries: senders, which carry a message to one recipient, and the recipients of a channel."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Asker(Protocol):
 class Sender(Protocol):
     """Sends messages over one channel.
 
-    * When `send` returns, the other side has taken responsibility for the message.
+    * Once `send` returns, the other side has taken responsibility for the message.
     * One call tries once and sends to one recipient. The caller decides about further tries.
     * All tries carry the same `Message.id`, so that a receiver who looks at it shows the message once.
     """
@@ -107,11 +107,11 @@ class Suppress:
 class Recipients(Protocol):
     """Knows how people want to be reached.
 
-    * It is asked when something is sent, so that a change that comes late counts.
+    * It is asked when something is sent, so that a late change still counts.
     """
 
     def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
-        """Return whom to send to: one recipient for most channels, one for each device for MOBILE."""
+        """Return the recipients: one for most channels, one for each device for MOBILE."""
         ...
 
     def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:

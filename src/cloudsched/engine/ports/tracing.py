@@ -31,7 +31,7 @@ class Trace:
 
     @classmethod
     def parse(cls, text: str) -> Trace | None:
-        """Parse a ``traceparent``; None if it is invalid."""
+        """Parse a ``traceparent``. Return None if it is invalid."""
         match = _PARENT.fullmatch(text)
         if match is None or not int(match[1], 16) or not int(match[2], 16):
             return None
@@ -53,7 +53,7 @@ class _Position:
     """A position in a trace, which is the current one in a ``with``."""
 
     trace: Trace | None
-    """None if it continues no trace. Then that of the execution is derived when it is asked for."""
+    """The trace that it continues. If None, that of the execution is derived when it is asked for."""
     task_id: str
     execution_id: str
     """The execution that is processed, empty for an API request."""
@@ -112,7 +112,7 @@ class Tracer:
         return _Position(None if position is None else current_trace(), task_id, execution_id)
 
     def flush(self) -> None:
-        """Export what is pending, at the end of a request: a process that sleeps between two would not."""
+        """Export pending spans at the end of a request: a process that sleeps between two requests would not."""
 
     @staticmethod
     def _activate(trace: Trace | None, execution_id: str) -> AbstractContextManager[None]:

@@ -335,7 +335,7 @@ class WorkQueue:
 
         Raises:
             VersionConflict: The task or the lock has changed since it was read.
-            NotFound: It is none of whoever claims.
+            NotFound: The caller may not claim it.
         """
         now, worker, by = self._engine.clock.now(), claim_attempt.worker_filter, claim_attempt.by
         claimed = on_worker_claim(stored.task, now, token_hash, worker.worker, by.subject)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class WorkerPresence(Record):
-    """One worker at one queue. ``workers/{id}``; its owner is the only one whose tasks it runs, or else ``system``."""
+    """One worker at one queue, ``workers/{id}``. Its owner is the only one whose tasks it runs, or else ``system``."""
 
     collection: ClassVar[str] = "workers"
 
@@ -122,7 +122,7 @@ MAX_QUEUE_KEYS = 200
 MAX_KEYS_OF_QUEUE = 30
 """The number of skills of one queue that are looked at: as many values as Firestore's ``IN`` takes."""
 MAX_COUNT = 1000
-"""Up to how many waiting runs are counted."""
+"""The most waiting runs that are counted."""
 MAX_WORKERS = 500
 MAX_WAITERS = 10
 """The number of shown tasks that wait for one lock."""
@@ -137,7 +137,7 @@ class QueueState:
     waiting: int
     """At most `MAX_COUNT`."""
     first_since: datetime | None
-    """Since when the first in the queue has been waiting."""
+    """The instant since which the first in the queue has been waiting."""
     workers: int
 
 
@@ -253,7 +253,7 @@ def count_listeners(store: Store, task: Task, now: datetime) -> int | None:
 
 
 def get_offered_since(offer: OfferEntry) -> datetime:
-    """Return since when an offer has been waiting."""
+    """Return the instant since which an offer has been waiting."""
     return datetime.fromisoformat(offer.order.partition(" ")[2])
 
 

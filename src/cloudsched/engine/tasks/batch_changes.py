@@ -52,7 +52,7 @@ PAGE_SIZE: Final = 100
 
 
 def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
-    """Return the lists in which the tasks are that a change concerns. Raises InvalidInput if there is none."""
+    """Return the lists with the tasks that a change concerns. Raises InvalidInput if there is none."""
     chosen = change.filter
     fields = {
         "owner": chosen.owner,
@@ -110,7 +110,7 @@ class _Page:
         return done
 
     def _read(self, number: int, token: str | None) -> tuple[Sequence[Task], str | None, int]:
-        """Return a page of tasks, the token of the next one, and how many ids have no task: skipped, as others' are."""
+        """Return a page of tasks, the token of the next one, and the number of skipped ids, which have no task."""
         ids = self.batch.filter.ids
         if ids is None:
             page = self.store.list_tasks(to_queries(self.batch)[number], limit=PAGE_SIZE, page_token=token)
@@ -170,7 +170,7 @@ class _Page:
 
 
 MAX_COUNT: Final = 10_000
-"""Up to how many tasks are counted: a billed read for each 1,000."""
+"""The most tasks that are counted: a billed read for each 1,000."""
 MAX_READ: Final = 1_000
 """The number of tasks after which reading stops, to count those whose last execution failed or that no index has."""
 MAX_OPEN: Final = 5
@@ -310,14 +310,14 @@ class MatchingExecutions:
 
 
 def to_query(chosen: RetryFilter) -> ExecutionQuery:
-    """Return the list in which the executions are. Raises InvalidInput if there is none."""
+    """Return the list with the executions. Raises InvalidInput if there is none."""
     return ExecutionQuery(
         chosen.owner, chosen.status, chosen.handler, chosen.label, chosen.since, chosen.until, chosen.category
     )
 
 
 def to_filter(chosen: RetryFilter) -> ExecutionFilter:
-    """Return what no index has. Calls never match: who made them repeats them."""
+    """Return the filters that no index has. Calls never match: their callers repeat them."""
     return ExecutionFilter(
         has_calls=False,
         error=chosen.error,
@@ -373,7 +373,7 @@ class _RetryPage:
         return done
 
     def _read(self, token: str | None) -> tuple[Sequence[Execution], str | None, int]:
-        """Return a page of executions, the token of the next one, and how many ids are of none that failed."""
+        """Return a page of executions, the token of the next one, and the number of ids of none that failed."""
         if self.chosen.ids is None:
             query, only = to_query(self.chosen), to_filter(self.chosen)
             page = find_executions_with_tasks(self.store.search, query, _RETRY_PAGE_SIZE, token, only)
@@ -423,7 +423,7 @@ class Skip(Exception):
 
 
 def make_authority(own_task: Task, check: Callable[[Task], None]) -> Authority:
-    """Return that of whoever asked for a change. It is a task of theirs, which goes on after their credential's end."""
+    """Return the authority of the caller of a change. Their task goes on after the end of their credential."""
     owner = own_task.owner
     sender = next((each.by for each in own_task.history if each.by is not None), None)
     if owner == SYSTEM_OWNER:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class CalendarSource(Protocol):
     """Fetches calendars.
 
-    * A URL is a user's: what only this process can reach is not reached.
+    * URLs come from users, so a fetch reaches nothing that only this process can reach.
     """
 
     def fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
@@ -54,7 +54,7 @@ class CalendarSource(Protocol):
     def list_holidays(
         self, source: HolidaySource, now: datetime
     ) -> tuple[Sequence[tuple[date, date, str]], HolidaySource]:
-        """Return a country's holidays, and their source with the version of what knows them.
+        """Return a country's holidays, and their source with the version of the package that knows them.
 
         Raises:
             InvalidInput: There are none for that country.
@@ -75,7 +75,7 @@ class FetchLimits:
     """Counts fetches before they are made.
 
     Args:
-        records: Where they are counted.
+        records: The store of the counts.
         clock: The current time.
     """
 
@@ -115,7 +115,7 @@ class FollowedCalendar:
         return self._records.load(Calendar, self.key)
 
     def revision_of(self, record: Calendar) -> int:
-        """Return how often its days have changed."""
+        """Return the number of changes of its days."""
         return record.revision
 
     def depends(self, task: Task) -> bool:
@@ -127,7 +127,7 @@ class FollowedCalendar:
         return replan_calendars(task, {self.key: record.content}, now)
 
     def is_missing_over(self, since: timedelta) -> bool:  # noqa: ARG002 - a part of the protocol
-        """Return True: only calendars that were there have a follower, so one that is not was deleted."""
+        """Return True: only existing calendars get a follower, so a missing one was deleted."""
         return True
 
 

@@ -64,7 +64,7 @@ class DeclaredTasks:
         scheduler: Changes the tasks.
         read_draft: Returns a draft from JSON whose words are read as of an instant.
         name: The name of this set of declarations: two services that share a store have different ones.
-        source: Where they come from, for people.
+        source: Their origin, for people.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ def open_run_as_execution(task: Task, run: Run, journal: Iterable[JournalEntry] 
 
 
 def _as_held(task: Task, execution: Execution) -> Execution:
-    """Return an execution that a pause of its task keeps from being tried again as one that waits for its end."""
+    """Return an execution that its task's pause keeps from a retry as one that waits for the end of the pause."""
     if execution.status is not ExecutionStatus.RETRYING or task.status is not TaskStatus.PAUSED:
         return execution
     message = f"It waits until its task is resumed. {task.message}".rstrip()
@@ -115,9 +115,9 @@ class ExecutionFilter:
     error_type: str | None = None
     """The error's type, whole."""
     min_duration: timedelta | None = None
-    """Only what took so long from the first attempt's start to its end."""
+    """The least time from the first attempt's start to its end."""
     min_lateness: timedelta | None = None
-    """Only what its schedule started so much later."""
+    """The least delay of the start that its schedule asked for."""
 
     def matches(self, execution: Execution) -> bool:
         """Return whether an execution matches all that is given."""
@@ -252,7 +252,7 @@ def _read_token(token: str | None, parts: int) -> tuple[int, str | None]:
 
 
 MAX_COUNT: Final = 10_000
-"""Up to how many of a day are counted, of what failed and of all others: ten billed reads each."""
+"""The most executions of a day that are counted, of failed ones and of all others: ten billed reads each."""
 MAX_DAYS: Final = 62
 """The most days that are counted."""
 
@@ -318,7 +318,7 @@ class FailureGroup:
 
     type: str
     place: str
-    """The innermost line of the traceback, as ``file.py:12 in name``; empty if there is none."""
+    """The innermost line of the traceback, as ``file.py:12 in name``, empty if there is none."""
     latest: Execution
     earliest: Execution
     count: int
@@ -364,7 +364,7 @@ def summarize_failures(search: SearchStore, query: ExecutionQuery, only: Executi
 
 
 def find_place(execution: Execution) -> str:
-    """Return where an execution failed, as ``file.py:12 in name``; empty if nothing says."""
+    """Return where an execution failed, as ``file.py:12 in name``, empty if nothing says."""
     error = execution.error
     frames = [] if error is None or error.traceback is None else _FRAME.findall(error.traceback)
     if not frames:

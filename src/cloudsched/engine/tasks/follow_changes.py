@@ -51,7 +51,7 @@ _RETENTION: Final = timedelta(hours=1)
 
 
 def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
-    """Count one more change by a user of what their tasks are planned by: each goes through all of these tasks.
+    """Count one more change of their zone or calendars by a user: each replans all tasks that depend on them.
 
     Raises:
         QuotaExceeded: There were enough. It says when the next one may be made.
@@ -79,7 +79,7 @@ class Followed(Protocol[R]):
         ...
 
     def revision_of(self, record: R) -> int:
-        """Return how often what tasks depend on has changed."""
+        """Return the number of changes of the part that tasks depend on."""
         ...
 
     def depends(self, task: Task) -> bool:

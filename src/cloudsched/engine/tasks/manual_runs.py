@@ -62,7 +62,7 @@ class TriggerRequest:
 
 
 def make_mark() -> RequestMark:
-    """Return the mark of a request without a name: it knows its own commit again after a lost answer."""
+    """Return the mark of a request without a name, by which it recognizes its own commit after a lost answer."""
     return RequestMark.of_name(secrets.token_hex(8), depends_on_time=False)
 
 

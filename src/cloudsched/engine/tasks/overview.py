@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.shard_sweeps import SweepNote, SweepNotes
 
 MAX_COUNT = 10_000
-"""Up to how many are counted: ten billed reads."""
+"""The greatest count: ten billed reads."""
 HOURS = 12
 """The number of the last hours that are counted one by one."""
 KEPT_SECONDS = 10.0
@@ -54,7 +54,7 @@ class Start:
 
     scheduled_for: datetime
     lateness: timedelta
-    """With jitter, and with what it waited for a lock or a worker."""
+    """The delay with jitter, and with the wait for a lock or a worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Overview:
         self._monotonic = monotonic
         self._kept: dict[str | None, tuple[float, OverviewCounts]] = {}
         self._marks: dict[str | None, str] = {}
-        """The last change before what needs somebody was counted."""
+        """The last change before the tasks that need somebody were counted, by owner."""
         self._lock = threading.Lock()
 
     def count(self, owner: str | None) -> OverviewCounts:

@@ -43,7 +43,7 @@ def resolve_draft(records: RecordStore, draft: TaskDraft, clock: Clock, known: S
     A link from each calendar to the task is written first: whoever changes the calendar from then on finds the task.
 
     Args:
-        records: Where calendars are stored.
+        records: The store of calendars.
         draft: The draft.
         clock: Read only if there are calendars.
         known: The schedule that the task has: its calendars that have been deleted keep their days.
@@ -104,7 +104,7 @@ def read_contents(records: RecordStore, task: Task, clock: Clock) -> dict[str, s
 def _find_rule(
     records: RecordStore, rule: CalendarRule, field: str, owner: str, known: Schedule | None
 ) -> tuple[CalendarRule, bool]:
-    """Return a rule with the days of its calendar, and whether that is stored: a deleted one's are the task's own."""
+    """Return a rule with its calendar's days, and whether the calendar is stored. If not, the days are the task's."""
     if rule.id == WEEKENDS:
         return rule.with_content(WEEKENDS_CONTENT), False
     keys = tuple(dict.fromkeys((rule.id, calendar_key(owner, rule.id))))
@@ -118,7 +118,7 @@ def _find_rule(
 
 
 def _link_rule(records: RecordStore, rule: CalendarRule, task_id: str, now: datetime) -> CalendarRule:
-    """Return a rule that was found with its calendar's days as they are once the link to the task is written."""
+    """Return a found rule with its calendar's days as they are after the link to the task is written."""
     write_link(records, rule.id, task_id, now)
     current = records.load(Calendar, rule.id)
     return rule if current is None else rule.with_content(current.record.content, rule.id)
@@ -149,7 +149,7 @@ def find_owner_zone(records: RecordStore, owner: str) -> str | None:
 
 
 def find_owner_locale(records: RecordStore, owner: str) -> str | None:
-    """Return a person's language, such as ``de-AT``; None if it is not known."""
+    """Return a person's language, such as ``de-AT``, None if it is not known."""
     stored = records.load(Person, owner)
     return None if stored is None else stored.record.locale
 
@@ -204,7 +204,7 @@ def place_at_owner(records: RecordStore, schedule: Schedule, owner: str) -> Sche
 
 
 def plan_at_owner(records: RecordStore, task: Task, clock: Clock) -> Callable[[Task, datetime], Transition]:
-    """Return what plans a task in its owner's zone as it is now, with its link made new."""
+    """Return a decision that plans a task in its owner's present zone, with its link made new."""
     write_link(records, zone_key(task.owner), task.id, clock.now())
     zone = find_owner_zone(records, task.owner)
     return lambda stored, now: follow_owner(stored, zone or stored.schedule.timezone, now)
@@ -223,7 +223,7 @@ class FollowedPerson:
         return self._records.load(Person, self._owner)
 
     def revision_of(self, record: Person) -> int:
-        """Return how often their zone has changed."""
+        """Return the number of changes of their zone."""
         return record.zone_revision
 
     def depends(self, task: Task) -> bool:

@@ -129,7 +129,7 @@ def make_dry_scheduler(engine: EngineContext) -> Scheduler:
 
 
 class _DryStore:
-    """A store that only reads. The other store has all that it does not name."""
+    """A store that only reads. Everything else is the other store's."""
 
     def __init__(self, store: Store) -> None:
         self.load = store.load

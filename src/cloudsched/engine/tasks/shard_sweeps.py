@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PART_SIZE: Final = 2_000
-"""About how many overdue tasks are one part."""
+"""The number of overdue tasks that make about one part."""
 FAN_OUT_THREADS: Final = 16
 """The number of shards' dispatches that are created at a time: 512 take less than a second."""
 MAX_REFUSED: Final = 16

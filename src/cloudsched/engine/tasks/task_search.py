@@ -1,4 +1,4 @@
-"""Search the list of tasks for words, and leave out calls: what no index has, looked through up to a bound."""
+"""Search the list of tasks for words, and leave out calls. No index has these, so a bounded number of tasks is read."""
 
 from __future__ import annotations
 

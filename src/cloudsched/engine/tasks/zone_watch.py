@@ -77,7 +77,7 @@ WALKS_AT: Final = (
 )
 """The times from a new release to each walk: older processes may have made tasks without knowing of it."""
 ALIVE_FOR: Final = timedelta(days=1)
-"""For how long after a process with the newest release has swept there may be others."""
+"""The time after a sweep by a process with the newest release for which there may be others."""
 SEEN_EVERY: Final = timedelta(hours=1)
 """The interval at which a process with the newest release says that it is there."""
 PAGE_SIZE: Final = 200

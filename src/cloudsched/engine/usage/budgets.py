@@ -61,7 +61,7 @@ class Budgets:
     """Keeps budgets, and enforces them.
 
     Args:
-        store: Where they are stored.
+        store: The store of budgets.
         clock: The current time.
         ledger: Has the sums.
         summation: Sums up what was used.
@@ -184,7 +184,7 @@ class Budgets:
         return (self._pause_all(budget) if budget.has_none_left else self._let_go(budget)) and is_whole
 
     def _let_go(self, budget: Budget) -> bool:
-        """Resume what a budget has paused of which something is left again. Return whether that was all."""
+        """Resume the tasks that a budget has paused if some of it is left again. Return whether that was all."""
         if budget.is_used_up:
             if not self._resume_all(budget.owner):
                 return False
@@ -202,7 +202,7 @@ class Budgets:
         return True
 
     def note_use(self, owner: str) -> None:
-        """Keep what an owner has used with their budget: before the sheets that say so are deleted, and after."""
+        """Keep an owner's use with their budget, before and after the sheets with it are deleted."""
         if self.has_budget(owner):
             month = self.current_month
             self._write(
@@ -361,7 +361,7 @@ SUMS_EVERY: Final = timedelta(days=1)
 """The interval at which all tasks are summed up: at least once in the two months that a task's own counts last."""
 _NOTE_ID: Final = "budgets"
 _SLACK: Final = timedelta(seconds=10)
-"""A sweep comes every minute, and not to the second."""
+"""The tolerance of these intervals: a sweep comes every minute, and not to the second."""
 
 
 class UsageWatch:

@@ -75,7 +75,7 @@ def _prepare_filter() -> Callable[[], bool] | None:
     if machine is None or sys.maxsize < 2**32:
         return None
     kind, calls = machine
-    # If the call uses this machine's own numbering, allow what is in the list; refuse everything else.
+    # If the call uses this machine's own numbering, allow what is in the list, and refuse everything else.
     steps = [(_LOAD, 0, 0, 4), (_EQUAL, 0, len(calls) + 1, kind), (_LOAD, 0, 0, 0)]
     steps += [(_EQUAL, len(calls) - index, 0, call) for index, call in enumerate(calls)]
     steps += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]

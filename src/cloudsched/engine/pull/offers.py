@@ -257,7 +257,7 @@ class WorkQueue:
         ]
         waiting = set[tuple[str, str]]()
         if claimable:
-            # The sweep notifies those that the queue did not take; after a conflict each run asks for the lock alone.
+            # The sweep notifies those that the queue did not take. After a conflict each run asks for the lock alone.
             with suppress(QueueUnavailable, VersionConflict):
                 runs = [(transition.task, run) for _, transition, run in claimable]
                 waiting = self._engine.locks.enqueue_many(key, runs, now)

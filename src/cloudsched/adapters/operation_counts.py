@@ -124,8 +124,7 @@ STORE: Final[Mapping[str, Cost]] = {
     "purge": _free,
 }
 """The cost of each call of a `Store`. Deletions by `purge` and `expire` are not counted, nor the reading of inboxes.
-Only the local clock asks for the next wake-up.
-"""
+Only the local clock asks for the next wake-up."""
 RECORDS: Final[Mapping[str, Cost]] = {
     "delete": lambda *_: {"commits": 1, "deletes": 1},
     "list": _read_each,

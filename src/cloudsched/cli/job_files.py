@@ -388,9 +388,8 @@ def _as_dict(value: object, what: str) -> dict[str, Any]:
 class HandlerChoice:
     """The handlers that the options name, beside the app's handlers.
 
-    The first rule that fits decides: a pattern of ``--map``, a handler with the job's own name, or ``--handler``. A
-    handler that is found by one of the first two is for this job, and gets its body. The last is for any job, and gets
-    all of it.
+    The first rule that fits decides: a pattern of ``--map``, a handler with the job's own name, or ``--handler``. One
+    of the first two is for this job, and gets its body. The last is for any job, and gets all of it.
     """
 
     registry: Registry

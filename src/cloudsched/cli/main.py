@@ -37,8 +37,7 @@ class SuggestingGroup(click.Group):
     """A group whose refusals name the command that was probably meant.
 
     Args:
-        synonyms: The words that people type, each with the command that they mean, and its group if that is another
-            one.
+        synonyms: The words that people type, and the commands that they mean, with their groups if these are others.
     """
 
     def __init__(self, *args: Any, synonyms: Mapping[str, str] | None = None, **kwargs: Any) -> None:

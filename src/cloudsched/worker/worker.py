@@ -104,8 +104,7 @@ POLL_INTERVAL = timedelta(seconds=3)
 """The interval between polls without a listener. A poll that finds nothing costs one read."""
 GRACE_PERIOD = timedelta(seconds=25)
 """The time in which running attempts may finish after `stop`. Kubernetes kills after 30 seconds, and releasing takes
-some of them. Cloud Run kills after 10: use 7 there.
-"""
+some of them. Cloud Run kills after 10: use 7 there."""
 TIME_LIMIT = timedelta(hours=24)
 """The longest that one attempt may take."""
 RELEASE_TIMEOUT = 4.0

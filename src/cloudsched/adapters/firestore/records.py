@@ -145,8 +145,7 @@ def _to_record(kind: type[R], document: Proto) -> R:
 
 _MAX_EXPANSION = 2
 """The factor by which a document, as Firestore counts it, can be larger than its message: a small number takes 4 bytes
-there, and counts as 8.
-"""
+there, and counts as 8."""
 _MAX_CHARACTER_BYTES = 4
 _WRITE_OVERHEAD_BYTES = 200
 """More than a request needs besides its writes, for each of them."""

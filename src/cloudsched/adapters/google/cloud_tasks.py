@@ -76,26 +76,22 @@ TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a 
 
 DEADLINE = timedelta(seconds=5)
 """The longest time of creating one dispatch, retries included. It is short because a caller waits for it, and the sweep
-sends whatever could not be created.
-"""
+sends whatever could not be created."""
 
 DISPATCH_DEADLINE = timedelta(minutes=30)
 """The time that Cloud Tasks waits for the executor's response before it redelivers: the maximum it allows
-(cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks). The task's lease is independent.
-"""
+(cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks). The task's lease is independent."""
 
 ATTEMPT_TIMEOUT = timedelta(seconds=2.5)
 """The longest time of one attempt to create a dispatch before it is retried, within `DEADLINE`."""
 
 _RETRYABLE_CODES = OVERLOAD_CODES | {grpc.StatusCode.INTERNAL}
 """The codes after which CreateTask is retried. Google's clients never retry it, since that could create an unnamed task
-twice. Our tasks have names, so a duplicate is refused with ALREADY_EXISTS.
-"""
+twice. Our tasks have names, so a duplicate is refused with ALREADY_EXISTS."""
 
 _MISSING_CODES = frozenset({grpc.StatusCode.NOT_FOUND, grpc.StatusCode.PERMISSION_DENIED})
 """The answers of Cloud Tasks for a queue that does not exist. Callers whose role covers only the other queues, as the
-scripts grant it, get the latter.
-"""
+scripts grant it, get the latter."""
 MISSING_SECONDS = 300.0
 """The seconds for which a queue that did not exist is not asked for again."""
 

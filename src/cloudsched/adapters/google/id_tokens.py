@@ -27,8 +27,7 @@ MAX_TOKEN_LENGTH = 8_192
 """The most characters that a token may have. Google's have fewer than 2,000."""
 REMOVED_SIGNATURE = "SIGNATURE_REMOVED_BY_GOOGLE"
 """The text that Cloud Run puts in place of the signature of a token that it has verified itself
-(cloud.google.com/run/docs/troubleshooting, "signature removed").
-"""
+(cloud.google.com/run/docs/troubleshooting, "signature removed")."""
 
 _MAX_TIMESTAMP = 253_402_300_799
 """The last second of the year 9999."""

@@ -29,8 +29,7 @@ class Limits:
     """The longest time of requests, and the most that is read of their answers.
 
     Attributes:
-        max_bytes: The most bytes of an answer that are received, and the most that it may be unpacked. None for no
-            limit.
+        max_bytes: The most bytes of an answer, as received and as unpacked. None for no limit.
     """
 
     def __init__(

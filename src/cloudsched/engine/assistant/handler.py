@@ -160,7 +160,7 @@ class _Turn:
 
     Attributes:
         brief: The part that is the same each time.
-        payload: The task's limits for it.
+        payload: The tools that the task allows it.
         done: The answers of its tools.
         left: The number of requests after this one.
         problem: The reason why its previous answer was of no use.

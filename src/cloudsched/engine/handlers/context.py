@@ -322,8 +322,7 @@ class Context(Calls):
         Raises:
             EventTimedOut: It did not come in time.
             InvalidInput: No event can have that name, the timeout is not a timedelta, or `by` names something else.
-            WorkflowError: The handler has not declared this type for the event, or the payload in its journal is not of
-                it.
+            WorkflowError: The handler has not declared this type for the event, or the journal's payload is not of it.
         """
         limit = None if timeout is None else parse_duration("timeout", timeout)
         senders = parse_senders(by)

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 MAX_ATTACHMENTS_BYTES = 7 * 1024 * 1024
 """The most bytes that the attachments of one message have together. Base64 makes 9.6 MB of them, and most mail servers
-take 10 MB and more.
-"""
+take 10 MB and more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

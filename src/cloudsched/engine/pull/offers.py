@@ -54,8 +54,7 @@ class ClaimCaller:
     """True if a user claims, who gets only what a user asked for: they could forge the results of the rest."""
     authorize: Callable[[Task, str | None], None]
     """Called with each task before it is claimed or its claim is changed, and with the queue that it is claimed from.
-    If there is no such claim, the queue is the task's own. Its errors are raised.
-    """
+    If there is no such claim, the queue is the task's own. Its errors are raised."""
     may_report: Callable[[Task], bool]
     """Returns True if it may report on a run that it holds, by its task as the run began it."""
     can_end_others: bool
@@ -78,8 +77,7 @@ MAX_OF_OTHERS = 3_000
 """The most offers that one call passes over for a user, who may not claim what servers and code asked for."""
 MAX_CLAIM_SECONDS = 4.0
 """The seconds of real time after which a call starts no further claim. API clients wait for ten seconds. A run that is
-claimed for a client that has given up does not run, and loses an attempt.
-"""
+claimed for a client that has given up does not run, and loses an attempt."""
 _NO_LEASE = ""
 _MAX_COMPETITORS = 31
 _MAX_PAGE_SIZE = 100

@@ -72,8 +72,7 @@ class PresenceNotes:
     def note(self, worker_filter: WorkerFilter, by: ClaimCaller) -> None:
         """Note that a worker asks for work, unless it was noted in the last minute, by whichever process.
 
-        One read and one write a minute, and nothing between them. A failure is logged, and never keeps a worker from
-        work.
+        Costs one read and one write a minute. A failure is logged, and never keeps a worker from work.
         """
         key, now = _make_key(worker_filter, by), self._clock.now()
         if (seen := self._seen.get(key)) is not None and now - INTERVAL < seen <= now:

@@ -117,7 +117,7 @@ class ExecutionFilter:
     min_duration: timedelta | None = None
     """The least time from the first attempt's start to its end."""
     min_lateness: timedelta | None = None
-    """The least delay of the start that its schedule asked for."""
+    """The least time by which the start was later than its schedule said."""
 
     def matches(self, execution: Execution) -> bool:
         """Return whether an execution matches all that is given."""

@@ -167,8 +167,7 @@ class FollowChange(Generic[R]):
         """Return a task planned by the record as it is now, read after the task.
 
         If the record changes before this is committed, whoever follows that writes the task later, or the commit
-        conflicts. An attempt that has lost its lease may have read an older record, and nobody would look at the task
-        again.
+        conflicts. An attempt without its lease may have read an older record, and nobody would look at the task again.
         """
         stored = self._followed.load()
         return Transition(task) if stored is None else self._followed.replan(task, stored.record, now)

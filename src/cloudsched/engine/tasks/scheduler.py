@@ -244,8 +244,7 @@ class Scheduler:
     ) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
-        With a mark, a repetition of the same request changes nothing. `read_at` is the instant at which the patch's
-        words were read.
+        With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words were read.
 
         Raises:
             InvalidInput: A field is unknown, cannot be changed, or is invalid. Nothing was stored.

@@ -75,12 +75,10 @@ MAX_EXAMINED = 40_000
 """The number of tasks that one sweep examines. The next sweep of the same process continues after them."""
 COMMIT_MARGIN = timedelta(minutes=5)
 """The longest time between a change's decision and its commit. A sweep begins this much before the earliest task that
-the sweep before it found: there is nothing further back, except what Firestore has to skip as just deleted.
-"""
+the sweep before it found: there is nothing further back, except what Firestore has to skip as just deleted."""
 FULL_SWEEP_INTERVAL = timedelta(minutes=10)
 """The interval after which a sweep begins at the very first instant all the same, as does the first one of a process:
-clocks may have been wrong, or documents restored.
-"""
+clocks may have been wrong, or documents restored."""
 SHARD_THREADS = 8
 """The number of tasks of one shard that are repaired at a time: most of that is waiting for the queue."""
 MAX_CONSECUTIVE_FAILURES = 3

@@ -29,9 +29,7 @@ class TaskSearch:
 
     words: tuple[str, ...] = ()
     """The words in lower case. Each is in the title, the id, the handler, a label or the payload, in any case.
-
-    ``payload.about=sales`` looks for the text of a field of the payload, whose value keeps its case.
-    ``category:report`` is the category.
+    ``payload.about=sales`` is the text of a payload's field, and keeps its case. ``category:report`` is the category.
     """
     has_calls: bool = True
     """True to list calls, too."""

@@ -49,8 +49,7 @@ MAX_UNSUMMED: Final = 20
 """The number of changed tasks that are read before a start. If there are more, they are summed up first."""
 MAX_UNAWARE: Final = timedelta(minutes=1)
 """The time for which a process goes on as if nobody had a budget after it found none. Tasks of the owner who gets the
-first one, created in that time, learn of it at the next look.
-"""
+first one, created in that time, learn of it at the next look."""
 _PAGE: Final = 100
 _LIST: Final = "budgets"
 _NEVER_PAUSED: Final = frozenset({BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER})

@@ -1,4 +1,4 @@
-"""What answers HTTP in production: the API (`api`), who may call it (`auth`), and the three deployed functions.
+"""The HTTP side in production: the API (`api`), the authentication of its callers (`auth`), and the deployed functions.
 
 May import the app and everything below it.
 """

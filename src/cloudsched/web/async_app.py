@@ -56,7 +56,7 @@ class AsyncApp:
         self.app: Final = app
 
     def acting_with(self, authority: Authority) -> Self:
-        """Return the app as somebody may use it who is not its own code; see `App.acting_with`."""
+        """Return the app with the rights of a caller that is not its own code. See `App.acting_with`."""
         return type(self)(self.app.acting_with(authority))
 
     create = awaited(App.create)

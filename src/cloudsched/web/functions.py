@@ -1,8 +1,8 @@
 """The functions that are deployed, and all of them as one WSGI or ASGI application.
 
-``api`` serves clients, and ``links`` what people open by a link, where the API is private. ``execute`` receives
-deliveries from Cloud Tasks, which takes 2xx as done and delivers again after any other status. ``sweep`` is called by
-Cloud Scheduler once a minute.
+``api`` serves clients. Where the API is private, ``links`` serves the pages that people open by a link. ``execute``
+receives deliveries from Cloud Tasks, which takes 2xx as done and delivers again after any other status. Cloud Scheduler
+calls ``sweep`` once a minute.
 
 An application is mounted in an existing service::
 
@@ -52,13 +52,13 @@ TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 
 
 def serve_api(app: App, request: Request, *, is_mounted: bool = False, caller: Caller | None = None) -> Response:
-    """Serve a client; see `cloudsched.web.api.router`.
+    """Serve a client. See `cloudsched.web.api.router`.
 
     Args:
         app: The app whose API it is.
         request: The request.
         is_mounted: As for `serve_sweep`.
-        caller: Who calls, if code of this process knows it; None to authenticate the request.
+        caller: The caller, if code of this process knows it. None to authenticate the request.
     """
     from cloudsched.web.api.router import Api  # noqa: PLC0415 - the other two functions start without it
 
@@ -67,9 +67,9 @@ def serve_api(app: App, request: Request, *, is_mounted: bool = False, caller: C
 
 
 def serve_links(app: App, request: Request) -> Response:
-    """Serve what people open by a link: unsubscribing, and feeds. All else is 404.
+    """Serve the pages that people open by a link: unsubscribing, and feeds. All else is 404.
 
-    It is for a public function beside a private API; see ``docs/how-to/people.md``.
+    It is for a public function beside a private API. See ``docs/how-to/people.md``.
     """
     from cloudsched.web.api.router import Api  # noqa: PLC0415 - the same
 
@@ -80,9 +80,9 @@ def serve_links(app: App, request: Request) -> Response:
 def serve_execute(app: App, request: Request, *, is_mounted: bool = False) -> Response:
     """Process a delivery from the queue.
 
-    200 with the result; 401 without a valid token, in which case nothing was read or run; 400 for a signed body that is
-    not a dispatch; 503 if the store or the queue did not respond, so that Cloud Tasks delivers it again. `serve_sweep`
-    explains `is_mounted`.
+    The status is 200 with the result, 401 without a valid token, 400 for a signed body that is not a dispatch, or 503
+    if the store or the queue did not respond. After 503, Cloud Tasks delivers it again. With 401, nothing was read or
+    run. `serve_sweep` explains `is_mounted`.
     """
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
@@ -97,14 +97,14 @@ def serve_execute(app: App, request: Request, *, is_mounted: bool = False) -> Re
 def serve_sweep(app: App, request: Request, *, is_mounted: bool = False) -> Response:
     """Sweep once for Cloud Scheduler, and return what was repaired.
 
-    If the settings name Cloud Scheduler's service account, all other callers get 401; otherwise Cloud Run's own access
+    If the settings name Cloud Scheduler's service account, all other callers get 401. Otherwise, Cloud Run's own access
     control applies in the cloud, and elsewhere `require_sweeper` admits only an open machine.
 
     Args:
         app: The app whose tasks are swept.
         request: The request.
-        is_mounted: Whether this is a part of another application, which has its own logging, and cannot be a private
-            service in which Cloud Run checks the caller.
+        is_mounted: True if this is a part of another application. Such an application has its own logging, and cannot
+            be a private service whose callers Cloud Run checks.
     """
     from cloudsched.web.auth.authentication import require_sweeper  # noqa: PLC0415 - the executor starts without it
 
@@ -135,7 +135,10 @@ def _trace_request(app: App, request: Request, *, is_mounted: bool) -> AbstractC
 
 @contextmanager
 def _flush_after(app: App, span: AbstractContextManager[None]) -> Iterator[None]:
-    """Run the ``with`` block as a request of a function, which has no processor once it has been answered."""
+    """Run the ``with`` block as a request of a function, and export its trace before the response.
+
+    A function has no processor after its response.
+    """
     try:
         with span:
             yield
@@ -145,17 +148,17 @@ def _flush_after(app: App, span: AbstractContextManager[None]) -> Iterator[None]
 
 @functools.cache
 def _keep_imports() -> None:
-    """Exempt what the process has imported from garbage collection, once: it stays, and looking at it takes 15 ms.
+    """Exempt the imported modules from garbage collection, once: they stay, and a search of them takes 15 ms.
 
-    The first search would come while the first request waits. In an application that the functions are mounted in, what
-    else may be there is not ours to keep.
+    The first search would delay the first request. A mounted application does not call this, since the process also has
+    objects of others.
     """
     gc.freeze()
 
 
 @functools.cache
 def _log_start() -> None:
-    """Log once what this process plans with: its image decides, and instances of two images run side by side."""
+    """Log once what this process plans with. Its image decides that, and instances of two images run side by side."""
     log.info("time zone data %s", time_zones.version())
 
 
@@ -166,7 +169,7 @@ def _json_response(content: object) -> Response:
 SWEEP_PATH = "/v1/sweep"
 """The path that starts a sweep."""
 THREADS = 32
-"""How many requests an ASGI application serves at the same time by default."""
+"""The default number of requests that an ASGI application serves at the same time."""
 
 
 def wsgi(app: App) -> WSGIApplication:
@@ -196,7 +199,7 @@ def asgi(app: App, *, threads: int = THREADS) -> AsgiApplication:
 
     Args:
         app: The app whose tasks it serves.
-        threads: The most requests, handlers included, that are served at the same time; later ones wait.
+        threads: The most requests, handlers included, that are served at the same time. Later ones wait.
     """
     from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - functions, which are WSGI, start without it
 

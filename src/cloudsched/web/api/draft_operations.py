@@ -1,4 +1,4 @@
-"""The operations on what people say: the draft of a task, what confirms it, and what a schedule means."""
+"""The operations on words: drafting a task from them, confirming the draft, and previewing a schedule."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ EVENT_STREAM: Final = "text/event-stream"
     response_schema="DraftResult",
 )
 def draft_task(call: ApiCall) -> Response:
-    """Draft a task, or a change of one, from what somebody says.
+    """Draft a task, or a change of one, from a person's words.
 
-    Nothing is stored. Show the draft, and confirm it: send its `task` to `POST /v1/tasks`, or its `changes` to
-    `PATCH /v1/tasks/{taskId}`, unchanged and with its `draftToken`, within 15 minutes. There is no token as long as
-    `questions` or `missing` has anything. With `Accept: text/event-stream` each step is an event `step` as it begins,
+    Nothing is stored. Show the draft, and confirm it: send its `task` to `POST /v1/tasks`, or its `changes` to `PATCH
+    /v1/tasks/{taskId}`, unchanged and with its `draftToken`, within 15 minutes. There is no token as long as
+    `questions` or `missing` has anything. With `Accept: text/event-stream`, each step is an event `step` as it begins,
     and the draft is the last event, `draft`.
     """
     from cloudsched.drafts.service import Access  # noqa: PLC0415 - it brings the grammar, which few processes need
@@ -66,7 +66,7 @@ def draft_task(call: ApiCall) -> Response:
 
 
 def patch_confirmed(call: ApiCall, content: dict[str, Any]) -> Task:
-    """Change a task as a draft has shown."""
+    """Change a task as a confirmed draft has shown."""
     owner = call.app.get(call.task_id).owner
     requester = Requester(call.caller.subject, owner)
     return app.patch_confirmed(call.app, call.task_id, content, requester)
@@ -77,9 +77,9 @@ def _requester(call: ApiCall, owner: str | None) -> Requester:
 
 
 def _stream(steps: Steps, allowance: Allowance) -> Iterator[str]:
-    """Yield a draft's steps as events, and then the draft, or the problem that it ran into.
+    """Yield a draft's steps as events, and then the draft, or the problem that stopped it.
 
-    They are made while they are sent, when the request has left its door: they spend from its allowance all the same.
+    The steps are made while the response is sent, after the request's own work. They still use the request's allowance.
     """
     try:
         while True:
@@ -162,7 +162,7 @@ def preview_schedule(call: ApiCall) -> Response:
 
 
 def _read_owner(call: ApiCall, content: dict[str, Any]) -> str:
-    """Return whose schedule is shown. Raises NotFound for somebody whom the caller may not see."""
+    """Return the owner whose schedule is shown. Raises NotFound for an owner whom the caller may not see."""
     given = content.get("owner")
     if given is None:
         return call.caller.owner or SYSTEM_OWNER

@@ -1,4 +1,4 @@
-"""The operations on what has run and will run, the events that it waits for and the messages that it delivered."""
+"""The operations on executions, upcoming occurrences, events and delivered messages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 MAX_UNREAD = 1000
-"""How many unread messages are counted."""
+"""The largest number of unread messages that are counted."""
 
 
 @operation(
@@ -71,10 +71,10 @@ MAX_UNREAD = 1000
 def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Run a task now.
 
-    The schedule does not change, and the run does not count towards `maxRuns`. With a `payload`, this run has it in
-    place of the task's, in its retries, too; callers who may not edit the task's payload may not give one. With an
-    `Idempotency-Key`, a repeated request starts nothing and names the same execution; a task remembers its latest 50
-    requests. `triggered` in the answer says what was started.
+    The schedule does not change, and the run does not count towards `maxRuns`. With a `payload`, this run and its
+    retries have it in place of the task's. Callers who may not edit the task's payload may not give one. With an
+    `Idempotency-Key`, a repeated request starts nothing and names the same execution. A task remembers its latest 50
+    requests. `triggered` in the answer names the execution that was started.
     """
     body = validate(bodies.TriggerRequest, read_json_object(call.request, is_optional=True))
     mark = mark_change(call, "trigger", body.payload) or make_mark()
@@ -103,11 +103,12 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     **REVIVAL,
 )
 def snooze(call: ApiCall, body: bodies.SnoozeRequest) -> Response:
-    """Run again later what has run last.
+    """Run a task's last run again, later.
 
-    The schedule does not change: what comes due until then runs, too. A task has one snooze at most that waits, which
-    `snoozedUntil` shows: another one moves it, and one for the same minute changes nothing, so a second click does no
-    harm. A task that has ended is active until that run is over; a paused or cancelled one is not snoozed.
+    The schedule does not change, and occurrences that come due until then run, too. A task has at most one pending
+    snooze, which `snoozedUntil` shows. Another request moves it, and one for the same minute changes nothing, so a
+    second click does no harm. A task that has ended is active until that run is over. A paused or cancelled task is not
+    snoozed.
     """
     mark = mark_change(call, "snooze", body.duration)
     return task_response(call, call.app.snooze(call.task_id, body.duration, mark=mark))
@@ -125,8 +126,9 @@ def snooze(call: ApiCall, body: bodies.SnoozeRequest) -> Response:
 def retry(call: ApiCall, body: bodies.RetryRequest) -> Response:
     """Give an execution one more attempt.
 
-    Without an `executionId`, the last execution is retried. A durable handler continues from its failure; with
-    `fromStep`, from that step: what it did before is kept, and calls under way after it are cancelled.
+    Without an `executionId`, the last execution is retried. A durable handler continues from its failure, or with
+    `fromStep` from that step. The results of earlier steps are kept, and calls that later steps have under way are
+    cancelled.
     """
     mark = mark_change(call, "retry", [body.execution_id, body.from_step])
     retried = call.app.retry(call.task_id, body.execution_id, from_step=body.from_step, mark=mark)
@@ -139,7 +141,7 @@ def retry(call: ApiCall, body: bodies.RetryRequest) -> Response:
 def backfill(call: ApiCall, body: bodies.BackfillRequest) -> Response:
     """Run the occurrences of a past range again.
 
-    They run one after the other; both ends of the range are included.
+    They run one after the other. Both ends of the range are included.
     """
     mark = mark_change(call, "backfill", [body.start.isoformat(), body.end.isoformat()])
     return task_response(call, call.app.backfill(call.task_id, body.start, body.end, mark=mark))
@@ -157,8 +159,9 @@ def backfill(call: ApiCall, body: bodies.BackfillRequest) -> Response:
 def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
     """Send an event to the execution of a task that waits for it.
 
-    It belongs to that execution, and ends with it; the same once more, as by a second click, changes nothing. If none
-    waits for it, or several do and it names none, it is refused (`not-awaited`), and `awaited` lists what is awaited.
+    The event belongs to that execution, and ends with it. The same event again, as by a second click, changes nothing.
+    The event is refused (`not-awaited`) if no execution waits for it, or if several do and the request names none. Then
+    `awaited` lists the events that are awaited.
     """
     name, only = call.path["event"], body.execution_id
     mark = mark_change(call, "send", [name, body.payload, only, *([True] if body.early else [])])
@@ -177,7 +180,7 @@ def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
 def upcoming(call: ApiCall, query: bodies.Count) -> Response:
     """List a task's next occurrences.
 
-    Those that have not been claimed yet, without jitter; none unless the task is `ACTIVE`.
+    They are those that have not been claimed yet, without jitter. There are none unless the task is `ACTIVE`.
     """
     task = call.app.get(call.task_id)
     times = upcoming_occurrences(task, query.count)
@@ -213,11 +216,11 @@ def list_executions(call: ApiCall, query: bodies.PageQuery) -> Response:
     response_schema="OccurrencePage",
 )
 def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Response:
-    """List what is going to run: the occurrences to come of all tasks, the soonest first.
+    """List the upcoming occurrences of all tasks, the soonest first.
 
-    Those that have not been claimed yet, without jitter. Only tasks whose next occurrence is before `until` are read,
-    at most 1000, or 4 MB, for each request: if there are more, `completeUntil` says from when on some are missing. As
-    long as the response has a `nextPageToken`, repeat the request with it and the same filters.
+    They are those that have not been claimed yet, without jitter. Each request reads only tasks whose next occurrence
+    is before `until`, at most 1000 tasks or 4 MB. If there are more, some occurrences after `completeUntil` are
+    missing. As long as the response has a `nextPageToken`, repeat the request with it and the same filters.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     wanted = OccurrenceQuery(query.until, owner, query.since, query.handler, query.label, query.category)
@@ -237,13 +240,13 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
     response_schema="ExecutionPage",
 )
 def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response:
-    """List executions of all tasks: those that failed first, then those that run, then all others.
+    """List executions of all tasks: first those that failed, then those that run, then all others.
 
-    All given filters must match; of `handler`, `label` and `category` give one at most. Each part has the latest first.
+    All given filters must match. Give at most one of `handler`, `label` and `category`. Each part has the latest first.
     Results and steps are left out: get a single execution to see them. Executions of deliveries are not listed. As long
-    as the response has a `nextPageToken`, repeat the request with it and the same filters. A page may be shorter, even
-    empty, if it looked through many (docs/reference/lists.md); by the open runs of one task it may be longer than
-    `pageSize`.
+    as the response has a `nextPageToken`, repeat the request with it and the same filters. A page that looked through
+    many executions may be shorter, even empty (docs/reference/lists.md). A task with many open runs may make it longer
+    than `pageSize`.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     search, allowed = call.app.container.store.search, AllowedVerbs(call.app, call.caller)
@@ -260,7 +263,7 @@ def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response
     response_schema="ExecutionCounts",
 )
 def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Response:
-    """Count what ended, day by day: what failed, and all others.
+    """Count the executions that ended on each day: those that failed, and all others.
 
     Each count ends at 10,000, and costs one read for each 1,000. The first and the last day may be parts of days. Users
     see the counts of their own tasks.
@@ -283,10 +286,10 @@ def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Respon
     response_schema="FailureSummary",
 )
 def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Response:
-    """Sum up what failed of the executions that match: how many, and in groups.
+    """Summarize the failures among matching executions: their number, and groups of them.
 
-    A group has the same type of error at the same place. The filters are those of the list. The latest 500 failures
-    are looked at, a read for each.
+    A group has the same type of error at the same place. The filters are those of the list. The latest 500 failures are
+    read, with one read for each.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     search = call.app.container.store.search
@@ -321,10 +324,10 @@ def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Res
 def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Response:
     """Retry all failed executions that match a filter, each with one more attempt.
 
-    With `dryRun`, the answer is how many there are now, and which the first ten are (200). Otherwise a task is created
-    that retries them (202): its execution has the progress, and in the end the counts; to stop it, cancel that task.
-    What is newer than the request, or has not failed any more, is left as it is, and so are calls: retry what made
-    them. An `Idempotency-Key` makes the request safe to repeat. Users may have five open ones.
+    With `dryRun`, the answer is their present number and the first ten (200). Otherwise a task is created that retries
+    them (202). Its execution has the progress and, in the end, the counts. Cancel that task to stop the retries.
+    Executions that are newer than the request, or that are no longer failed, stay as they are. So do calls: retry the
+    executions that made them. An `Idempotency-Key` makes the request safe to repeat. Users may have five open requests.
     """
     chosen = RetryFilter(**{name: getattr(body.filter, name) for name in body.filter.model_fields_set})
     if not chosen.to_wire():
@@ -358,7 +361,7 @@ def _name_failure(execution: Execution) -> overview_responses.FailedExecution:
 
 
 def _show_found(found: FoundExecution, allowed: AllowedVerbs) -> dict[str, Any]:
-    """Return an execution in a list across tasks in JSON, with what may be done with it if that is known."""
+    """Return an execution in a list across tasks as JSON, with its allowed verbs if they are known."""
     verbs = allowed.of_found_execution(found)
     shown = found.execution.to_wire()
     return shown if verbs is None else {**shown, "allowedVerbs": verbs}
@@ -390,10 +393,10 @@ def get_execution(call: ApiCall) -> Response:
     error_statuses=(404,),
 )
 def get_execution_logs(call: ApiCall) -> Response:
-    """Get what an execution has logged.
+    """Get the lines that an execution has logged.
 
-    The latest lines, of all attempts and also while one is running: up to 200, with 16 KiB of text. A task's owner may
-    read them if the handler says so (`logs="owner"`), those who see the tasks of all owners always.
+    The answer has the latest lines of all attempts, also while one is running: up to 200, with 16 KiB of text. Callers
+    who see the tasks of all owners may always read them. A task's owner may if the handler says so (`logs="owner"`).
     """
     task, execution_id, engine = call.app.get(call.task_id), call.path["executionId"], call.app.container.engine
     is_restricted = call.caller.visible_owner is not None
@@ -444,7 +447,7 @@ def list_messages(call: ApiCall, query: bodies.PageQuery) -> Response:
 def mark_message_read(call: ApiCall) -> Response:
     """Mark a message as read.
 
-    `readAt` is when it was marked first; repeating it changes nothing.
+    `readAt` is the instant at which it was first marked. A repetition changes nothing.
     """
     owner, key = call.path["owner"], call.path["messageId"]
     call.caller.require_inbox(owner)
@@ -475,10 +478,9 @@ def count_unread_messages(call: ApiCall) -> Response:
     error_statuses=(404,),
 )
 def list_deliveries(call: ApiCall) -> Response:
-    """List the deliveries of an execution.
+    """List the deliveries of an execution's result, by channel.
 
-    How far its result has come, by channel. The inbox is not among them: it has what was notified as soon as the
-    execution has succeeded.
+    The inbox is not among them: it has the notices as soon as the execution has succeeded.
     """
     found = call.app.deliveries(call.task_id, call.path["executionId"])
     return json_response(DeliveryList(deliveries=tuple(found)).to_wire())
@@ -486,10 +488,10 @@ def list_deliveries(call: ApiCall) -> Response:
 
 @operation("GET", "/v1/deliveries", "Executions", query=bodies.OwnerPageQuery, response_schema="DeliveryPage")
 def list_owner_deliveries(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
-    """List what was sent to somebody, by which channel and with what result, the newest first.
+    """List the deliveries to an owner, with their channels and results, the newest first.
 
-    Without an owner, those of all owners that have failed, once or for good, the latest first. Two reads each. The
-    inbox is not among them: it has its own list.
+    Without an owner, the answer has the deliveries of all owners that have failed, once or for good, the latest first.
+    It costs two reads for each. The inbox is not among them: it has its own list.
     """
     from cloudsched.engine.delivery import report  # noqa: PLC0415 - imported only when used
 

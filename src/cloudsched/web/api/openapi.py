@@ -35,10 +35,10 @@ def _load() -> Json:
 def build_request_examples(*, is_open: bool) -> dict[str, dict[str, Json]]:
     """Return the examples of each operation with a body, by their names.
 
-    The tasks in them are for workers, whose handlers the API need not know: so it takes them, whatever an app has.
+    The tasks in them are for workers. The API need not know the handlers of workers, so any app accepts the examples.
 
     Args:
-        is_open: Whether the API is open: then a new task names its owner.
+        is_open: True if the API is open. Then a new task names its owner.
     """
     owner = {"owner": "ada"} if is_open else {}
     report, work = _load()["tasks"]["report"], _load()["tasks"]["work"]
@@ -110,8 +110,8 @@ def build_document(handlers: tuple[str, ...] | None, root: str = "") -> Json:
     """Return the document.
 
     Args:
-        handlers: The names of the app's handlers where the API is open; None where callers must authenticate.
-        root: The path that the API is mounted under; empty if it has a server of its own.
+        handlers: The names of the app's handlers where the API is open. None where callers must authenticate.
+        root: The path that the API is mounted under. Empty if it has a server of its own.
     """
     is_open = handlers is not None
     bodies = dict.fromkeys(each.body_schema for each in OPERATIONS if each.body_schema is not None)
@@ -147,7 +147,7 @@ _SIGNATURE_HEADERS: Final = {
 
 
 def _describe_webhook(name: str) -> Json:
-    """Return the description of what is posted to an endpoint; none of its answers is read but the status."""
+    """Return the description of a POST to an endpoint. Only the status of the endpoint's answer is read."""
     model, occasion = WEBHOOKS[name]
     schema, example = ref(model.__name__), response_example(model.__name__)
     return {
@@ -287,7 +287,7 @@ def _response_headers(operation: Operation, status: int) -> Json:
 def _links(operation: Operation, status: int) -> Json:
     """Return the operations that can follow a response, with the parameters to use.
 
-    None follow a creation that was only checked, which is answered with 200.
+    None follow a validated creation that stored nothing. Its status is 200.
     """
     if operation.name == "create_task" and status == 201:  # noqa: PLR2004 - Created
         names = [each.name for each in OPERATIONS if "{taskId}" in each.path and "{executionId}" not in each.path]

@@ -50,7 +50,7 @@ _CLOSED_SETS: Final = {
     ("CalendarDetails", "weekdays"): "Weekday",
     ("Health", "status"): "HealthStatus",
 }
-"""The fields of responses whose text is of a closed set, and the set's schema."""
+"""The fields of responses whose text is of a closed set, each with the set's schema."""
 _MEMBERS: Final[dict[str, tuple[Iterable[str], str]]] = {
     "Verb": (Verb, "What a caller can do with a task or an execution."),
     "Role": (Role, "The role of a caller."),
@@ -72,8 +72,8 @@ def ref(name: str) -> Json:
 def find_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
     """Return the docstrings of a model's fields, including inherited ones, by the fields' names.
 
-    Pydantic can read them (``use_attribute_docstrings``), but only when a class is created: that would be a quarter of
-    what our own modules add to a cold start.
+    Pydantic can read them (``use_attribute_docstrings``), but only when it creates a class. That would take a quarter
+    of the time that our own modules add to a cold start.
     """
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
@@ -84,7 +84,7 @@ def find_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _read_descriptions(module: str) -> dict[str, dict[str, str]]:
-    """Return the docstrings of fields in a module's source, by the classes' names; none where there is no source."""
+    """Return the docstrings of fields in a module's source, by the classes' names. Empty if there is no source."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except OSError:
@@ -109,7 +109,7 @@ class ResultData(ApiResponse):
     body: str
     """The result as text."""
     task_id: str | None = None
-    """The task; missing if one message has the results of several."""
+    """The task. Missing if one message has the results of several tasks."""
     execution_id: str | None = None
     chat_id: str | None = None
     """The chat that the task comes from, if it comes from one."""
@@ -118,25 +118,25 @@ class ResultData(ApiResponse):
     content: Any = None
     """The result as JSON."""
     is_content_omitted: bool | None = None
-    """Whether it was too large to be sent."""
+    """True if the JSON was too large to be sent."""
 
 
 class CompletionError(ApiResponse):
-    """Why an execution has not succeeded."""
+    """The reason why an execution has not succeeded."""
 
     type: str
     message: str
 
 
 class CompletionData(ResultData):
-    """How an execution has ended."""
+    """The end of an execution."""
 
     status: ExecutionStatus
     error: CompletionError | None = None
 
 
 class VerificationData(ApiResponse):
-    """What has to be answered."""
+    """The challenge that the endpoint has to answer."""
 
     title: str
     body: str
@@ -247,15 +247,15 @@ class _Schemas(GenerateJsonSchema):
         field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
         total: bool,  # noqa: FBT001 - pydantic's signature
     ) -> bool:
-        """Return whether a field is always present; in a response, fields with a default are."""
+        """Return whether a field is always present. In a response, fields with a default are."""
         return self.mode == "serialization" or super().field_is_required(field, total)
 
     def encode_default(self, dft: object) -> object:
-        """Return a default as JSON; a duration as a number of seconds."""
+        """Return a default as JSON. A duration becomes a number of seconds."""
         return dft.total_seconds() if isinstance(dft, timedelta) else super().encode_default(dft)
 
     def union_schema(self, schema: core_schema.UnionSchema) -> JsonSchemaValue:
-        """Return a union's schema; an integer or a float, which is how durations are written, is a number."""
+        """Return a union's schema. A duration, which is an integer or a float, becomes a number."""
         union = super().union_schema(schema)
         is_number = union.get("anyOf") == [{"type": "integer"}, {"type": "number"}]
         return {"type": "number", "description": _SECONDS} if is_number else union
@@ -373,7 +373,7 @@ def _rename_references(schema: Any) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _allow_schedule_text(schema: Json) -> None:
-    """Allow a schedule as text, with its time zone in a field beside it; see `language.task_fields`."""
+    """Allow a schedule as text, with its time zone in a field beside it. See `language.task_fields`."""
     about = "A notation (RRULE, cron, an instant, a duration from now) or plain words, such as: every weekday at 9."
     given = schema["properties"]["schedule"]
     words: Json = {"type": "string", "description": about, "examples": ["every weekday at 9"]}
@@ -389,7 +389,7 @@ def _model_names(models: Iterable[type[BaseModel]]) -> set[str]:
 
 
 def _with_short_description(schema: Json) -> Json:
-    """Return a schema with only the first paragraph of its class's docstring; the rest is for programmers."""
+    """Return a schema with only the first paragraph of its class's docstring. The rest is for programmers."""
     about = schema.get("description", "")
     return {**schema, "description": about.partition("\n\n")[0]} if about else schema
 
@@ -402,19 +402,19 @@ def _reported_task_schema(task: Json) -> Json:
 
 
 def _failed_task_schema(task: Json) -> Json:
-    """Return the schema of a task, one of whose attempts has failed, as its worker sees it."""
+    """Return the schema of a task with a failed attempt, as its worker sees it."""
     about = "The record, if the run has failed for good and the API has no `on_failure` for its handler: call yours."
     return {**task, "properties": {**task["properties"], "failedExecution": {**ref("Execution"), "description": about}}}
 
 
 def _saved_person_schema(person: Json) -> Json:
-    """Return the schema of a person who was written: with the secret of a new webhook, which is shown only there."""
+    """Return the schema of a person as the answer to a change: only this one shows the secret of a new webhook."""
     about = "With what the new webhook's messages are signed; keep it, it is shown only here."
     return {**person, "properties": {**person["properties"], "webhookSecret": {"type": "string", "description": about}}}
 
 
 def _patch_schema(new: Json) -> Json:
-    """Return the schema of a merge patch: any of the fields; null restores the default, and omitted fields stay."""
+    """Return the schema of a merge patch of any fields. Null restores a field's default, and omitted fields stay."""
     properties: Json = {}
     for name, each in new["properties"].items():
         if name in {"id", "owner"}:
@@ -432,9 +432,10 @@ _DEFAULT: Final = "Default: "
 
 
 def _to_request_schema(schema: Json) -> Json:
-    """Return a schema for requests: its defaults are told in words.
+    """Return a schema for requests, with its defaults in words.
 
-    Generators of clients take the keyword for a promise that the field is there, and then require it of callers.
+    Client generators take the keyword ``default`` for a promise that the field is there, and then require it of
+    callers.
     """
     shown = copy.deepcopy(schema)
     for each in shown.get("properties", {}).values():
@@ -448,9 +449,9 @@ def _to_request_schema(schema: Json) -> Json:
 
 
 def _name_closed_sets(schemas: Json) -> Json:
-    """Return the closed sets that responses have as text, and name them where they are.
+    """Return the closed sets that responses have as text, and name them where they occur.
 
-    The models leave them text, so that a client reads the members that only a newer API has.
+    The models have them as text, so that a client can read the members that only a newer API has.
     """
     for (schema, field), name in _CLOSED_SETS.items():
         each = schemas[schema]["properties"][field]

@@ -33,25 +33,25 @@ class ApiCall:
     """The app, with tasks that the caller may not use hidden."""
     caller: Caller
     authority: Authority
-    """What the caller may do below; the app has it as well."""
+    """The caller's rights below. The app has them as well."""
     visibility: Visibility
     """Checks which tasks the request may use."""
     request: Request
     path: dict[str, str]
     build_document: Callable[[tuple[str, ...] | None, str], dict[str, Any]]
-    """Builds the OpenAPI document; it needs all operations, so none of them can import it."""
+    """Builds the OpenAPI document. It needs all operations, so none of them can import it."""
 
     @property
     def task_id(self) -> str:
-        """The task that the path names."""
+        """Return the id of the task in the path."""
         return self.path["taskId"]
 
     @property
     def public_root(self) -> str | None:
-        """The beginning of links to the API; None if nobody has said under which address people reach it.
+        """Return the beginning of links to the API. None if no public address is configured.
 
-        What a request says about that (``Host``) is its sender's claim: a link made of it could lead anywhere, with the
-        secret that is in it. It counts only where the API is open, and then names this machine.
+        A request's ``Host`` is only a claim of its sender. A link made of it could lead anywhere, with the secret in
+        the link. It counts only where the API is open, and then names this machine.
         """
         settings = self.app.container.settings
         if settings.public_url:
@@ -84,7 +84,7 @@ TAGS: Final = {
 
 
 class Preset(TypedDict, total=False):
-    """What a group of operations may have in common."""
+    """The options that a group of operations may share."""
 
     right: Right | None
     accepts_idempotency_key: bool
@@ -93,7 +93,7 @@ class Preset(TypedDict, total=False):
 
 
 class Options(Preset, total=False):
-    """What `operation` accepts besides the method, the path, the tag and the models; see `Operation`."""
+    """The options of `operation` besides the method, the path, the tag and the models. See `Operation`."""
 
     content: type[WireModel] | None
     body_is_optional: bool
@@ -106,16 +106,16 @@ class Options(Preset, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation of the API: a function, and what callers must know about it."""
+    """One operation of the API: a function, and the facts that callers must know about it."""
 
     function: Callable[..., Response]
     """Takes the call, and its query or its body if the operation has a model of one."""
     method: str
     path: str
     tag: str
-    """The group that it is listed in; see `TAGS`."""
+    """The group that it is listed in. See `TAGS`."""
     right: Right | None = Right.READ
-    """The right that the caller needs; None for a public operation."""
+    """The right that the caller needs. None for a public operation."""
     query: type[WireModel] | None = None
     body: type[WireModel] | None = None
     """The model of the request's JSON object, if the function is called with an instance of it."""
@@ -123,16 +123,16 @@ class Operation:
     """The model that describes the request's JSON object, if the function reads and checks it itself."""
     body_is_optional: bool = False
     is_link: bool = False
-    """Whether people or their programs open it by a link that is all the proof it needs. Where the API is private, such
-    operations are served by a function of their own."""
+    """True if people or their programs open it by a link, whose secret is the only proof that it needs. Where the API
+    is private, a separate function serves such operations."""
     deprecated_paths: tuple[tuple[str, datetime], ...] = ()
-    """Older paths that still lead to it, and since when they are deprecated."""
+    """Older paths that still lead to it, each with the date of its deprecation."""
     is_patch: bool = False
-    """Whether the body is a JSON merge patch."""
+    """True if the body is a JSON merge patch."""
     accepts_idempotency_key: bool = False
-    """Whether ``Idempotency-Key`` makes it safe to repeat."""
+    """True if ``Idempotency-Key`` makes it safe to repeat."""
     is_conditional: bool = False
-    """Whether it evaluates ``If-Match``."""
+    """True if it evaluates ``If-Match``."""
     success_statuses: tuple[int, ...] = (200,)
     response_schema: str | None = None
     """The schema of a successful response."""
@@ -141,27 +141,27 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """The operation's id in OpenAPI: the function's name."""
+        """Return the operation's id in OpenAPI: the function's name."""
         return self.function.__name__
 
     @property
     def summary(self) -> str:
-        """Its summary: the first paragraph of the function's docstring."""
+        """Return its summary: the first paragraph of the function's docstring."""
         return _join_lines((self.function.__doc__ or "").partition("\n\n")[0])
 
     @property
     def description(self) -> str:
-        """Its description in CommonMark: the rest of the function's docstring."""
+        """Return its description in CommonMark: the rest of the function's docstring."""
         return _join_lines((self.function.__doc__ or "").partition("\n\n")[2])
 
     @property
     def parameters(self) -> type[WireModel]:
-        """The model of the query parameters."""
+        """Return the model of the query parameters."""
         return self.query or NoParameters
 
     @property
     def body_schema(self) -> type[WireModel] | None:
-        """The model that describes the request's JSON object, whoever checks it."""
+        """Return the model that describes the request's JSON object, whoever checks it."""
         return self.body or self.content
 
     def respond(self, call: ApiCall, query: WireModel) -> Response:
@@ -196,7 +196,7 @@ def operation(method: str, path: str, tag: str, **options: Any) -> Any:
     Args:
         method: The HTTP method.
         path: The path, with parameters in braces.
-        tag: The group that it is listed in; see `TAGS`.
+        tag: The group that it is listed in. See `TAGS`.
         options: The other fields of `Operation`. With `query` or `body`, an instance of that model is the function's
             second argument.
     """
@@ -208,7 +208,7 @@ def operation(method: str, path: str, tag: str, **options: Any) -> Any:
 
 
 COLON_PATHS_DEPRECATED: Final = datetime(2026, 11, 23, tzinfo=UTC)
-"""Since when custom methods have a segment of their own: ``/v1/tasks/draft``, and no longer ``/v1/tasks:draft``."""
+"""The date since which custom methods have a segment of their own: ``/v1/tasks/draft``, not ``/v1/tasks:draft``."""
 
 
 def find_operations(module: ModuleType) -> tuple[Operation, ...]:

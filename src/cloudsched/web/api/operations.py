@@ -1,4 +1,4 @@
-"""All operations of the API: the router, the checks and ``/openapi.json`` are made from them."""
+"""All operations of the API. The router, the checks and ``/openapi.json`` are made from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations that show what waits, who works and what was used, and those that limit what is used."""
+"""The operations on queues, workers, locks, counts, handlers, usage and budgets."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 @operation("GET", "/v1/queues", "Workers", query=bodies.AnyOwnerQuery, response_schema="QueueList")
 def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
-    """List the queues in which something waits or workers listen.
+    """List the queues in which tasks wait or workers listen.
 
-    One entry for each queue and, if what waits requires one, each skill. Users see what is their own.
+    There is one entry for each queue and each skill that a waiting task requires. Users see their own.
     """
     container = call.app.container
     states = overview.list_queues(container.store, call.caller.resolve_listed_owner(query.owner), container.clock.now())
@@ -53,7 +53,7 @@ def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
 
 @operation("GET", "/v1/queues/{queue}/tasks", "Workers", query=bodies.OwnerPageQuery, response_schema="QueuedTaskPage")
 def list_queued_tasks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
-    """List what waits in a queue, in the order in which workers get it. Nothing is claimed.
+    """List the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed.
 
     As long as the response has a `nextPageToken`, repeat the request with it.
     """
@@ -70,7 +70,7 @@ def list_queued_tasks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
 def list_workers(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     """List the workers that have asked for work in the last day.
 
-    With an owner, only workers that run nobody else's tasks; users see these of their own.
+    With an owner, the list has only workers that run nobody else's tasks. Users see these of their own.
     """
     container = call.app.container
     now = container.clock.now()
@@ -91,10 +91,10 @@ def list_workers(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
 
 @operation("GET", "/v1/locks", "Workers", query=bodies.OwnerPageQuery, response_schema="LockPage")
 def list_locks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
-    """List the locks that are held or waited for: who holds them, and who waits, in order.
+    """List the locks that are held or waited for, with their holders and those who wait, in order.
 
-    With an owner, the locks that only this owner's tasks share (`lockScope: owner`); users see these of their own. As
-    long as the response has a `nextPageToken`, repeat the request with it.
+    With an owner, the list has the locks that only this owner's tasks share (`lockScope: owner`). Users see these of
+    their own. As long as the response has a `nextPageToken`, repeat the request with it.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     after = _decode_key(query.page_token)
@@ -107,7 +107,7 @@ def list_locks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
 
 @operation("GET", "/v1/overview", "Tasks", query=bodies.AnyOwnerQuery, response_schema="OverviewCounts")
 def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
-    """Count tasks by status, what is open, what needs somebody, what ended in each of the last hours, what is due.
+    """Count tasks by status, open work, problems, the executions that ended in each recent hour, and what is due.
 
     The counts are kept for ten seconds. Each ends at 10,000. Users see those of their own tasks.
     """
@@ -133,9 +133,9 @@ def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
 
 @operation("GET", "/v1/changes", "Tasks", query=bodies.AnyOwnerQuery, response_schema="ChangeCursor")
 def get_change_cursor(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
-    """Get a text that is another one after any task has changed: a cheap way to ask whether a list is still right.
+    """Get a text that is different after any task has changed: a cheap check that a list is still up to date.
 
-    It costs one read. It is also another one each minute, since tasks that were deleted leave no trace. Users see
+    It costs one read. The text also changes each minute, since tasks that were deleted leave no trace. Users see
     whether one of their own tasks has changed.
     """
     container = call.app.container
@@ -236,38 +236,38 @@ def _decode_key(token: str | None) -> str:
 
 
 class UsageQuery(PageQuery):
-    """Whose usage to show, and of which month."""
+    """The owner, the handler and the month whose usage to show."""
 
     owner: Owner | None = None
-    """Only this owner's."""
+    """Only this owner's usage."""
     handler: str | None = None
-    """Only this handler's."""
+    """Only this handler's usage."""
     month: Month | None = None
-    """The month in UTC, such as ``2026-11``; the current one if left out."""
+    """The month in UTC, such as ``2026-11``. The current one if omitted."""
 
 
 class BudgetListQuery(PageQuery):
-    """Whose budgets to list."""
+    """The owner whose budgets to list."""
 
     owner: Owner | None = None
-    """Only this owner's."""
+    """Only this owner's budget."""
 
 
 class PutBudget(WireModel):
-    """How much an owner's tasks may use."""
+    """The limit of an owner's usage."""
 
     max_queries_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_QUERIES)]
-    """How many queries in a calendar month, in UTC."""
+    """The largest number of queries in a calendar month, in UTC."""
 
 
 @operation("GET", "/v1/usage", "Usage", query=UsageQuery, response_schema="UsagePage")
 def get_usage(call: ApiCall, query: UsageQuery) -> Response:
-    """Show what was used in a month, by owner and handler.
+    """Show the usage of a month, by owner and handler.
 
-    Executions, queries and tokens with their estimates, the Firestore and Cloud Tasks operations that running the tasks
-    needed, and what that costs by the deployment's prices. Users see their own. It sums up what has changed since the
-    last time: a read for each task that has. A page has so many owners; as long as the response has a `nextPageToken`,
-    repeat the request with it.
+    It has executions, queries and tokens with their estimates, the Firestore and Cloud Tasks operations that running
+    the tasks needed, and their cost by the deployment's prices. Users see their own. Each request adds the changes
+    since the last one, with one read for each task that has changed. A page has at most `pageSize` owners. As long as
+    the response has a `nextPageToken`, repeat the request with it.
     """
     container = call.app.container
     owner = call.caller.resolve_listed_owner(query.owner)
@@ -295,7 +295,7 @@ def get_usage(call: ApiCall, query: UsageQuery) -> Response:
 
 @operation("GET", "/v1/budgets", "Usage", query=BudgetListQuery, response_schema="BudgetPage")
 def list_budgets(call: ApiCall, query: BudgetListQuery) -> Response:
-    """List the budgets that there are, and how much of each is used, by owner.
+    """List all budgets, and how much of each is used, by owner.
 
     Users see their own. As long as the response has a `nextPageToken`, repeat the request with it.
     """
@@ -310,7 +310,7 @@ def list_budgets(call: ApiCall, query: BudgetListQuery) -> Response:
 def get_budget(call: ApiCall) -> Response:
     """Get an owner's budget, and how much of it is used.
 
-    It is summed up when it is set, and every five minutes by the sweep. Users see their own.
+    The usage is summed up when the budget is set, and every five minutes by the sweep. Users see their own.
     """
     return _show_budget(call, call.app.container.many_tasks.budgets.get(read_owner(call)))
 
@@ -328,9 +328,9 @@ def get_budget(call: ApiCall) -> Response:
 def put_budget(call: ApiCall, body: PutBudget) -> Response:
     """Set how many queries an owner's tasks may use in a month. For admins.
 
-    At 80 % of it a warning is logged. When it is used up, the owner's tasks are paused, with the reason, until the next
-    month begins or an admin raises it; then their catch-up policies decide what becomes of what came due. The sweep
-    looks every five minutes, so more may be used: what runs until then, and what is running.
+    A warning is logged at 80 %. At 100 % the owner's tasks are paused, with the reason, until the next month begins or
+    an admin raises the budget. Then the tasks' catch-up policies decide about the occurrences that came due meanwhile.
+    The sweep looks every five minutes, so more may be used, by tasks that start until then or are running.
     """
     owner = read_owner(call)
     _require_admin(call)
@@ -349,7 +349,7 @@ def put_budget(call: ApiCall, body: PutBudget) -> Response:
 def delete_budget(call: ApiCall) -> Response:
     """Delete an owner's budget, and resume the tasks that it has paused.
 
-    For admins. What came due meanwhile runs late or is recorded, as the tasks' `catchUp` says.
+    For admins. Occurrences that came due meanwhile run late or are only recorded, as the tasks' `catchUp` says.
     """
     owner = read_owner(call)
     _require_admin(call)

@@ -1,4 +1,4 @@
-"""Parses bodies and query parameters of requests. Whatever is invalid raises `InvalidInput`."""
+"""Parses bodies and query parameters of requests. Any invalid one raises `InvalidInput`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ V = TypeVar("V", bound=WireModel)
 MAX_BODY = 1024 * 1024
 """The largest body of a request, in bytes."""
 MAX_VALUES = 100_000
-"""How many values the JSON of a request may have: numbers, texts, lists and objects."""
+"""The largest number of values in the JSON of a request: numbers, texts, lists and objects."""
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _JSON_TYPES = frozenset({"", "application/json", "application/x-www-form-urlencoded"})
 _SHOWN = 80
-"""How many characters of a name an error repeats."""
+"""The number of characters of a name that an error repeats."""
 
 
 def read_body(request: Request) -> bytes:
@@ -51,7 +51,7 @@ def read_body(request: Request) -> bytes:
 
 
 def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str, Any]:
-    """Return a request's JSON object; an empty one if there is no body and it is optional.
+    """Return a request's JSON object. Empty if there is no body and it is optional.
 
     Raises:
         InvalidInput: The body is not a JSON object.
@@ -74,9 +74,9 @@ def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str
 
 
 def _require_json_type(request: Request) -> None:
-    """Check that a body is not said to be of another type than JSON.
+    """Check that a body does not claim to be of another type than JSON.
 
-    None at all counts as JSON, and so does that of forms: it is what curl says of ``-d`` unless it is told otherwise.
+    A request without a type counts as JSON. So does the type of forms, which curl sends with ``-d`` by default.
 
     Raises:
         UnsupportedContent: It is of another type.
@@ -88,7 +88,7 @@ def _require_json_type(request: Request) -> None:
 
 
 def _require_few_values(data: bytes) -> None:
-    """Check how many values a body has, before they are made. Commas in texts are counted only if there are many.
+    """Check how many values a body has, before it is parsed. Commas in texts are counted only if there are many.
 
     Raises:
         InvalidInput: It has more than `MAX_VALUES`.
@@ -137,7 +137,7 @@ def validate(model: type[V], content: dict[str, Any]) -> V:
     """Return a request's content as an instance of its model.
 
     Raises:
-        InvalidInput: It does not match the model; `field` names the first invalid field, `others` are the others.
+        InvalidInput: It does not match the model. `field` names the first invalid field, and `others` are the others.
     """
     try:
         return _validate(model, content)

@@ -1,6 +1,6 @@
-"""The operations on people: their contacts and preferences, and the links that end mails, for which nobody signs in.
+"""The operations on people: their contacts and preferences, and the links that end mails without a sign-in.
 
-A link opens a page with a button: mail programs and their scanners open links by themselves, so only the button, a
+A link opens a page with a button. Mail programs and their scanners open links by themselves, so only the button, a
 POST, changes anything.
 """
 
@@ -41,12 +41,12 @@ def get_person(call: ApiCall) -> Response:
     error_statuses=(404, 409, 429),
 )
 def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
-    """Set a person's contacts and preferences, in place of what there was.
+    """Set a person's contacts and preferences, in place of the previous ones.
 
-    Mail is sent to an address that is verified, and messages to a webhook; both stay so until they change. An address
-    is verified if the person's own ID token has it as verified (`email_verified`); it is stored as it is written there.
+    Mail is sent to a verified address, and messages to a verified webhook. Both stay verified until they change. An
+    address is verified if the person's own ID token says so (`email_verified`), and is stored as it is written there.
     Only an admin may set `verified`. For a new webhook the response has `webhookSecret`, with which its messages are
-    signed; it is shown only here.
+    signed. It is shown only here.
     """
     owner = read_owner(call)
     proven = call.caller.verified_email if call.caller.owner == owner else None
@@ -68,9 +68,9 @@ def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
 def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
     """Delete a person's contacts and preferences, or everything.
 
-    Tasks stay, and what these deliver goes to the web inbox only. With `everything=true`, all that is stored of the
-    person is deleted: tasks, executions, inbox, feeds, usage, contacts. That is a task, which is returned with 202;
-    repeating the request returns the task that is under way.
+    Tasks stay, and their deliveries go to the web inbox only. With `everything=true`, all data of the person is
+    deleted: tasks, executions, inbox, feeds, usage, contacts. A task does this, and is returned with 202. Repeating the
+    request returns the task that is under way.
     """
     owner = read_owner(call)
     if query.everything == "true":
@@ -90,10 +90,10 @@ def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
     error_statuses=(404, 409),
 )
 def export_person(call: ApiCall, query: bodies.ExportQuery) -> Response:
-    """Export all that is stored of a person.
+    """Export all data that is stored of a person.
 
-    Tasks, executions, inbox, contacts, feeds and usage. Making it is a task, which is returned with 202; repeat the
-    request until it is 200. Then `text` has lines of JSON, `{"kind": …, "data": …}`; as long as there is a
+    It has tasks, executions, inbox, contacts, feeds and usage. A task makes it, and is returned with 202. Repeat the
+    request until it is 200. Then `text` has lines of JSON, `{"kind": …, "data": …}`. As long as there is a
     `nextPageToken`, repeat the request with it, and put the texts together. An export is kept for an hour.
     """
     export = call.app.container.person_jobs.export(read_owner(call), by=call.authority)
@@ -117,8 +117,8 @@ def verify_webhook(call: ApiCall) -> Response:
     """Ask a person's webhook whether it wants their messages.
 
     It gets a signed POST of the type `webhook.verification`, and has to answer with `data.challenge` and nothing else:
-    as text, or as `{"challenge": "…"}`. Until then, nothing else is sent to it. Once a minute; ten times a day for a
-    person, and five for a host.
+    as text, or as `{"challenge": "…"}`. Until then, nothing else is sent to it. The limits are once a minute, ten times
+    a day for a person, and five times a day for a host.
     """
     owner = read_owner(call)
     call.app.container.webhook_verification.verify(owner, by=call.authority)
@@ -143,7 +143,7 @@ def rotate_webhook_secret(call: ApiCall) -> Response:
 
 
 def read_owner(call: ApiCall) -> str:
-    """Return the person whom the path names. Raises NotFound for one whom the caller may not see."""
+    """Return the person in the path. Raises NotFound for a person whom the caller may not see."""
     owner = str(validate(bodies.OwnerQuery, {"owner": call.path["owner"]}).owner)
     if not call.caller.can_see(owner):
         raise NotFound("person", owner)
@@ -167,7 +167,7 @@ _OVER = "This link is over, or was not copied whole."
 def show_unsubscribe_link(call: ApiCall) -> Response:
     """Show a page to end mails.
 
-    Changes nothing.
+    It changes nothing.
     """
     if not _TOKEN.fullmatch(call.path["linkToken"]):
         return _page("Not unsubscribed", _OVER, status=404)
@@ -186,7 +186,7 @@ def show_unsubscribe_link(call: ApiCall) -> Response:
 def follow_unsubscribe_link(call: ApiCall) -> Response:
     """End mails of one category.
 
-    One click in a mail program (RFC 8058), or the button of the page. Safe to repeat.
+    This is the one click in a mail program (RFC 8058), or the button of the page. It is safe to repeat.
     """
     read_body(call.request)
     try:

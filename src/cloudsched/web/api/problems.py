@@ -1,8 +1,8 @@
 """Renders errors as RFC 9457 problem documents, one type for each kind of error.
 
-``application/problem+json`` with ``type``, ``title``, ``status`` and ``detail``, and for invalid input ``field``,
-``hint`` and, of a body, ``errors``: all that is wrong with it, each with its place. A problem contains only what the
-caller sent or may know.
+A document is ``application/problem+json`` with ``type``, ``title``, ``status`` and ``detail``. For invalid input it has
+``field``, ``hint`` and, for a body, ``errors``: all of its faults, each with its place. A problem contains only data
+that the caller sent or may know.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ _KINDS: tuple[tuple[type[CloudschedError], HTTPStatus], ...] = (
 
 
 def render_problem(error: Exception, body: str | None = None) -> Response:
-    """Render an exception as a problem response; unexpected ones are logged and become 500.
+    """Render an exception as a problem response. Unexpected ones are logged and become 500.
 
     Args:
-        error: What was raised.
-        body: The JSON Pointer of what may be invalid in the request's body; None if it had none.
+        error: The exception.
+        body: The JSON Pointer of the part of the body that may be invalid. None if the request had no body.
     """
     if isinstance(error, HTTPException) and error.code is not None:
         allow = {name: value for name, value in error.get_headers() if name == "Allow"}
@@ -133,7 +133,7 @@ def _render_known(error: CloudschedError, status: HTTPStatus, body: str | None =
 
 
 _HEADERS = frozenset({"Idempotency-Key", "If-Match", "If-None-Match", "Content-Type"})
-"""The fields that are no part of a body."""
+"""The fields that are not part of a body."""
 
 
 def _show_fault(error: InvalidInput, body: str) -> dict[str, str]:

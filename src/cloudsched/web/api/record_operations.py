@@ -1,4 +1,4 @@
-"""The operations on what owners keep by name, calendars and scripts, and those that show tasks as calendars."""
+"""The operations on calendars and scripts, which owners keep by name, and those that show tasks as calendars."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _CACHED_FOR = 900
-"""For how many seconds a program need not ask again."""
+"""The number of seconds for which a program need not ask again."""
 
 
 @operation(
@@ -43,7 +43,7 @@ _CACHED_FOR = 900
 def create_feed(call: ApiCall, body: bodies.NewFeed) -> Response:
     """Create a feed: an owner's tasks as a calendar to subscribe to.
 
-    The response has the address, with a secret that is shown only here; whoever has it can read the feed. An owner may
+    The response has the address, with a secret that is shown only here. Whoever has it can read the feed. An owner may
     have 20 feeds.
     """
     owner = call.caller.resolve_owner(body.owner)
@@ -63,7 +63,7 @@ def create_feed(call: ApiCall, body: bodies.NewFeed) -> Response:
 def list_feeds(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """List an owner's feeds.
 
-    Without their addresses, which are stored nowhere.
+    The answer does not have their addresses, which are stored nowhere.
     """
     owner = call.caller.resolve_owner(query.owner)
     if owner is None:
@@ -83,7 +83,7 @@ def list_feeds(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 def delete_feed(call: ApiCall) -> Response:
     """Revoke a feed.
 
-    Its address shows nothing any more. Programs may keep what they have for some hours.
+    Its address shows nothing any more. Calendar programs may keep the events that they have for some hours.
     """
     key = call.path["feedId"]
     if not call.caller.can_see(call.app.container.many_tasks.feeds.get(key).owner):
@@ -105,8 +105,8 @@ def delete_feed(call: ApiCall) -> Response:
 def get_feed(call: ApiCall) -> Response:
     """Get a feed as iCalendar text.
 
-    Occurrences from 30 days ago to 90 days ahead, in UTC, with what became of the past ones. The secret is all that it
-    takes. With `If-None-Match`, an unchanged feed is answered with 304.
+    It has occurrences from 30 days ago to 90 days ahead, in UTC, with the outcomes of the past ones. The secret in the
+    path is the only credential. With `If-None-Match`, an unchanged feed is answered with 304.
     """
     try:
         return _calendar_response(call.app.container.many_tasks.feeds.render(call.path["feedSecret"]))
@@ -125,8 +125,8 @@ def get_feed(call: ApiCall) -> Response:
 def get_task_calendar(call: ApiCall) -> Response:
     """Get a task as iCalendar text, to add to a calendar.
 
-    Events with the task's rule, where every program reads it alike; otherwise its occurrences of the next 90 days, with
-    a last event if more follow.
+    It has events with the task's rule, where every program reads the rule alike. Otherwise it has the task's
+    occurrences of the next 90 days, with a last event if more follow.
     """
     return _calendar_response(call.app.container.many_tasks.feeds.render_task(call.app.get(call.task_id)))
 
@@ -197,7 +197,7 @@ def get_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 def list_calendars(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """List the calendars for everybody, and the owner's own.
 
-    Without their days.
+    The answer does not have their days.
     """
     found = call.app.container.calendars.list(call.caller.resolve_record_owner(query.owner))
     shown = [{name: value for name, value in _to_json(call, each).items() if name != "days"} for each in found]
@@ -227,7 +227,7 @@ def delete_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
 
 def _to_json(call: ApiCall, calendar: Calendar) -> dict[str, Any]:
-    """Return a calendar as JSON; the address that it is fetched from is for those who may change it."""
+    """Return a calendar as JSON. Only callers who may change it see the address from which it is fetched."""
     wire = calendar.to_wire()
     may_change = call.caller.visible_owner is None or call.caller.visible_owner == calendar.owner
     hidden = {"content", "schemaVersion", "etag", *(() if may_change else ("url",))}
@@ -247,13 +247,13 @@ class PutScript(WireModel):
     """A script to create or replace."""
 
     owner: Owner | None = None
-    """Whose script it is: the caller's if it is omitted, or ``system``."""
+    """The script's owner: the caller if omitted, or ``system``."""
     source: ScriptSource
     """The body of an async function, in JavaScript."""
     description: LongText = ""
-    """What it does, for people."""
+    """A description for people."""
     tools: Annotated[tuple[ToolName, ...], Field(max_length=MAX_TOOLS)] | None = None
-    """The handlers that it may call; if omitted, all that are tools."""
+    """The handlers that it may call. If omitted, all that are tools."""
 
 
 @operation(
@@ -268,7 +268,7 @@ class PutScript(WireModel):
 def put_script(call: ApiCall, body: PutScript) -> Response:
     """Create or replace a script.
 
-    Only tasks and scripts of its owner can run it. What runs already goes on with the version that it began with.
+    Only tasks and scripts of its owner can run it. Runs that have begun keep their version.
     """
     script = Scripts(call.app.container.engine).put(
         call.path["scriptName"],
@@ -290,10 +290,7 @@ def put_script(call: ApiCall, body: PutScript) -> Response:
     error_statuses=(404,),
 )
 def get_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
-    """Get a script.
-
-    With its source.
-    """
+    """Get a script with its source."""
     owner = call.caller.resolve_record_owner(query.owner)
     return json_response(_script_to_json(Scripts(call.app.container.engine).get(call.path["scriptName"], owner)))
 
@@ -302,7 +299,7 @@ def get_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 def list_scripts(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """List an owner's scripts.
 
-    Without their sources.
+    The answer does not have their sources.
     """
     found = Scripts(call.app.container.engine).list(call.caller.resolve_record_owner(query.owner))
     shown = [{name: value for name, value in _script_to_json(each).items() if name != "source"} for each in found]
@@ -321,7 +318,7 @@ def list_scripts(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 def delete_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """Delete a script.
 
-    What runs already goes on; what begins later fails, until there is a script of this name again.
+    Runs that have begun go on. Later ones fail, until there is a script of this name again.
     """
     owner = call.caller.resolve_record_owner(query.owner)
     Scripts(call.app.container.engine).delete(call.path["scriptName"], owner, by=call.authority)

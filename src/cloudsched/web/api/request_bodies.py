@@ -37,7 +37,7 @@ from cloudsched.errors import InvalidInput
 MAX_PAGE = 500
 MAX_PREVIEW = 1000
 MAX_BATCH = 50
-"""How many tasks one request creates: each costs the processor about a millisecond."""
+"""The largest number of tasks that one request creates. Each takes the processor about a millisecond."""
 MAX_HANDLERS = 1000
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 """Earlier than any occurrence."""
@@ -66,7 +66,7 @@ def _parse_rfc3339(value: object) -> object:
 
 
 def _cap_page(size: int) -> int:
-    """Return a page's size, or the largest that there is."""
+    """Return a page's size, or the largest possible one."""
     return min(size, MAX_PAGE)
 
 
@@ -84,12 +84,12 @@ class NoParameters(WireModel):
 
 
 class PageQuery(WireModel):
-    """Which page of a list to return."""
+    """The page of a list to return."""
 
     page_size: Annotated[int, Field(ge=1, le=999_999_999), Digits, AfterValidator(_cap_page)] = 50
-    """The largest number of items to return; more than 500 count as 500."""
+    """The largest number of items to return. More than 500 count as 500."""
     page_token: str | None = None
-    """The ``nextPageToken`` of the previous page; keep the same filters."""
+    """The ``nextPageToken`` of the previous page. Keep the same filters."""
 
     def to_arguments(self) -> dict[str, Any]:
         """Return the arguments for the app's list methods."""
@@ -97,7 +97,7 @@ class PageQuery(WireModel):
 
 
 class TaskListQuery(PageQuery):
-    """Which tasks to list. All given filters must match."""
+    """The tasks to list. All given filters must match."""
 
     owner: Owner | None = None
     status: TaskStatus | None = None
@@ -109,20 +109,20 @@ class TaskListQuery(PageQuery):
     due_until: InputInstant | None = None
     """The next occurrence is before this instant."""
     trouble: Trouble | None = None
-    """Only tasks that need somebody for this reason, the latest to do so first. Goes with no filter but ``owner``."""
+    """Only tasks with this problem, the latest first. No filter but ``owner`` goes with it."""
     trouble_until: InputInstant | None = None
-    """Of those that wait for an event: only those that give up before this instant. Goes with ``trouble``."""
+    """Of the tasks that wait for an event, only those that give up before this instant. It goes with ``trouble``."""
     search: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
     """Only tasks with each of these words in their title, id, handler, labels or payload. ``payload.about=sales`` is
     the text of a field of the payload, ``category:report`` the category."""
     calls: bool = True
-    """Whether calls are listed, too: the tasks that other tasks have made to do a part of their work."""
+    """True to list calls, too: the tasks that other tasks have made to do a part of their work."""
     order_by: Literal["createdAt desc", "nextExecutionTime"] | None = None
     """The newest first, or the soonest first, omitting tasks without a next occurrence. The default is the soonest
     first with ``dueFrom`` or ``dueUntil``, else the newest first."""
 
     def to_task_search(self) -> TaskSearch:
-        """Return what no index has, and is looked for."""
+        """Return the filters that no index has, and that need a search."""
         return TaskSearch(read_words(self.search or ""), self.calls)
 
     def to_task_query(self, owner: str | None) -> TaskQuery:
@@ -150,7 +150,7 @@ class TaskListQuery(PageQuery):
 
 
 class ExecutionFilterQuery(WireModel):
-    """Which executions. All given filters must match."""
+    """Filters of executions. All given filters must match."""
 
     owner: str | None = None
     """Only executions of this owner's tasks."""
@@ -167,31 +167,31 @@ class ExecutionFilterQuery(WireModel):
     until: InputInstant | None = None
     """Only executions that are scheduled for an earlier instant than this."""
     calls: bool = True
-    """Whether executions of calls are listed, too; a call that failed is also in the record of who made it."""
+    """True to list executions of calls, too. A failed call is also in the record of the execution that made it."""
     error: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
     """Only executions whose error has this text in its type or message, in any case."""
     error_type: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
-    """Only executions with an error of this type, whole."""
+    """Only executions whose error is exactly of this type."""
     min_duration: Duration | None = None
-    """Only executions that took so long, from the first attempt's start to the end."""
+    """Only executions that took at least this long, from the first attempt's start to the end."""
     min_lateness: Duration | None = None
-    """Only executions that their schedule started so much later than at their instant."""
+    """Only executions that their schedule started at least this long after their instant."""
 
     def to_execution_query(self, owner: str | None) -> ExecutionQuery:
         """Return the query, for an owner whom the caller may list. Raises InvalidInput if no index serves it."""
         return ExecutionQuery(owner, self.status, self.handler, self.label, self.since, self.until, self.category)
 
     def to_execution_filter(self) -> ExecutionFilter:
-        """Return what no index has, and is looked for."""
+        """Return the filters that no index has, and that need a search."""
         return ExecutionFilter(self.calls, self.error, self.error_type, self.min_duration, self.min_lateness)
 
 
 class ExecutionListQuery(PageQuery, ExecutionFilterQuery):
-    """Which executions to list, and which page of the list to return."""
+    """The executions to list, and the page of the list to return."""
 
 
 class ExecutionCountQuery(WireModel):
-    """Which executions to count, and the days of which zone."""
+    """The executions to count, and the time zone of the days."""
 
     since: InputInstant = Field(alias="from")
     """Only executions that are scheduled for this instant or later."""
@@ -214,12 +214,12 @@ class ExecutionCountQuery(WireModel):
 
 
 class OccurrenceListQuery(PageQuery):
-    """Which occurrences to list, and which page of the list to return."""
+    """The occurrences to list, and the page of the list to return."""
 
     until: InputInstant
     """Only occurrences before this instant."""
     since: InputInstant | None = Field(default=None, alias="from")
-    """Only occurrences at this instant or later; all that are to come if omitted."""
+    """Only occurrences at this instant or later. All upcoming ones if omitted."""
     owner: str | None = None
     """Only occurrences of this owner's tasks."""
     handler: str | None = None
@@ -231,21 +231,21 @@ class OccurrenceListQuery(PageQuery):
 
 
 class AnyOwnerQuery(WireModel):
-    """Whose things to list."""
+    """The owner of the items to list."""
 
     owner: str | None = None
-    """Only what is this owner's."""
+    """Only items of this owner."""
 
 
 class OwnerPageQuery(PageQuery):
-    """Whose things to list, and which page of the list to return."""
+    """The owner of the items to list, and the page of the list to return."""
 
     owner: str | None = None
-    """Only what is this owner's."""
+    """Only items of this owner."""
 
 
 class ValidateQuery(WireModel):
-    """Whether to store anything."""
+    """The choice to check a request without storing anything."""
 
     validate_only: Literal["true", "false"] = "false"
     """``true`` runs all checks, stores nothing, and answers 200 with the task as it would be and its next ``upcoming``
@@ -258,39 +258,40 @@ class ValidateQuery(WireModel):
 
 
 class Count(WireModel):
-    """How many occurrences to return."""
+    """The number of occurrences to return."""
 
     count: Annotated[int, Field(ge=1, le=MAX_PREVIEW), Digits] = 10
 
 
 class TreeFilter(WireModel):
-    """Which part of a tree to return."""
+    """The part of a tree to return."""
 
     execution_id: str | None = None
     """Only the calls that this execution made, and the calls below them."""
 
 
 class ExplainQuery(WireModel):
-    """What to explain."""
+    """The day to explain."""
 
     at: InputInstant | None = None
-    """Why the task ran, or did not run, on the day of this instant, by the clocks of its zone. Now, if omitted."""
+    """An instant, now if omitted. The answer explains why the task ran, or did not, on its day in the task's time
+    zone."""
 
 
 class OwnerQuery(WireModel):
-    """Whose things to list."""
+    """The owner of the items."""
 
     owner: Owner | None = None
-    """The caller, if it is omitted."""
+    """The owner. The caller if omitted."""
 
 
 class NewFeed(WireModel):
     """A feed to create."""
 
     owner: Owner | None = None
-    """Whose tasks it shows; the caller's, if it is omitted."""
+    """The owner of the tasks that it shows. The caller if omitted."""
     categories: tuple[Category, ...] = Field(default=(), max_length=len(Category))
-    """Only tasks of these categories; all if there are none."""
+    """Only tasks of these categories. All if there are none."""
     labels: Labels = ()
     """Only tasks that have all of these labels."""
 
@@ -300,56 +301,56 @@ class NewPerson(PersonSpec):
 
 
 class DeletePersonQuery(WireModel):
-    """What to delete of a person."""
+    """The extent of a deletion."""
 
     everything: Literal["true", "false"] = "false"
     """``true`` deletes all that is stored of the person, not only contacts and preferences."""
 
 
 class ExportQuery(WireModel):
-    """Which page of an export to return."""
+    """The page of an export to return."""
 
     page_token: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,6}$")] | None = None
     """The ``nextPageToken`` of the previous page."""
 
 
 class TriggerRequest(WireModel):
-    """What to run a task with."""
+    """The payload of a run."""
 
     payload: dict[str, Any] | None = None
-    """What this run gets in place of the task's payload, which stays as it is. The run keeps it in its retries."""
+    """The payload for this run and its retries, in place of the task's. The task's own does not change."""
 
 
 class SnoozeRequest(WireModel):
-    """For how long to snooze."""
+    """The duration of a snooze."""
 
     duration: Annotated[str, StringConstraints(min_length=1, max_length=200)] = "PT10M"
-    """How long: an ISO 8601 duration, or words such as ``10 minutes`` or ``tomorrow at 9:00`` in the task's time zone;
-    up to 30 days."""
+    """An ISO 8601 duration, or words such as ``10 minutes`` or ``tomorrow at 9:00`` in the task's time zone. At most 30
+    days."""
 
 
 class RetryRequest(WireModel):
-    """Which execution to retry."""
+    """The execution to retry, and the step from which to do so."""
 
     execution_id: str | None = None
-    """The execution to retry; the last one if omitted."""
+    """The execution to retry. The last one if omitted."""
     from_step: Integer | None = Field(default=None, ge=1)
-    """The number of a durable handler's step: this one and all after it are forgotten, and done again."""
+    """The number of a durable handler's step. This step and all later ones are forgotten, and done again."""
 
 
 class SendEventRequest(WireModel):
     """An event for a durable handler."""
 
     payload: Any = None
-    """Any JSON; the fields of an object become attributes of what the handler receives."""
+    """Any JSON. The fields of an object become attributes of the handler's event."""
     execution_id: str | None = None
-    """The execution that it is for. Needed only if several wait for it."""
+    """The execution that gets the event. Needed only if several wait for it."""
     early: bool = False
-    """Keeps it if no execution waits for it yet: for the open execution, or for the next one if none is open."""
+    """True to keep the event if no execution waits for it yet: for the open execution, or else for the next one."""
 
 
 class BackfillRequest(WireModel):
-    """Which past occurrences to run again; both ends are included."""
+    """The range of past occurrences to run again. Both ends are included."""
 
     start: InputInstant
     end: InputInstant
@@ -361,27 +362,27 @@ class PreviewRequest(Count):
     schedule: Schedule
     """The schedule, as in a task."""
     start: InputInstant | None = Field(default=None, alias="from")
-    """Where to start; now if omitted."""
+    """The instant from which to list occurrences. Now if omitted."""
     owner: Owner | None = None
-    """Whose calendars are meant, and whose zone if the schedule follows its owner; the caller's if omitted."""
+    """The owner whose calendars are meant, and whose zone if the schedule follows its owner. The caller if omitted."""
 
 
 class BatchCreateRequest(WireModel):
     """Tasks to create."""
 
     tasks: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_BATCH)]
-    """Each is a ``NewTask``. One that is invalid gets a problem in its result; the others are created."""
+    """Each is a ``NewTask``. An invalid one gets a problem in its result, and the others are created."""
 
 
 class NewTask(TaskDraft):
     """A task to create, or to replace the one with the same id."""
 
     draft_token: Annotated[str, StringConstraints(max_length=MAX_LENGTH)] | None = None
-    """The token of the draft that the other fields are of, unchanged."""
+    """The token of the draft that has the other fields, unchanged."""
 
 
 class BatchChangeFilter(TaskFilter):
-    """Which tasks to change: all given filters must match, and there must be one."""
+    """The tasks to change. All given filters must match, and there must be one."""
 
     due_from: InputInstant | None = None
     """The next occurrence is not before this instant."""
@@ -409,7 +410,7 @@ class BatchChangeRequest(WireModel):
 
 
 class ExecutionRetryFilter(RetryFilter):
-    """Which failed executions to retry: all given filters must match, and there must be one."""
+    """The failed executions to retry. All given filters must match, and there must be one."""
 
     since: InputInstant | None = Field(default=None, alias="from")
     """Scheduled for this instant or later."""
@@ -426,7 +427,7 @@ class BatchRetryRequest(WireModel):
 
 
 def _parse_day(value: object) -> object:
-    """Read a day as RFC 3339 writes it; pydantic alone would take a number for seconds since 1970."""
+    """Read a day as RFC 3339 writes it. Pydantic alone would take a number for seconds since 1970."""
     try:
         if not isinstance(value, str) or len(value) != len("2027-01-01"):
             raise ValueError  # noqa: TRY301 - the same message as for what is no date
@@ -447,35 +448,35 @@ class CalendarDay(WireModel):
     until: Day | None = None
     """The last day, if there are several."""
     name: DayName = ""
-    """What it is, such as a holiday's name: it is in the records of what it has moved."""
+    """The day's name, such as a holiday's. The records of occurrences that it has moved show this name."""
 
 
 class PutCalendar(WireModel):
     """A calendar to create or replace. At most one of ``days``, ``ics``, ``url`` and ``holidays`` is given."""
 
     owner: Owner | None = None
-    """Whose calendar it is. If an admin omits it, it is for everybody; a user's are the user's own."""
+    """The calendar's owner. Without one, an admin's calendar is for everybody, and a user's belongs to the user."""
     title: Text = ""
     weekdays: Annotated[tuple[Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"], ...], Field(max_length=7)] = ()
     """Days of the week that are always on it."""
     days: Annotated[tuple[CalendarDay, ...], Field(max_length=MAX_INTERVALS)] = ()
-    """Its days, by hand."""
+    """Its days, listed one by one."""
     ics: Annotated[str, StringConstraints(max_length=MAX_TEXT)] | None = None
     """An iCalendar file, whose events are its days."""
     url: Annotated[str, StringConstraints(max_length=2000)] | None = None
-    """The address of an iCalendar file; it is fetched now, and again every day."""
+    """The address of an iCalendar file. It is fetched now, and again every day."""
     holidays: HolidaySource | None = None
     """A country whose holidays it has, as the installed version of the package ``holidays`` knows them."""
 
 
 Amount = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 MAX_SENT_LINES: Final = 5 * MAX_LINES
-"""How many log lines one request may have; of more than `MAX_LINES` the latest are kept."""
+"""The largest number of log lines in one request. If there are more than `MAX_LINES`, the latest are kept."""
 Delay = Annotated[Duration, Field(ge=timedelta(0), le=MAX_RETENTION)]
 
 
 class ClaimRequest(WireModel):
-    """What a worker can run, and how much of it to claim."""
+    """The tasks that a worker can run, and the number of runs to claim."""
 
     worker: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")] = "worker"
     """The worker's name, for the records."""
@@ -488,9 +489,9 @@ class ClaimRequest(WireModel):
         ]
         | None
     ) = None
-    """The handlers that the worker has; any if omitted."""
+    """The handlers that the worker has. Any if omitted."""
     owner: Owner | None = None
-    """Claim only this owner's tasks; all that the worker may work on if omitted."""
+    """Claim only this owner's tasks. All that the worker may work on if omitted."""
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_CLAIMS)] = 1
     """The largest number of runs to claim."""
 
@@ -501,52 +502,53 @@ class ProgressItem(WireModel):
     text: str
     """Truncated to 200 bytes of UTF-8."""
     at: InputInstant | None = None
-    """When it was written; now if omitted."""
+    """The instant at which it was written. Now if omitted."""
 
 
 class LogItem(WireModel):
     """One line that a worker has logged."""
 
     text: str
-    """The message, with its traceback if it has one; truncated to 1,000 bytes of UTF-8."""
+    """The message, with its traceback if it has one. Truncated to 1,000 bytes of UTF-8."""
     at: InputInstant | None = None
-    """When it was logged; now if omitted. An instant outside the claim's time becomes the nearest one in it."""
+    """The instant at which it was logged. Now if omitted. An instant outside the claim's time becomes the nearest one
+    in it."""
     level: str = "INFO"
-    """``DEBUG``, ``INFO``, ``WARNING``, ``ERROR``, ``CRITICAL``, or what else your program calls it. Lines below the
-    claim's ``logs.level`` are not kept; unknown levels are. Truncated to 80 bytes of UTF-8."""
+    """``DEBUG``, ``INFO``, ``WARNING``, ``ERROR``, ``CRITICAL``, or your program's own name of a level. Lines below the
+    claim's ``logs.level`` are not kept, but those of unknown levels are. Truncated to 80 bytes of UTF-8."""
     logger: str = ""
-    """The logger's name; truncated to 80 bytes of UTF-8."""
+    """The logger's name. Truncated to 80 bytes of UTF-8."""
 
 
 class LogReport(WireModel):
-    """What a worker's handler has logged."""
+    """The lines that a worker's handler has logged."""
 
     lines: Annotated[tuple[LogItem, ...], Field(max_length=MAX_SENT_LINES)] = ()
-    """All lines that this claim has logged so far, or the last ones: the latest 200 with 16 KiB of text are kept."""
+    """All lines that this claim has logged so far, or the last ones. The latest 200 with 16 KiB of text are kept."""
     left_out: Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)] = 0
-    """How many earlier lines of this claim are not sent."""
+    """The number of earlier lines of this claim that are not sent."""
 
 
 class HeartbeatRequest(WireModel):
-    """A worker is still running what it claimed."""
+    """A sign that a worker is still running a claimed run."""
 
     lease_token: Annotated[str, StringConstraints(min_length=1, max_length=128)]
-    """The token from the claim, which proves that the run is the caller's."""
+    """The token from the claim, which proves that the caller holds the run."""
     progress: tuple[ProgressItem, ...] = ()
     """All progress notes so far. They replace the previous ones, and the last 50 are kept. If there are none, the
     previous ones stay."""
     logs: LogReport | None = None
-    """What the handler has logged. It replaces what this claim reported before, unless that was more: then this request
-    is an older one. Ignored if the claim has no ``logs``."""
+    """The lines that the handler has logged. They replace the claim's earlier report, unless that had more lines, which
+    means that this request is an older one. Ignored if the claim has no ``logs``."""
 
 
 class AttemptUsage(HeartbeatRequest):
     """The progress and the cost of an attempt."""
 
     queries: Amount = 0
-    """How many queries the attempt used."""
+    """The number of queries that the attempt used."""
     tokens: Amount = 0
-    """How many tokens the attempt used, for example of a language model."""
+    """The number of tokens that the attempt used, for example of a language model."""
 
 
 class NoticeItem(WireModel):
@@ -558,7 +560,7 @@ class NoticeItem(WireModel):
 
 
 class CompleteRequest(AttemptUsage):
-    """The work is done."""
+    """A report that the work is done."""
 
     status: Literal["SUCCEEDED", "CANCELLED"] = "SUCCEEDED"
     """``CANCELLED`` if there was nothing left to do."""
@@ -567,14 +569,14 @@ class CompleteRequest(AttemptUsage):
     notices: Annotated[tuple[NoticeItem, ...], Field(max_length=MAX_NOTICES)] = ()
     """Messages for the owner's inbox, if the run ``SUCCEEDED``."""
     message: str | None = None
-    """Why the run is ``CANCELLED``; truncated to 2,000 bytes of UTF-8."""
+    """The reason why the run is ``CANCELLED``. Truncated to 2,000 bytes of UTF-8."""
 
 
 class AttemptError(WireModel):
-    """What went wrong."""
+    """The error of an attempt."""
 
     type: Annotated[str, StringConstraints(min_length=1)]
-    """The exception's class, or an equivalent; truncated to 200 bytes of UTF-8."""
+    """The exception's class, or an equivalent. Truncated to 200 bytes of UTF-8."""
     message: str
     """Truncated to 2,000 bytes of UTF-8."""
     traceback: str | None = None
@@ -582,19 +584,19 @@ class AttemptError(WireModel):
 
 
 class FailRequest(AttemptUsage):
-    """The attempt has failed."""
+    """A report that the attempt has failed."""
 
     error: AttemptError
     is_final: Annotated[bool, Field(strict=True)] = False
-    """Whether this was the last attempt; otherwise the task's retry policy decides."""
+    """True if this was the last attempt. Otherwise the task's retry policy decides."""
     retry_after: Delay | None = None
-    """When the next attempt starts, if there is one, instead of the policy's delay."""
+    """The delay until the next attempt, if there is one, in place of the policy's."""
 
 
 class ReleaseRequest(HeartbeatRequest):
-    """The run is given back."""
+    """A request to give the run back."""
 
     reason: str | None = None
-    """Why; truncated to 2,000 bytes of UTF-8."""
+    """The reason. Truncated to 2,000 bytes of UTF-8."""
     after: Delay | None = None
-    """When the run is offered again; if omitted, at once and in its old position."""
+    """The delay after which the run is offered again. If omitted, it is offered at once and in its old position."""

@@ -1,8 +1,8 @@
 """Responses: a task, an occurrence or a page of a list, in JSON, and the ETags of tasks.
 
-An ETag identifies a task's state so that an edit can depend on it (RFC 9110, section 13.1.1).
-A tag is a hash of the stored task. States with equal content have equal tags, and all others have different ones. So an
-edit that names a tag changes exactly what its caller has seen, even while the executor changes the task.
+An ETag identifies a task's state so that an edit can depend on it (RFC 9110, section 13.1.1). A tag is a hash of the
+stored task. States with equal content have equal tags, and all others have different ones. So an edit that names a tag
+applies only to the state that its caller has seen, even while the executor changes the task.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def show_person(person: Person) -> responses.Person:
 
 
 def _find_recent(task: Task) -> tuple[ExecutionStatus, ...]:
-    """Return the statuses of the latest executions. One that failed and is being retried is open, and not over."""
+    """Return the statuses of the latest executions. A failed one that is being retried counts as open."""
     runs = sorted(task.runs, key=lambda run: run.scheduled_for)
     open_ones = [status for run in runs if (status := get_open_status(task, run))]
     is_again = any(run.execution_id == task.last_execution_id for run in runs)
@@ -105,14 +105,14 @@ def task_response(
     headers: dict[str, str] | None = None,
     more: Json | None = None,
 ) -> Response:
-    """Respond with a task, what the caller may do with it and what else there is, and the ETag of its state."""
+    """Respond with a task, its allowed verbs, the fields in `more`, and the ETag of its state."""
     verbs = AllowedVerbs(call.app, call.caller).of_task(task)
     content = {**task_to_json(task), "allowedVerbs": verbs, **(more or {})}
     return json_response(content, status, {"ETag": compute_quoted_etag(task), **(headers or {})})
 
 
 def make_tree(tree: Tree, allowed: AllowedVerbs) -> responses.Tree[Json]:
-    """Return a task's tree as callers see it, with what the caller may do with each task."""
+    """Return a task's tree as callers see it, with the caller's allowed verbs for each task."""
     return responses.Tree[Json].model_construct(
         task={**task_to_json(tree.task), "allowedVerbs": allowed.of_task(tree.task)},
         children=tuple(make_tree(child, allowed) for child in tree.children),
@@ -176,7 +176,7 @@ def compute_quoted_etag(task: Task) -> str:
 
 
 def parse_if_match(request: Request) -> Callable[[Task], None] | None:
-    """Return a function that checks a task against the request's ``If-Match``; None if the request has none.
+    """Return a function that checks a task against the request's ``If-Match``. None if the request has none.
 
     The function raises PreconditionFailed. A weak tag never matches.
 

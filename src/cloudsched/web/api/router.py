@@ -1,11 +1,11 @@
 """The HTTP API: plain REST under ``/v1``, JSON in camelCase, errors as RFC 9457 problems.
 
-`operations.py` collects the operations; each is a function with ``@operation``. A request passes these steps: check its
+`operations.py` collects the operations. Each is a function with ``@operation``. A request passes these steps: check its
 origin (CORS), match it to an operation, authenticate the caller and check its right, give it its allowance of search
 (`domain.recurrence.allowance`), and parse the parameters and the body. Then the function runs on the app as that caller
-sees it: other owners' tasks are hidden, and a task in another state than ``If-Match`` names is refused.
+sees it. Other owners' tasks are hidden, and a task in another state than ``If-Match`` names is refused.
 
-No web page may call the API unless its origin is listed (CORS; Fetch standard, section 3.2). A request that a browser
+No web page may call the API unless its origin is listed (CORS, Fetch standard, section 3.2). A request that a browser
 sends for a page of another origin carries that ``Origin``, and is refused unless the origin is listed, even if a
 browser would send it without a preflight. So no page can use the open API of a developer's machine. Credentials mode is
 not allowed: callers authenticate by headers, and there are no cookies.
@@ -49,7 +49,7 @@ _WITH_BODIES = frozenset({"POST", "PUT", "PATCH"})
 
 
 def respond_to_preflight(request: Request, origins: Sequence[str]) -> Response | None:
-    """Return the response to a preflight request; None if the request is not one."""
+    """Return the response to a preflight request. None if the request is not one."""
     if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
         return None
     require_allowed_origin(request, origins)
@@ -89,7 +89,7 @@ def add_headers(request: Request, response: Response, origins: Sequence[str]) ->
 
 
 def _tell_deprecation(response: Response, since: datetime, successor: str) -> None:
-    """Say that a path is deprecated (RFC 9745), and which one to use; `Sunset` (RFC 8594) will say when it ends."""
+    """Say that a path is deprecated (RFC 9745), and name its successor. `Sunset` (RFC 8594) will say when it ends."""
     response.headers["Deprecation"] = f"@{int(since.timestamp())}"
     response.headers.add("Link", f'<{successor}>; rel="successor-version"')
 
@@ -99,7 +99,7 @@ def _is_listed(origin: str, origins: Sequence[str]) -> bool:
 
 
 class _IdConverter(BaseConverter):
-    """One segment of a path. One that ends in ``.ics`` is the calendar of what it names, and has routes of its own."""
+    """One segment of a path. One that ends in ``.ics`` is the calendar of a task or feed, and has its own routes."""
 
     regex = r"[^/]+(?<!\.ics)"
     part_isolating = True
@@ -127,7 +127,7 @@ _FIXED_PATHS: Final = {
 }
 """The methods of paths without parameters: ``Allow`` names these, though a task may be called ``draft``, too."""
 API_PATHS: Final = frozenset(each.path.split("/")[1] for each in OPERATIONS)
-"""How the API's paths begin: below a mount, all others are for somebody else."""
+"""The first segments of the API's paths. Below a mount, all other paths belong to other applications."""
 _LINKS = "/v1/links/"
 _SECRETS = frozenset({"feedSecret", "linkToken"})
 """The parts of paths that are credentials."""
@@ -137,13 +137,13 @@ class Api:
     """Serves the API for one app."""
 
     def __init__(self, app: App, *, only_links: bool = False, caller: Caller | None = None) -> None:
-        """Take the app, whether to serve nothing but what people open by a link, and who calls, if that is known."""
+        """Take the app, whether to serve only the pages that people open by a link, and the caller if it is known."""
         self._app = app
         self._caller = caller
         self._only_links = only_links
 
     def handle(self, request: Request) -> Response:
-        """Return the response to a request; errors become problem documents."""
+        """Return the response to a request. Errors become problem documents."""
         origins: tuple[str, ...] = ()
         try:
             origins = self._app.container.settings.access.origins

@@ -1,4 +1,4 @@
-"""The public operations: the service's health, the description of its API, and the page that shows it."""
+"""The public operations: the service's health, the caller, the API's description, and the page that shows it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from cloudsched.web.auth.roles import Right
 def health(call: ApiCall) -> Response:
     """Check that this process is alive.
 
-    Liveness. Also reports the state of the circuit breakers to other services, and threads that cannot do their work.
+    This is the liveness probe. It also reports the state of the circuit breakers to other services, and threads that
+    cannot do their work.
     """
     return _report_life(call)
 
@@ -31,8 +32,8 @@ def health(call: ApiCall) -> Response:
 def ready(call: ApiCall) -> Response:
     """Check that the store can be reached, and that all threads do their work.
 
-    Readiness. 503 if the store cannot be reached, a thread of this process cannot do its work, or the API is not
-    configured. Also reports with which time zone data this process plans.
+    This is the readiness probe. The status is 503 if the store cannot be reached, a thread of this process cannot do
+    its work, or the API is not configured. It also reports the time zone data with which this process plans.
     """
     return _report_readiness(call)
 
@@ -41,7 +42,7 @@ def ready(call: ApiCall) -> Response:
 def healthz(call: ApiCall) -> Response:
     """Check that this process is alive, as `/health` does.
 
-    Cloud Run keeps paths that end in z to itself: there, only `/health` reaches the API.
+    Cloud Run reserves paths that end in z. There, only `/health` reaches the API.
     """
     return _report_life(call)
 
@@ -50,7 +51,7 @@ def healthz(call: ApiCall) -> Response:
 def readyz(call: ApiCall) -> Response:
     """Check that the store can be reached, and that all threads do their work, as `/ready` does.
 
-    Cloud Run keeps paths that end in z to itself: there, only `/ready` reaches the API.
+    Cloud Run reserves paths that end in z. There, only `/ready` reaches the API.
     """
     return _report_readiness(call)
 
@@ -71,9 +72,9 @@ def _report_readiness(call: ApiCall) -> Response:
 
 @operation("GET", "/v1/caller", "Service", response_schema="CallerInfo")
 def show_caller(call: ApiCall) -> Response:
-    """Get who is calling, what they may do, and the API's time.
+    """Get the caller, its rights, and the API's time.
 
-    A page for people offers nothing that the API would refuse, and counts from the API's time.
+    A user interface can then offer only actions that the API allows, and count from the API's time.
     """
     caller = call.caller
     info = CallerInfo(
@@ -90,7 +91,7 @@ def show_caller(call: ApiCall) -> Response:
 def openapi(call: ApiCall) -> Response:
     """Get this document.
 
-    OpenAPI 3.1. Where the API requires authentication, it names no handlers.
+    It is OpenAPI 3.1. Where the API requires authentication, it names no handlers.
     """
     return json_response(call.build_document(_public_handlers(call), call.request.root_path))
 

@@ -1,20 +1,22 @@
-"""The operations on tasks: create, read, change and delete them, and what makes a repetition safe.
+"""The operations that create, read, change and delete tasks, and the means to repeat such requests safely.
 
 A task can be created again safely in two ways, and with both it stores a hash of the request. With an `id` of the
 caller's own, the same request again changes nothing, and another one edits the task. With ``Idempotency-Key``
 (draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner, the key, and whether a user sends
-it: a user neither finds nor blocks with it what a server makes for them. The task itself is the record of id or key, so
-these cost no extra read or write and are remembered as long as the task exists. A handler with a ``task_id`` makes its
-tasks' ids from their payloads: creating one again edits it, unless the key says that the request is the same.
+it. So a user's key neither finds nor blocks a task that a server makes for that user. The task itself is the record of
+id or key, so these cost no extra read or write and are remembered as long as the task exists. A handler with a
+``task_id`` makes its tasks' ids from their payloads. Creating one again edits it, unless the key says that the request
+is the same.
 
-Ids that users choose: users cannot see each other's tasks, so their ids must not collide. Each id is prefixed with a
-hash of the owner unless it already has that prefix.
+Users cannot see each other's tasks, so the ids that they choose must not collide. Each id is prefixed with a hash of
+the owner unless it already has that prefix.
 
 A request that changes a task may be sent again, too, when the answer was lost. Either a key identifies it
-(``Idempotency-Key``), or the state that it changes (``If-Match``): the task remembers both in the commit of the change.
+(``Idempotency-Key``), or the state that it changes (``If-Match``). The task remembers both in the commit of the change.
 A repetition is not refused because that state has gone.
 
-``validateOnly`` checks a creation, an edit or a trigger without storing it, and answers with what it would store.
+``validateOnly`` checks a creation, an edit or a trigger without storing it, and answers with the result that it would
+store.
 """
 
 from __future__ import annotations
@@ -66,15 +68,16 @@ if TYPE_CHECKING:
 
 
 MAX_THREADS = 8
-"""How many tasks of a batch are created concurrently. The threads wait for the store and the queue, not for the CPU."""
+"""The number of tasks of a batch that are created concurrently. The threads wait for the store and the queue, not the
+CPU."""
 
 
 def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], key: str | None) -> list[dict[str, Any]]:
     """Create tasks and return a result for each, in the same order: its status with a ``task`` or a ``problem``.
 
     With an idempotency key, each task is safe to repeat: its id identifies it, or else the key and its index in the
-    batch. If the caller's quota does not suffice, the first tasks are created. Once one has been refused, none of those
-    after it is created: their refusal costs no counting query.
+    batch. If the caller's quota does not suffice, the first tasks are created. Once one has been refused, no later one
+    is created, so that their refusals cost no counting query.
     """
     refusal: QuotaExceeded | None = None
 
@@ -109,7 +112,7 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
 
 
 def _tell_back(content: dict[str, Any], task: Task, noted: Sequence[str]) -> Json:
-    """Return what an answer tells of the schedule that a request gave, as the fields to add."""
+    """Return the fields that an answer adds to explain the schedule of the request."""
     locale = content.get("locale")
     told = read_back(task, list_assumed(content, task, noted), locale if isinstance(locale, str) else "en")
     return {} if told is None else {"readBack": told.to_wire()}
@@ -126,9 +129,9 @@ CHANGE: Final[Preset] = {
     "is_conditional": True,
     "error_statuses": (404, 409, 412),
 }
-"""What all changes of a task have in common."""
+"""The options that all changes of a task share."""
 REVIVAL: Final[Preset] = {**CHANGE, "error_statuses": (404, 409, 412, 429)}
-"""The same for those that may start a task again that has ended, which quotas limit as they do creations."""
+"""The same for changes that may start an ended task again. Quotas limit these as they limit creations."""
 
 
 @operation(
@@ -146,9 +149,9 @@ REVIVAL: Final[Preset] = {**CHANGE, "error_statuses": (404, 409, 412, 429)}
 def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Create a task (201), or edit the task with the same id (200).
 
-    Without a schedule, the task runs once, now. To make the request safe to repeat, give either an `id` of
-    your own or an `Idempotency-Key`, or confirm a draft with its `draftToken`: the same request again returns the task
-    as it is now. A user's `id` is prefixed with a hash of the owner: use the `id` of the response from then on.
+    Without a schedule, the task runs once, now. Three things make the request safe to repeat: an `id` of your own, an
+    `Idempotency-Key`, or the `draftToken` of a draft that you confirm. The same request again then returns the task as
+    it is now. A user's `id` is prefixed with a hash of the owner: use the `id` of the response from then on.
     """
     content, key = call.read_content(), read_idempotency_key(call.request)
     if query.is_only_validation:
@@ -172,8 +175,8 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
 def batch_create_tasks(call: ApiCall, body: bodies.BatchCreateRequest) -> Response:
     """Create up to 50 tasks with one request.
 
-    Each task succeeds or fails on its own: the response has status 200 and one result for each task, in the order of
-    the request. An `Idempotency-Key` makes those without an `id` safe to repeat, as the others are.
+    Each task succeeds or fails on its own. The response has status 200 and one result for each task, in the order of
+    the request. Tasks with an `id` are safe to repeat, and an `Idempotency-Key` makes the others so.
     """
     key = read_idempotency_key(call.request)
     return json_response({"results": create_batch(call.app, call.caller, body.tasks, key)})
@@ -224,9 +227,9 @@ def get_task(call: ApiCall) -> Response:
 def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Edit a task by JSON merge patch (RFC 7396).
 
-    The fields that you name change; `null` restores a field's default. A schedule or a payload is replaced as a whole.
-    With `If-Match` or an `Idempotency-Key`, the same request again returns the task as it is now.
-    With a `draftToken`, the fields have to be those that the draft showed.
+    The fields that you name change. `null` restores a field's default. A schedule or a payload is replaced as a whole.
+    With `If-Match` or an `Idempotency-Key`, the same request again returns the task as it is now. With a `draftToken`,
+    the fields have to be those that the draft showed.
     """
     content = call.read_content()
     mark = mark_change(call, "edit", content, has_words=has_schedule_text(content))
@@ -254,7 +257,7 @@ def _names_schedule(content: dict[str, Any]) -> bool:
 def delete_task(call: ApiCall) -> Response:
     """Delete a task and its executions.
 
-    A handler that is running is not interrupted; its result is discarded.
+    A running handler is not interrupted, and its result is discarded.
     """
     call.app.delete(call.task_id, mark=mark_change(call, "delete"))
     return Response(status=204)
@@ -264,7 +267,7 @@ def delete_task(call: ApiCall) -> Response:
 def pause(call: ApiCall) -> Response:
     """Pause a task.
 
-    Nothing of it starts until it is resumed.
+    None of its runs starts until it is resumed.
     """
     return task_response(call, call.app.pause(call.task_id, mark=mark_change(call, "pause")))
 
@@ -282,7 +285,7 @@ def resume(call: ApiCall) -> Response:
 def cancel(call: ApiCall) -> Response:
     """Cancel a task.
 
-    Nothing of it starts any more. Its record is kept.
+    None of its runs starts any more. Its record is kept.
     """
     return task_response(call, call.app.cancel(call.task_id, mark=mark_change(call, "cancel")))
 
@@ -312,10 +315,10 @@ def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
     error_statuses=(404,),
 )
 def get_history(call: ApiCall) -> Response:
-    """Show what was done with a task by hand: who changed what and when, the latest first.
+    """List the manual changes of a task, with their authors and times, the latest first.
 
-    The latest 50 entries are kept, or fewer if they are large. Values of fields are shown as JSON, up to 200
-    characters, of schedules 600; those of payloads, code, free texts and callbacks are not.
+    The latest 50 entries are kept, or fewer if they are large. Values of fields are shown as JSON of up to 200
+    characters, or 600 for schedules. Values of payloads, code, free texts and callbacks are not shown.
     """
     task = call.app.get(call.task_id)
     shown = responses.TaskHistory(entries=task.history[::-1], omitted_entries=task.history_left_out)
@@ -331,11 +334,11 @@ def get_history(call: ApiCall) -> Response:
     error_statuses=(404,),
 )
 def explain_task(call: ApiCall, query: bodies.ExplainQuery) -> Response:
-    """Explain why a task runs when it does, or does not run; with `at`, why it did or did not on that day.
+    """Explain why a task runs when it does, or does not run. With `at`, explain the day of that instant.
 
-    One sentence first, the evidence below it: open runs, locks, workers, retries, pauses, overlaps, calendars, and what
-    the sweep has still to do. Of another day: what was recorded, pauses, edits, clock changes, and what the schedule of
-    that time says. Only callers who see the tasks of all owners learn which tasks hold a lock.
+    The answer begins with one sentence. The evidence follows: open runs, locks, workers, retries, pauses, overlaps,
+    calendars, and the pending work of the sweep. For another day it is the records, pauses, edits, clock changes, and
+    the schedule of that time. Only callers who see the tasks of all owners learn which tasks hold a lock.
     """
     shows_holders = call.caller.visible_owner is None
     container, task = call.app.container, call.app.get(call.task_id)
@@ -361,10 +364,10 @@ _NAMES: Final = ", ".join(sorted(field.alias or name for name, field in TaskFilt
 def batch_change_tasks(call: ApiCall, body: bodies.BatchChangeRequest) -> Response:
     """Pause, resume, cancel, retry or delete all tasks that match a filter.
 
-    With `dryRun`, the answer is how many there are now (200). Otherwise a task is created that changes them (202): its
-    execution has the progress, and in the end the counts. Each task is changed as you may change it at that time; one
-    that came to be after the request, or matches no longer, is left as it is. An `Idempotency-Key` makes the request
-    safe to repeat. Users may have five open ones.
+    With `dryRun`, the answer is their present number (200). Otherwise a task is created that changes them (202). Its
+    execution has the progress and, in the end, the counts. Each task is changed with the rights that you have at that
+    time. Tasks that are newer than the request, or match no longer, stay as they are. An `Idempotency-Key` makes the
+    request safe to repeat. Users may have five open requests.
     """
     chosen = TaskFilter(**{name: getattr(body.filter, name) for name in body.filter.model_fields_set})
     if not chosen.to_wire():
@@ -382,7 +385,7 @@ def batch_change_tasks(call: ApiCall, body: bodies.BatchChangeRequest) -> Respon
 
 
 PREVIEWED = 10
-"""How many occurrences the answer has."""
+"""The number of occurrences in the answer."""
 
 
 class _DryApp(App):
@@ -401,12 +404,12 @@ class _DryApp(App):
 def validate_only(
     call: ApiCall, act: Callable[[App], Task], show: Callable[[Task], dict[str, Any]] = lambda _: {}
 ) -> Response:
-    """Run a change up to its commit; answer with the task as it would be, and when it would run.
+    """Run a change up to its commit, and answer with the resulting task and its next occurrences.
 
     Args:
         call: The request.
         act: Makes the change.
-        show: Returns what the answer shows of the changed task besides.
+        show: Returns the further fields that the answer has for the changed task.
     """
     try:
         task = act(_DryApp(call.app, call.authority))
@@ -445,7 +448,7 @@ def create_or_edit(
     batch_index: int | None = None,
     refusal: QuotaExceeded | None = None,
 ) -> tuple[Task, bool]:
-    """Create a task, or edit the one with the same id; return it, and whether it is new.
+    """Create a task, or edit the one with the same id. Return it, and whether it is new.
 
     Args:
         app: The app to create it in.
@@ -454,7 +457,7 @@ def create_or_edit(
         key: The request's idempotency key, if it has one. In a batch it is that of the tasks without an id.
         batch_index: The task's index in a batch, if it is part of one. Each index has a key of its own, and no key of a
             batch equals the key of a single request.
-        refusal: Why no new task may be created, if that is known already; see `Scheduler.create`.
+        refusal: The reason why no new task may be created, if it is known already. See `Scheduler.create`.
 
     Raises:
         Forbidden: The task would belong to another owner.
@@ -501,13 +504,13 @@ def _hash(content: object) -> str:
 
 
 def mark_change(call: ApiCall, verb: str, content: object = None, *, has_words: bool = False) -> RequestMark | None:
-    """Return what identifies a change of a task; None if neither a key nor a state does.
+    """Return the mark that identifies a change of a task. None if the request has neither a key nor a state.
 
     Args:
         call: The request.
-        verb: What it does.
-        content: What it says.
-        has_words: Whether that is text, whose meaning depends on when it is read.
+        verb: The kind of change.
+        content: The content of the change.
+        has_words: True if the content is text whose meaning depends on the time at which it is read.
 
     Raises:
         InvalidInput: The key is not valid.
@@ -526,7 +529,7 @@ _KEY_KIND = "key"
 
 
 def _find_name(call: ApiCall) -> tuple[str, str] | None:
-    """Return the key or the state that names a request, and which of both it is."""
+    """Return the key or the state that identifies a request, and which of the two it is."""
     key, seen = read_idempotency_key(call.request), call.request.headers.get("If-Match", "*")
     if key is not None:
         return _KEY_KIND, key
@@ -534,5 +537,5 @@ def _find_name(call: ApiCall) -> tuple[str, str] | None:
 
 
 def _sender(call: ApiCall) -> list[str]:
-    """Return who sends it: a server that acts for somebody sends requests of its own."""
+    """Return the sender of the request. A server that acts for a user is another sender than that user."""
     return [call.caller.subject, *([] if call.caller.via is None else [call.caller.via])]

@@ -1,8 +1,8 @@
-"""What a caller may see and do with tasks.
+"""The tasks that a caller may see, and the verbs that are allowed on them.
 
-Hides tasks that a caller may not see: one of them is answered like a task that does not exist, and as fast. Parsing a
-task costs about 50 µs. So when nothing was found, or a task that this process knew already, a stand-in of a typical
-task's size is parsed. A task with a large payload still takes longer than the stand-in does.
+It hides tasks that a caller may not see. The answer for a hidden task is that for a task that does not exist, and takes
+as long. Parsing a task costs about 50 µs. So when nothing was found, or a task that this process knew already, a
+stand-in of a typical task's size is parsed. A task with a large payload still takes longer than the stand-in does.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class Visibility:
-    """Which tasks one request may use.
+    """The tasks that one request may use.
 
     Args:
-        caller: Who sent it.
-        precondition: A further check of the task, such as `If-Match`; it raises if the task fails it.
-        is_change: Whether the request changes the task.
+        caller: The sender of the request.
+        precondition: A further check of the task, such as `If-Match`. It raises if the task fails it.
+        is_change: True if the request changes the task.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Visibility:
         self._parsed_before = count_parsed()
 
     def allow_repetition(self, is_repeated: Callable[[Task], bool]) -> None:
-        """Let a task pass that this very request has changed already, whatever the precondition says of it."""
+        """Allow a task that this very request has changed already, whatever the precondition says about it."""
         self._is_repeated = is_repeated
 
     def check_task(self, task: Task) -> None:
-        """Check that the request may use a task. Raises NotFound, Forbidden, or what the precondition raises."""
+        """Check that the request may use a task. Raises NotFound, Forbidden, or the precondition's error."""
         if not self._caller.can_see(task.owner):
             raise NotFound("task", task.id)
         if task.parent and self._is_change and is_fixed_for(self._caller, task):
@@ -67,7 +67,7 @@ class Visibility:
             raise NotFound("task", task.id)
 
     def equalize_time(self) -> None:
-        """Take, after NotFound, the time that parsing a hidden task takes, unless one was parsed."""
+        """Spend the time that parsing a hidden task takes, after NotFound, unless a task was parsed."""
         is_restricted = self._caller.visible_owner is not None or self._caller.queues or self._precondition
         if is_restricted and count_parsed() == self._parsed_before:
             read_stand_in()
@@ -112,7 +112,7 @@ class AllowedVerbs:
         self._caller = caller
 
     def of_task(self, task: Task) -> tuple[Verb, ...]:
-        """Return what the caller may do with a task, so that it changes.
+        """Return the verbs by which the caller may change a task.
 
         To edit it means here to change something that leaves its handler and payload as they are, such as its title.
         """
@@ -124,18 +124,18 @@ class AllowedVerbs:
         return self._without_starts(task, found)
 
     def of_loaded_execution(self, task: Task, execution: Execution) -> tuple[Verb, ...]:
-        """Return what the caller may do with an execution whose steps were loaded: none is retried if they are gone."""
+        """Return the caller's verbs for an execution with loaded steps. Without its steps, it cannot be retried."""
         found = self.of_execution(task, execution)
         return found if execution.steps_reference is None else tuple(verb for verb in found if verb is not Verb.RETRY)
 
     def of_execution(self, task: Task, execution: Execution) -> tuple[Verb, ...]:
-        """Return what the caller may do with one of a task's executions."""
+        """Return the caller's verbs for one of a task's executions."""
         if not self._may_change(task):
             return ()
         return self._without_starts(task, find_execution_verbs(task, execution, self._read_clock, self._sender))
 
     def of_found_execution(self, found: FoundExecution) -> tuple[Verb, ...] | None:
-        """Return what the caller may do with an execution in a list across tasks; None if only its task would tell."""
+        """Return the caller's verbs for an execution in a list across tasks. None if only its task would tell."""
         if found.task is not None:
             return self.of_execution(found.task, found.execution)
         may_retry = self._caller.has_right(Right.WRITE) and found.execution.status is not ExecutionStatus.SUCCEEDED

@@ -1,7 +1,7 @@
 """The workers' operations: claim, heartbeat, complete, fail and release.
 
-A worker is limited to the tasks that it may see and, in addition, to its queues: any other task is answered like one
-that does not exist. A lease token is returned once, by the claim, and neither shown nor logged again.
+A worker is limited to the tasks that it may see and, in addition, to its queues. Any other task is answered like one
+that does not exist. The claim returns a lease token once. Afterwards it is neither shown nor logged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_STORE = {"Cache-Control": "no-store"}
 """No cache may store lease tokens."""
 _EXECUTION: Final = "/v1/tasks/{taskId}/executions/{executionId}"
 _REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (404, 409)}
-"""What all reports on a claimed run have in common."""
+"""The options that all reports on a claimed run share."""
 
 
 @operation(
@@ -52,12 +52,13 @@ _REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (404, 409)}
     response_schema="ClaimList",
 )
 def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
-    """Claim work from a queue: the most urgent first, then what came due first.
+    """Claim work from a queue: the most urgent first, then the longest due.
 
-    A user gets what a user asked for, and could have started. What servers or code asked for is for workers and admins.
+    A user gets runs that a user requested and that this user could have started. Runs that servers or code requested
+    are for workers and admins.
 
     A claim is a lease: send heartbeats before `leaseUntil`, and end it with `complete`, `fail` or `release`. Do not
-    repeat a claim whose response was lost; what it may have claimed is offered again when its lease ends.
+    repeat a claim whose response was lost. Any run that it claimed is offered again when its lease ends.
     """
     queue = validate(Pull, {"queue": call.path["queue"]}).queue
     call.caller.require_queue(queue)
@@ -190,7 +191,7 @@ def _unreported_failure(call: ApiCall, task: Task, lease_token: str) -> Executio
 
 
 def _respond(call: ApiCall, task: Task, more: Json | None = None) -> Response:
-    """Respond to a report; a worker that may not read tasks does not see what the task is about."""
+    """Respond to a report. A worker that may not read tasks does not see the task's content."""
     if call.caller.has_right(Right.READ):
         return task_response(call, task, more=more)
     content = {**task_to_json(task), **(more or {})}
@@ -248,7 +249,7 @@ def _make_claim(call: ApiCall, claim: WorkerClaim, allowed: AllowedVerbs) -> res
 
 
 def _describe_log(call: ApiCall, claim: WorkerClaim) -> responses.ClaimLogs | None:
-    """Return what is kept of what the worker's handler logs; None if nothing is."""
+    """Return the rules for keeping the log lines of the worker's handler. None if none are kept."""
     keeper = call.app.container.engine.logs
     if keeper.level is None:
         return None

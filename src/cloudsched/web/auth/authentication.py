@@ -3,7 +3,7 @@
 A request carries ``X-Api-Key``, or ``Authorization: Bearer`` with a Firebase ID token or a Google OIDC token. If it has
 both, the key is used: a client of a private Cloud Run service needs ``Authorization`` to reach it. Callers that
 `Access` does not list are refused. A server that may act for users names one in ``X-On-Behalf-Of``. Where no
-credentials are configured, `Access.open` admits requests from the same machine; each request is checked.
+credentials are configured, `Access.open` admits requests from the same machine, and each request is checked.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 KEY_HEADER = "X-Api-Key"
 _ENCODED_USER = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+;=:@|-]|%[0-9A-Fa-f]{2})+")
-"""RFC 3986's characters of one segment of a path, without the comma, which separates headers; and Auth0's ``|``."""
+"""The characters of a path segment (RFC 3986) without the comma, which separates headers, and Auth0's ``|``."""
 ADMIN_CLAIM = "admin"
-"""The custom claim that makes a Firebase user an admin if it is true; ``infra/firestore.rules`` uses it, too."""
+"""The custom claim that makes a Firebase user an admin if it is true. ``infra/firestore.rules`` uses it, too."""
 
 
 def authenticator_for(settings: Settings) -> Authenticator:
-    """Return the authenticator for the settings; equal settings share one.
+    """Return the authenticator for the settings. Equal settings share one.
 
     Raises:
         Misconfigured: The settings are invalid, they allow no caller, or they are open in the cloud.
@@ -86,12 +86,12 @@ class Authenticator:
         )
 
     def authenticate(self, request: Request) -> Caller:
-        """Return the caller: whose credential the request has, or the user for whom that server acts.
+        """Return the caller: the one whose credential the request has, or the user for whom that server acts.
 
         Raises:
-            Forbidden: The request is on behalf of somebody for whom its sender may not act; or the API is open, and the
+            Forbidden: The request is on behalf of somebody for whom its sender may not act. Or the API is open, and the
                 request was sent to a name that may belong to somebody else.
-            InvalidInput: It is on behalf of somebody who cannot be.
+            InvalidInput: The request is on behalf of a user whose id is impossible.
             Unauthenticated: The request has no valid credential, or one that is not listed.
             Unavailable: Google's keys cannot be fetched.
         """
@@ -173,7 +173,7 @@ def require_sweeper(settings: Settings, request: Request, *, is_private: bool = 
     """Check that a request may sweep.
 
     If the settings name a sweeper, the request must carry its token. If they name none, Cloud Run has checked the
-    caller of a private service in the cloud; elsewhere only a machine on which the API is open may sweep.
+    caller of a private service in the cloud. Elsewhere, only a machine on which the API is open may sweep.
 
     Raises:
         Unauthenticated: It may not.
@@ -225,7 +225,7 @@ def _decode_user(text: str) -> str:
 
 
 def _find_end(claims: Mapping[str, object]) -> float | None:
-    """Return until when a verified token holds, by a clock that may be a little behind ours."""
+    """Return the instant until which a verified token is valid, by a clock that may be a little behind ours."""
     end = claims.get("exp")
     return end + SKEW_SECONDS if isinstance(end, int | float) else None
 
@@ -251,7 +251,7 @@ def _parse_account(entry: str) -> tuple[str, tuple[Role, frozenset[str]]]:
 
 
 KEY_PREFIX: Final = "csk_"
-"""How every key begins, and no token."""
+"""The beginning of every key. No token begins like this."""
 _NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(r"csk_([A-Za-z0-9-]{1,64})_([A-Za-z0-9_-]{43})")
@@ -265,13 +265,13 @@ class ApiKey:
     """A key's entry in the list: everything but the secret.
 
     A key, for servers that have no Google identity, is ``csk_NAME_SECRET``, where SECRET has 256 random bits. Its entry
-    is ``NAME:ROLE:HASH``, followed by ``:OWNER`` for a key of one owner; a worker's ROLE may name its queues, as in
+    is ``NAME:ROLE:HASH``, followed by ``:OWNER`` for a key of one owner. A worker's ROLE may name its queues, as in
     ``worker@gpu+render``. The hash needs neither salt nor stretching, since 256 bits cannot be guessed (NIST SP
     800-63B, section 5.1.2.2 on look-up secrets, requires more only below 112).
 
-    The list lives in Secret Manager and reaches the API as one environment variable, not in the store: checking a key
-    costs no read, write access to documents does not allow creating one, and a key is revoked by a new version of the
-    secret.
+    The list lives in Secret Manager and reaches the API as one environment variable. It is not in the store, for three
+    reasons. Checking a key costs no read, write access to documents does not allow creating one, and a new version of
+    the secret revokes a key.
     """
 
     name: str
@@ -287,7 +287,7 @@ class ApiKey:
 
     @classmethod
     def parse(cls, text: str) -> ApiKey:
-        """Parse an entry. Raises Misconfigured if it is invalid; the message does not repeat the entry."""
+        """Parse an entry. Raises Misconfigured if it is invalid, with a message that does not repeat the entry."""
         name, _, rest = text.partition(":")
         role_text, _, rest = rest.partition(":")
         digest, colon, owner = rest.partition(":")

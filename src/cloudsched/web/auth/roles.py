@@ -62,16 +62,16 @@ class Role(StrEnum):
 
 
 class _Grant(NamedTuple):
-    """What a role may do."""
+    """The rights of a role."""
 
     rights: frozenset[Right]
     sees_own: bool = False
-    """Whether it sees only its own tasks, and so needs an owner."""
+    """True if it sees only its own tasks, and so needs an owner."""
     sees_all: bool = False
     sends_as: SenderRole | None = None
-    """As what it sends events; None if it sends none."""
+    """The role in which it sends events. None if it sends none."""
     acts_for_users: bool = False
-    """Whether it may act for any user, with that user's authority."""
+    """True if it may act for any user, with that user's authority."""
 
 
 _GRANTS: Final = complete_table(
@@ -86,7 +86,7 @@ _GRANTS: Final = complete_table(
     },
 )
 ON_BEHALF_OF: Final = "X-On-Behalf-Of"
-"""The header in which a server names the user for whom it acts; percent-encoded UTF-8, as in a URL."""
+"""The header in which a server names the user for whom it acts, in percent-encoded UTF-8 as in a URL."""
 _DELEGATES: Final = tuple(role for role in Role if _GRANTS[role].acts_for_users)
 OWNER_ROLES: Final = frozenset(role for role in Role if _GRANTS[role].sees_own)
 """The roles that see only their own tasks, and so need an owner."""
@@ -101,10 +101,10 @@ class Caller:
         role: The caller's role.
         owner: The caller as an owner of tasks, or, for a worker, the only owner whose tasks it works on. None for a
             server without an owner.
-        queues: The queues that a worker works on; all of them if empty.
+        queues: The queues that a worker works on. All of them if empty.
         verified_email: The e-mail address that the caller's ID token has as verified.
-        via: The server that acts for the subject, as the log names it; None if the subject itself sent the request.
-        until: When the credential ends, in seconds since 1970; None for one that does not, such as a key.
+        via: The server that acts for the subject, as the log names it. None if the subject itself sent the request.
+        until: The end of the credential, in seconds since 1970. None for one that does not end, such as a key.
     """
 
     subject: str
@@ -116,7 +116,7 @@ class Caller:
     until: float | None = field(default=None, compare=False)
 
     def acting_for(self, user: str) -> Caller:
-        """Return a user for whom this caller acts: with the authority of that user, whatever its own is.
+        """Return a user for whom this caller acts, with the authority of that user, whatever its own is.
 
         Acting for oneself changes nothing.
 
@@ -134,7 +134,7 @@ class Caller:
 
     @property
     def visible_owner(self) -> str | None:
-        """The only owner whose tasks the caller sees; None if it sees all."""
+        """Return the only owner whose tasks the caller sees. None if it sees all."""
         return None if _GRANTS[self.role].sees_all else self.owner
 
     @property
@@ -144,7 +144,7 @@ class Caller:
 
     @property
     def sender(self) -> EventSender | None:
-        """The caller as the actor who changes tasks and sends events; None if the role does neither."""
+        """Return the caller as the actor who changes tasks and sends events. None if the role does neither."""
         role = _GRANTS[self.role].sends_as
         return None if role is None else EventSender(role=role, subject=self.subject, via=self.via)
 
@@ -201,7 +201,7 @@ class Caller:
         return requested
 
     def resolve_listed_owner(self, requested: str | None) -> str | None:
-        """Return whose things to list: the `requested` owner's or the caller's; None for those of all.
+        """Return the owner whose things to list: the requested one or the caller. None to list those of all owners.
 
         Raises:
             Forbidden: The caller may not see the requested owner's.
@@ -209,7 +209,9 @@ class Caller:
         return requested if self.visible_owner is None else str(self.resolve_owner(requested))
 
     def resolve_record_owner(self, requested: str | None) -> str:
-        """Return whose calendar or script is meant: the `requested` owner's or the caller's, for a server the system's.
+        """Return the owner of the calendar or script that is meant: the requested one or the caller, or the system.
+
+        The system is the owner for a server.
 
         Raises:
             Forbidden: The caller may not act for the requested owner.
@@ -219,7 +221,7 @@ class Caller:
         return str(self.resolve_owner(requested))
 
     def require_inbox(self, owner: str) -> None:
-        """Check that the caller may see an inbox. Raises NotFound, whether or not it exists."""
+        """Check that the caller may see an inbox. Raises NotFound if not, even for an inbox that exists."""
         if not self.can_see(owner):
             raise NotFound("inbox", owner)
 
@@ -273,5 +275,7 @@ _QUEUE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 ANONYMOUS_ADMIN: Final = Caller("anybody", Role.ADMIN, None)
 """The caller of an open API, as on the local stack."""
 NOBODY: Final = Caller("nobody", Role.READER, "")
-"""The caller of an operation that takes no credential: sees no task, and changes none. What a link in a mail or the
-address of a feed allows, its operation does by that secret alone."""
+"""The caller of an operation that takes no credential: sees no task, and changes none.
+
+The operation itself allows what the secret in a mail's link or a feed's address permits.
+"""

@@ -1,7 +1,7 @@
 """The HTTP API from Python: ``from cloudsched.client import Client, AsyncClient``.
 
-Needs the extra ``worker``, but no Google package. May import the domain's documents, which the API's answers are made
-of, and errors.
+Needs the extra ``worker``, but no Google package. May import errors and the domain's documents, of which the API's
+answers consist.
 """
 
 from cloudsched.config.imports import require_extra

@@ -13,8 +13,8 @@
             print(execution.scheduled_for, execution.status)
 
 If the service does not respond or is overloaded, requests that are safe to repeat are retried a few times, with growing
-waits: reads, creations (which carry an idempotency key), and a worker's reports on its claims. Instants are datetimes
-in UTC, durations are numbers of seconds.
+waits. These are reads, creations (which carry an idempotency key), and a worker's reports on its claims. Instants are
+datetimes in UTC, and durations are numbers of seconds.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ class Client(_Operations):
     """A client of one API. It may be used by several threads.
 
     Args:
-        url: The API's address, without a path; with one if the API is mounted under it.
-        token: A Firebase ID token or a Google OIDC token; or a function that returns one, called for each request.
+        url: The API's address, without a path unless the API is mounted under one.
+        token: A Firebase ID token or a Google OIDC token, or a function that returns one and is called for each
+            request.
         key: An API key.
         platform_token: A token for Cloud Run itself, for a private service that uses `token` for its own users.
-        timeout: How many seconds to wait for a connection, and then for the complete response.
+        timeout: The seconds to wait for a connection, and then for the complete response.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Client(_Operations):
         return _copy_for(self, user)
 
     def run_flow(self, flow: Flow[T]) -> T:
-        """Do what a flow asks for, and return its result. The client's methods use this."""
+        """Run a flow to its end, and return its result. The client's methods use this."""
         step = _Step(flow)
         while (wanted := step.next()) is not None:
             if isinstance(wanted, Pause):
@@ -110,11 +111,11 @@ class AsyncClient(_Operations):
     """A client of one API for an event loop: `Client`'s methods, to be awaited, and lists to iterate by ``async for``.
 
     Args:
-        url: The API's address, without a path; with one if the API is mounted under it.
-        token: As for `Client`; the function may be asynchronous.
+        url: The API's address, without a path unless the API is mounted under one.
+        token: As for `Client`, but the function may be asynchronous.
         key: An API key.
-        platform_token: As for `Client`; the function may be asynchronous.
-        timeout: How many seconds to wait for a connection, and then for the complete response.
+        platform_token: As for `Client`, but the function may be asynchronous.
+        timeout: The seconds to wait for a connection, and then for the complete response.
     """
 
     def __init__(
@@ -142,11 +143,11 @@ class AsyncClient(_Operations):
         await self._connection.close()
 
     def acting_for(self, user: str) -> Self:
-        """Return a client that acts for a user; see `Client.acting_for`."""
+        """Return a client that acts for a user. See `Client.acting_for`."""
         return _copy_for(self, user)
 
     async def run_flow_async(self, flow: Flow[T]) -> T:
-        """Do what a flow asks for, and return its result. The client's methods use this."""
+        """Run a flow to its end, and return its result. The client's methods use this."""
         step = _Step(flow)
         while (wanted := step.next()) is not None:
             if isinstance(wanted, Pause):
@@ -170,7 +171,7 @@ def _add_headers(request: ApiRequest, headers: dict[str, str]) -> ApiRequest:
 
 
 class _Step(Generic[T]):
-    """A flow on its way: what it asks for next, given what the last request returned or raised."""
+    """A running flow: its next request or pause, given the result or the error of the last request."""
 
     def __init__(self, flow: Flow[T]) -> None:
         self._flow = flow
@@ -179,7 +180,7 @@ class _Step(Generic[T]):
         self.result: T
 
     def next(self) -> ApiRequest | Pause | None:
-        """Return what the flow asks for; None once it has ended, and `result` is set."""
+        """Return the flow's next request or pause. None once it has ended, and `result` is set."""
         response, error = self.response, self.error
         self.response = self.error = None
         try:

@@ -34,21 +34,21 @@ CORE_ERRORS = (
     httpcore.ProxyError,
     httpcore.UnsupportedProtocol,
 )
-"""What `DeadlineTransport` raises if there is no complete response."""
+"""The errors that `DeadlineTransport` raises if there is no complete response."""
 
 
 class DeadlineTransport(httpx.BaseTransport):
     """A transport whose read timeout is one for the complete response.
 
     Args:
-        ssl_context: What is trusted.
+        ssl_context: The certificates that are trusted.
     """
 
     def __init__(self, ssl_context: ssl.SSLContext) -> None:
         self._pool = httpcore.ConnectionPool(ssl_context=ssl_context, network_backend=_DeadlineBackend())
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request, and return the response once its headers are there."""
+        """Send a request, and return the response once its headers have arrived."""
         assert isinstance(request.stream, httpx.SyncByteStream)  # noqa: S101 - the client is not asynchronous
         url = request.url
         response = self._pool.handle_request(
@@ -81,7 +81,7 @@ class _Body(httpx.SyncByteStream):
 
 
 class _DeadlineStream(httpcore.NetworkStream):
-    """A connection on which everything that is read after a write has one timeout together."""
+    """A connection on which all reads after a write share one timeout."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
@@ -129,13 +129,13 @@ if TYPE_CHECKING:
     AsyncToken = str | Callable[[], str] | Callable[[], Awaitable[str]] | None
 
 RETRY_PAUSES: tuple[float, ...] = (0.0, 1.0, 2.0)
-"""How many seconds to wait before each retry of a request, unless ``Retry-After`` says something else."""
+"""The seconds to wait before each retry of a request, unless ``Retry-After`` says otherwise."""
 RETRIES = len(RETRY_PAUSES)
-"""How often a request is retried."""
+"""The number of times that a request is retried."""
 _IDEMPOTENT_METHODS = frozenset({"GET", "DELETE"})
 _OVERLOADED = 503
 _RETRY_STATUSES = frozenset({502, _OVERLOADED, 504})
-"""The service is unreachable or overloaded. An exceeded quota (429) is left to the caller."""
+"""The statuses of an unreachable or overloaded service. An exceeded quota (429) is left to the caller."""
 _MAX_RETRY_AFTER = 10.0
 """The longest wait before a retry, in seconds, whatever ``Retry-After`` says."""
 _NETWORK_ERRORS: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, *CORE_ERRORS, OSError, UnicodeError)
@@ -144,12 +144,12 @@ _TOKEN_HEADER, _PLATFORM_TOKEN_HEADER = "Authorization", "X-Serverless-Authoriza
 
 
 class Endpoint:
-    """What both connections share: the API's address, and how a request is written.
+    """The part that both connections share: the API's address, and the format of requests.
 
     Args:
         url: The API's address, without a path.
         key: An API key.
-        timeout: How many seconds to wait for a connection, and then for the complete response.
+        timeout: The seconds to wait for a connection, and then for the complete response.
 
     Raises:
         Misconfigured: The URL is not an address, or the key has characters that a header cannot have.
@@ -233,7 +233,7 @@ class Connection:
 
 
 class AsyncConnection:
-    """Sends requests to one API on an event loop; see `Connection`. A token may be an asynchronous function, too."""
+    """Sends requests to one API on an event loop. See `Connection`. A token may also be an asynchronous function."""
 
     def __init__(self, endpoint: Endpoint, token: AsyncToken, platform_token: AsyncToken) -> None:
         self._endpoint = endpoint
@@ -264,7 +264,7 @@ class AsyncConnection:
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """Return what all connections of this process use; reading the certificates takes longer than a request."""
+    """Return the SSL context of all connections. Reading the certificates takes longer than a request."""
     return httpx.create_ssl_context()
 
 
@@ -274,14 +274,14 @@ async def _resolve(token: AsyncToken) -> str | None:
 
 
 class _Sendings:
-    """The sendings of one request, which is repeated if it may be."""
+    """The attempts to send one request, which is repeated if that is safe."""
 
     def __init__(self, request: ApiRequest) -> None:
         self._request = request
         self._may_be_done = False
 
     def policy(self) -> dict[str, Any]:
-        """Return tenacity's arguments: it is repeated, if it may be, after no response or none but overload."""
+        """Return tenacity's arguments, to repeat a request that may be repeated after no response or an overload."""
         request = self._request
         is_repeatable = request.time_limit is None and (request.is_idempotent or request.method in _IDEMPOTENT_METHODS)
         return {
@@ -293,9 +293,9 @@ class _Sendings:
         }
 
     def parse(self, response: HttpResponse, server: str) -> ApiResponse:
-        """Return the API's last response; see `parse_response`.
+        """Return the API's last response. See `parse_response`.
 
-        A deletion that finds nothing is done if an earlier sending may have deleted it.
+        A deletion that finds nothing counts as done if an earlier attempt may have deleted it.
         """
         try:
             return parse_response(response, server)
@@ -315,7 +315,7 @@ def _is_overloaded(response: HttpResponse) -> bool:
 
 
 def _choose_wait(state: RetryCallState) -> float:
-    """Return how many seconds to wait: the usual pause, or as ``Retry-After`` says where the service is overloaded."""
+    """Return the seconds to wait: the usual pause, or for an overloaded service the time in ``Retry-After``."""
     usual = RETRY_PAUSES[min(state.attempt_number, RETRIES) - 1]  # tenacity asks after the last attempt as well
     outcome = state.outcome
     if outcome is None or outcome.failed or outcome.result().status != _OVERLOADED:
@@ -348,7 +348,7 @@ def _require_sendable(what: str, credential: str | None) -> None:
 
 
 def _encode_json(content: dict[str, Any]) -> bytes:
-    """Return compact JSON, since the API limits its bytes; lone surrogates are escaped."""
+    """Return compact JSON, since the API limits its bytes. Lone surrogates are escaped."""
     try:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:

@@ -1,8 +1,8 @@
 """Operations as flows: written once, run by `Client` and by `AsyncClient`.
 
-A flow is a generator that yields what it needs, a request or a pause, and is sent the response. It does no I/O, so it
-is the same for both clients; they differ only in who runs it. A request that failed is raised inside the flow. A proxy
-may have answered instead of the API; that raises Unavailable.
+A flow is a generator that yields a request or a pause, and is sent the response. It does no I/O, so it is the same for
+both clients, which differ only in how they run it. The error of a failed request is raised inside the flow. If a proxy
+has answered instead of the API, that is Unavailable.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 PAGE_SIZE = 100
-"""How many items of a list are requested at a time."""
+"""The number of items of a list that are requested at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +61,20 @@ class ApiRequest:
     query: dict[str, Any] | None = None
     headers: dict[str, str] = field(default_factory=dict)
     is_idempotent: bool = False
-    """Whether it may be repeated although its method is not idempotent."""
+    """True if it may be repeated although its method is not idempotent."""
     time_limit: float | None = None
-    """How many seconds it may take at most; then it is sent once."""
+    """The most seconds that it may take. If this is given, it is sent only once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A wait of so many seconds."""
+    """A wait, in seconds."""
 
     seconds: float
 
 
 Flow = Generator[ApiRequest | Pause, "ApiResponse", T]
-"""What an operation does, and what it returns."""
+"""The steps of an operation, and the type of its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,14 +271,14 @@ _ATTRIBUTES: dict[type, tuple[str, ...]] = {
     QuotaExceeded: ("quota", "limit", "hint", "retry_after"),
     CloudschedError: (),
 }
-"""The attributes of each class of errors besides its message; empty where the API does not send them."""
+"""The attributes of each class of errors besides its message. Each is empty where the API does not send it."""
 
 
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
-"""The largest response that is read, in bytes; a page of tasks is smaller."""
+"""The largest response that is read, in bytes. A page of tasks is smaller."""
 _OK, _NO_CONTENT, _REDIRECT = 200, 204, 300
 _GATEWAY_STATUSES = frozenset({400, 401, 403, 413, 429})
-"""Statuses that are trusted from a gateway in front of the API; all others must come from the API itself."""
+"""Statuses that are trusted from a gateway in front of the API. All others must come from the API itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ class ApiResponse:
     etag: str
 
     def read(self, what: str, read: Callable[[dict[str, Any]], T]) -> T:
-        """Return the content, parsed by `read`. Raises Unavailable if the content is not `what` was requested."""
+        """Return the content, parsed by `read`. Raises Unavailable if the content is not a `what`, as requested."""
         try:
             return read(self.content)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, Unavailable) as error:
@@ -309,18 +309,18 @@ class ApiResponse:
 
 
 def not_the_api(server: str, why: str) -> Unavailable:
-    """Return the error for a response that is not the API's; the message repeats nothing of the response."""
+    """Return the error for a response that is not the API's. The message repeats nothing of the response."""
     return Unavailable(server, f"the response is not the API's: {why}")
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A complete HTTP response, of the API or of something in front of it."""
+    """A complete HTTP response, of the API or of a proxy in front of it."""
 
     status: int
     reason: str
     headers: Mapping[str, str]
-    """By their names in any case."""
+    """The headers by their names, in any case."""
     body: bytes
 
 

@@ -1,4 +1,4 @@
-"""The operations of the API on many tasks at once and on what they use, as flows that both clients run."""
+"""The operations of the API on many tasks at once, on usage and on budgets, as flows that both clients run."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from cloudsched.domain.transitions.drafts import to_wire_fields
 
 
 class MatchingCount(int):
-    """A number of tasks, which may be the least that there are."""
+    """A number of tasks, which may be a lower bound."""
 
     is_at_least: bool
-    """Whether there may be more: counting stopped at a bound."""
+    """True if there may be more, because counting stopped at a bound."""
 
     def __new__(cls, count: int, is_at_least: bool = False) -> Self:  # noqa: FBT001, FBT002 - as `int` takes its value
         """Return the number."""
@@ -52,7 +52,7 @@ class OverviewOperations:
 
     @operation
     def validate_task(self, task_id: str | None = None, /, **fields: Any) -> Flow[TaskView]:
-        """Check a new task, or with an id an edit of it, and return it as it would be; nothing is stored.
+        """Check a new task, or with an id an edit of it, and return the task that would result. Nothing is stored.
 
         Its `upcoming` are the next occurrences. Raises InvalidInput like `create` and `update`.
         """
@@ -65,9 +65,9 @@ class OverviewOperations:
     def find_executions(self, /, **filters: str | datetime | None) -> Listing[Execution]:
         """Yield the matching executions of all tasks, page by page: failures first, then open ones, then all others.
 
-        Filters: `owner`, `status`, `since`, `until`, and one of `handler`, `label` and `category`. What no index has is
-        looked for: `calls` (``"false"`` leaves out those of calls), `error`, `error_type`, `min_duration` and
-        `min_lateness` (ISO 8601, such as ``PT30S``). Results and steps are left out.
+        The filters are `owner`, `status`, `since`, `until`, and one of `handler`, `label` and `category`. Further
+        filters have no index and need a search: `calls` (``"false"`` leaves out the executions of calls), `error`,
+        `error_type`, `min_duration` and `min_lateness` (ISO 8601, such as ``PT30S``). Results and steps are left out.
         """
         return Listing("/v1/executions", "executions", _to_query(filters), reader(Execution))
 
@@ -75,9 +75,9 @@ class OverviewOperations:
     def count_executions(
         self, since: datetime, until: datetime, /, timezone: str = "UTC", **filters: str | None
     ) -> Flow[ExecutionCounts]:
-        """Return how many executions ended on each day of a zone: what failed, and all others, each up to 10,000.
+        """Return how many executions ended on each day of a zone: failures and all others, each up to 10,000.
 
-        Filters: one of `owner`, `handler`, `label` and `category`.
+        The filter is one of `owner`, `handler`, `label` and `category`.
         """
         query = _to_query({**filters, "since": since, "until": until, "timezone": timezone})
         answer = yield ApiRequest("GET", "/v1/executions/counts", query=query)
@@ -85,28 +85,28 @@ class OverviewOperations:
 
     @listing
     def occurrences(self, until: datetime, /, **filters: str | datetime | None) -> Listing[TaskOccurrence]:
-        """Yield what is going to run before an instant, of all tasks, the soonest first, page by page.
+        """Yield the occurrences of all tasks before an instant, the soonest first, page by page.
 
-        Filters: `since`, `owner`, `handler`, `label`, `category`.
+        The filters are `since`, `owner`, `handler`, `label`, `category`.
         """
         query = _to_query({**filters, "until": until})
         return Listing("/v1/occurrences", "occurrences", query, reader(TaskOccurrence))
 
     @operation
     def overview(self, owner: str | None = None) -> Flow[OverviewCounts]:
-        """Return counts of tasks by status, of what is open, of what ended in each of the last hours."""
+        """Return the numbers of tasks by status, of open work, and of executions that ended in each recent hour."""
         answer = yield ApiRequest("GET", "/v1/overview", query=_to_query({"owner": owner}))
         return answer.read("an overview", reader(OverviewCounts))
 
     @operation
     def change_cursor(self, owner: str | None = None) -> Flow[str]:
-        """Return a text that is another one after any task (of an owner) has changed, and once a minute."""
+        """Return a text that changes after any change of a task (of an owner), and once a minute."""
         answer = yield ApiRequest("GET", "/v1/changes", query=_to_query({"owner": owner}))
         return answer.read("a cursor", reader(ChangeCursor)).cursor
 
     @operation
     def count_matching(self, action: str, /, **filters: Any) -> Flow[MatchingCount]:
-        """Return how many tasks `batch_change` would concern now, at most 10,000; see there.
+        """Return how many tasks `batch_change` would change now, at most 10,000. See there.
 
         If counting stopped at a bound, `is_at_least` of the number is true: there may be more.
         """
@@ -116,19 +116,19 @@ class OverviewOperations:
 
     @operation
     def batch_change(self, action: str, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
-        """Start to change all tasks that match the filters; return the task that does it.
+        """Start to change all tasks that match the filters. Return the task that does it.
 
-        It is safe to repeat, by the key; a new key is made if it is None. `wait` returns the execution: its `content`
-        says how many tasks were changed, skipped and refused, and why.
+        The key makes it safe to repeat. None makes a new key. `wait` returns the execution: its `content` says how many
+        tasks were changed, skipped and refused, and why.
 
         Args:
             action: ``pause``, ``resume``, ``cancel``, ``retryFailed`` or ``delete``.
             idempotency_key: The same for the same change.
-            filters: `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `ids`; one or more.
+            filters: One or more of `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `ids`.
 
         Raises:
             InvalidInput: There is no filter, or no index for this combination.
-            QuotaExceeded: The caller, a user, has five open ones.
+            QuotaExceeded: The caller is a user who has five open changes.
         """
         content = {"action": action, "filter": to_wire_fields(filters)}
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
@@ -137,35 +137,35 @@ class OverviewOperations:
 
     @operation
     def summarize_failures(self, /, **filters: str | datetime | None) -> Flow[FailureSummary]:
-        """Return how many of the matching executions failed, and which in the same way at the same place.
+        """Return the number of matching executions that failed, grouped by the type of error and its place.
 
-        The filters are those of `find_executions`. Only the latest 500 failures are looked at.
+        The filters are those of `find_executions`. Only the latest 500 failures are read.
         """
         answer = yield ApiRequest("GET", "/v1/executions/failures", query=_to_query(filters))
         return answer.read("a summary of failures", reader(FailureSummary))
 
     @operation
     def count_retries(self, /, **filters: Any) -> Flow[RetryCount]:
-        """Return how many failed executions `batch_retry` would concern now, and the first ten; see there."""
+        """Return how many failed executions `batch_retry` would retry now, and the first ten. See there."""
         content = {"filter": _to_retry_filter(filters), "dryRun": True}
         answer = yield ApiRequest("POST", "/v1/executions/batchRetry", content, is_idempotent=True)
         return answer.read("a count", reader(RetryCount))
 
     @operation
     def batch_retry(self, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
-        """Start to retry all failed executions that match the filters; return the task that does it.
+        """Start to retry all failed executions that match the filters. Return the task that does it.
 
-        It is safe to repeat, by the key; a new key is made if it is None. `wait` returns the execution: its `content`
-        says how many were retried (`changed`), skipped and refused, and why. Cancelling the task stops it.
+        The key makes it safe to repeat. None makes a new key. `wait` returns the execution: its `content` says how many
+        were retried (`changed`), skipped and refused, and why. Cancelling the task stops it.
 
         Args:
             idempotency_key: The same for the same retry.
             filters: `owner`, `status`, `since`, `until`, one of `handler`, `label` and `category`, `error`,
-                `error_type`, `min_duration`, `min_lateness`; or `ids`, pairs of a task's and an execution's id.
+                `error_type`, `min_duration`, `min_lateness`. Or else `ids`, pairs of a task's and an execution's id.
 
         Raises:
             InvalidInput: There is no filter, or no index for this combination.
-            QuotaExceeded: The caller, a user, has five open ones.
+            QuotaExceeded: The caller is a user who has five open retries.
         """
         content = {"filter": _to_retry_filter(filters)}
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
@@ -179,19 +179,19 @@ class OverviewOperations:
 
     @operation
     def queues(self, owner: str | None = None) -> Flow[list[Queue]]:
-        """Return the queues in which something waits or workers listen; of an owner's tasks only, if one is given."""
+        """Return the queues in which tasks wait or workers listen. With an owner, only those of the owner's tasks."""
         answer = yield ApiRequest("GET", "/v1/queues", query=_to_query({"owner": owner}))
         return answer.read_list("queues", reader(Queue))
 
     @listing
     def queued_tasks(self, queue: str, owner: str | None = None) -> Listing[QueuedTask]:
-        """Yield what waits in a queue, in the order in which workers get it, page by page. Nothing is claimed."""
+        """Yield the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed."""
         path = f"/v1/queues/{quote(queue, safe='')}/tasks"
         return Listing(path, "tasks", _to_query({"owner": owner}), reader(QueuedTask))
 
     @listing
     def deliveries_of(self, owner: str | None = None) -> Listing[DeliveryEntry]:
-        """Yield what was sent to somebody and with what result, the newest first, page by page.
+        """Yield the deliveries to an owner, with their results, the newest first, page by page.
 
         Without an owner, a server gets those of all owners that have failed, the latest first.
         """
@@ -205,7 +205,7 @@ class OverviewOperations:
 
     @listing
     def locks(self, owner: str | None = None) -> Listing[LockDetails]:
-        """Yield the locks that are held or waited for, with who holds them and who waits, page by page."""
+        """Yield the locks that are held or waited for, with their holders and those who wait, page by page."""
         return Listing("/v1/locks", "locks", _to_query({"owner": owner}), reader(LockDetails))
 
     @operation
@@ -218,14 +218,14 @@ class OverviewOperations:
         page_size: int | None = None,
         page_token: str | None = None,
     ) -> Flow[UsagePage]:
-        """Return what was used in a month, by owner and handler.
+        """Return the usage of a month, by owner and handler.
 
         Args:
-            month: The month in UTC, such as ``2026-11``; the current one if None.
+            month: The month in UTC, such as ``2026-11``. None means the current one.
             owner: Only this owner's usage.
-            handler: Only this handler's.
-            page_size: The usage of so many owners.
-            page_token: The `next_page_token` of the page before.
+            handler: Only this handler's usage.
+            page_size: The largest number of owners.
+            page_token: The `next_page_token` of the previous page.
         """
         filters = {"month": month, "owner": owner, "handler": handler, "page_size": page_size, "page_token": page_token}
         return (yield ApiRequest("GET", "/v1/usage", query=_to_query(filters))).read("usage", reader(UsagePage))
@@ -234,12 +234,12 @@ class OverviewOperations:
     def budgets(
         self, *, owner: str | None = None, page_size: int | None = None, page_token: str | None = None
     ) -> Flow[BudgetPage]:
-        """Return the budgets that there are, and how much of each is used, by owner.
+        """Return all budgets, and how much of each is used, by owner.
 
         Args:
-            owner: Only this owner's.
+            owner: Only this owner's budget.
             page_size: The largest number of budgets.
-            page_token: The `next_page_token` of the page before.
+            page_token: The `next_page_token` of the previous page.
         """
         query = _to_query({"owner": owner, "page_size": page_size, "page_token": page_token})
         return (yield ApiRequest("GET", "/v1/budgets", query=query)).read("budgets", reader(BudgetPage))
@@ -263,7 +263,7 @@ class OverviewOperations:
 
 
 def _to_query(filters: Mapping[str, str | int | datetime | None]) -> dict[str, str | int]:
-    """Return the query parameters of a list; `since` is ``from``, which Python has taken."""
+    """Return the query parameters of a list. `since` becomes ``from``, which is a keyword in Python."""
     return {
         "from" if key == "since" else to_camel(key): value.isoformat() if isinstance(value, datetime) else value
         for key, value in filters.items()

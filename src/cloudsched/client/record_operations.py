@@ -1,4 +1,4 @@
-"""The operations of the API on people, and on what they keep by name, as flows that both clients run."""
+"""The operations of the API on people, and on their calendars and scripts, as flows that both clients run."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class RecordOperations:
         url: str | None = None,
         holidays: dict[str, Any] | None = None,
     ) -> Flow[CalendarView]:
-        """Create or replace a calendar; see docs/how-to/holidays.md.
+        """Create or replace a calendar. See docs/how-to/holidays.md.
 
         Args:
             calendar_id: Its name.
-            owner: Whose it is; if None, a server's is for everybody and a user's the user's own.
-            title: What it is, for people.
+            owner: Its owner. If None, a server's calendar is for everybody, and a user's belongs to the user.
+            title: A title for people.
             weekdays: Days of the week that are always on it, such as SA and SU.
             days: Its days: dates such as ``2027-07-14``, or objects with `date`, `until` and `name`.
             ics: An iCalendar file, in place of days.
-            url: The address of one, fetched every day.
+            url: The address of an iCalendar file, fetched every day.
             holidays: A country, such as ``{"country": "DE", "subdivision": "BY"}``.
         """
         listed = [{"date": each} if isinstance(each, str) else each for each in days]
@@ -64,7 +64,7 @@ class RecordOperations:
 
     @operation
     def delete_calendar(self, calendar_id: str, owner: str | None = None) -> Flow[None]:
-        """Delete a calendar; tasks that name it keep the days that it had."""
+        """Delete a calendar. Tasks that name it keep the days that it had."""
         yield ApiRequest("DELETE", _calendar_path(calendar_id), query=_owner_query(owner))
 
     @operation
@@ -77,14 +77,14 @@ class RecordOperations:
         description: str = "",
         tools: Iterable[str] | None = None,
     ) -> Flow[ScriptView]:
-        """Create or replace a script; see docs/how-to/stored-scripts.md.
+        """Create or replace a script. See docs/how-to/stored-scripts.md.
 
         Args:
             name: Its name, for ``script={"name": …}`` in a task and ``scripts.name(…)`` in a script.
             source: The body of an async function, in JavaScript.
-            owner: Whose it is: only this owner's tasks can run it. The caller's if None, or ``system``.
-            description: What it does, for people.
-            tools: The handlers that it may call; None for all tools.
+            owner: Its owner, whose tasks alone can run it. The caller if None, or ``system``.
+            description: A description for people.
+            tools: The handlers that it may call. None for all tools.
         """
         body: dict[str, Any] = {"source": source, "description": description}
         body |= {} if owner is None else {"owner": owner}
@@ -106,7 +106,7 @@ class RecordOperations:
 
     @operation
     def delete_script(self, name: str, owner: str | None = None) -> Flow[None]:
-        """Delete a script; what runs already goes on."""
+        """Delete a script. Runs that have begun go on."""
         yield ApiRequest("DELETE", _script_path(name), query=_owner_query(owner))
 
 
@@ -125,7 +125,7 @@ def _owner_query(owner: str | None) -> dict[str, str]:
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 10.0
 _EXPORT_TIMEOUT: Final = 3600.0
-"""How long to wait for an export, in seconds."""
+"""The longest wait for an export, in seconds."""
 
 
 class PeopleOperations:
@@ -138,10 +138,10 @@ class PeopleOperations:
 
     @operation
     def put_person(self, /, owner: str, **fields: Any) -> Flow[PersonView]:
-        """Set a person's contacts and preferences, in place of what there was (docs/how-to/people.md).
+        """Set a person's contacts and preferences, in place of the previous ones (docs/how-to/people.md).
 
         Args:
-            owner: Whose they are.
+            owner: The person.
             fields: `name`, `email`, `devices`, `webhook`, `timezone`, `locale`, `channels`, as the API takes them:
                 ``email={"address": "ada@example.com"}``.
         """
@@ -151,20 +151,20 @@ class PeopleOperations:
 
     @operation
     def delete_person(self, owner: str) -> Flow[None]:
-        """Delete a person's contacts and preferences; their tasks stay."""
+        """Delete a person's contacts and preferences. The person's tasks stay."""
         yield ApiRequest("DELETE", _person_path(owner))
 
     @operation
     def erase_person(self, owner: str) -> Flow[TaskView]:
-        """Start to delete all that is stored of a person: tasks, executions, inbox, feeds, contacts.
+        """Start to delete all data of a person: tasks, executions, inbox, feeds, contacts.
 
-        Returns the task that does it; safe to repeat.
+        Returns the task that does it. It is safe to repeat.
         """
         return parse_task((yield ApiRequest("DELETE", _person_path(owner), query={"everything": "true"})))
 
     @operation
     def export_person(self, owner: str) -> Flow[str]:
-        """Return all that is stored of a person, as lines of JSON, once it has been put together.
+        """Return all data that is stored of a person, as lines of JSON, once it has been put together.
 
         Raises:
             TimeoutError: It was not ready within an hour.
@@ -189,7 +189,7 @@ class PeopleOperations:
 
     @operation
     def verify_webhook(self, owner: str) -> Flow[PersonView]:
-        """Have a person's webhook asked whether it wants their messages. Raises InvalidInput if it does not say so."""
+        """Ask a person's webhook whether it wants their messages. Raises InvalidInput if it does not confirm this."""
         answer = yield ApiRequest("POST", f"{_person_path(owner)}/webhook/verify", {})
         return answer.read("a person", PersonView.model_validate)
 
@@ -201,13 +201,13 @@ class PeopleOperations:
 
     @operation
     def unread(self, owner: str) -> Flow[int]:
-        """Return how many messages in an owner's inbox are unread; 1000 stands for that many or more."""
+        """Return the number of unread messages in an owner's inbox. 1000 stands for that many or more."""
         answer = yield ApiRequest("GET", f"{_inbox_path(owner)}/unread")
         return answer.read("a count", reader(UnreadCount)).unread
 
     @operation
     def rotate_webhook_secret(self, owner: str) -> Flow[str]:
-        """Return a new secret for a person's webhook; for a day, messages are signed with the previous one, too."""
+        """Return a new secret for a person's webhook. For a day, messages are signed with the previous one, too."""
         answer = yield ApiRequest("POST", f"{_person_path(owner)}/webhook/rotate", {})
         return answer.read("a secret", reader(WebhookSecret)).webhook_secret
 

@@ -31,14 +31,14 @@ from cloudsched.domain.transitions.invalid_input import say_in_python
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound, QuotaExceeded, Unavailable
 
 POLL_INTERVAL = timedelta(seconds=1)
-"""How often `wait` polls at first."""
+"""The first interval at which `wait` polls."""
 MIN_POLL_TIMEOUT = 5.0
 """The shortest timeout of one poll, in seconds."""
 POLL_GROWTH, MAX_POLL_FACTOR = 1.2, 10
 """The factor by which the interval grows with each poll, and its largest multiple of the first interval."""
 
 MAX_BATCH = 50
-"""How many tasks the API creates with one request."""
+"""The number of tasks that the API creates with one request."""
 
 
 class TaskOperations:
@@ -48,9 +48,9 @@ class TaskOperations:
 
     @operation
     def create(self, /, *, idempotency_key: str | None = None, **fields: Any) -> Flow[TaskView]:
-        """Create a task, or edit the one of the same `id`. Fields have their Python names; see `TaskDraft`.
+        """Create a task, or edit the one of the same `id`. Fields have their Python names. See `TaskDraft`.
 
-        It is safe to repeat, by its `id` or else by the key; a new key is made if it is None.
+        Its `id`, or else the key, makes it safe to repeat. None makes a new key.
 
         Raises:
             InvalidInput: A field is invalid.
@@ -68,10 +68,10 @@ class TaskOperations:
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> Flow[TaskView]:
-        """Create a task that runs once, now; it is stored when this returns, and runs then.
+        """Create a task that runs once, now. It is stored when this returns, and runs then.
 
-        It is `create` without a schedule, and as safe to repeat: the task of an `id` of your own runs once, however
-        often you ask. To run a task that there is once more, use `trigger`.
+        It is `create` without a schedule, and as safe to repeat: a task with an `id` of your own runs once, however
+        often you ask. To run an existing task once more, use `trigger`.
 
         Raises:
             InvalidInput: A field is invalid.
@@ -84,10 +84,10 @@ class TaskOperations:
     def create_many(
         self, tasks: Iterable[dict[str, Any]], *, idempotency_key: str | None = None
     ) -> Flow[list[Created]]:
-        """Create tasks, 50 with each request; the results are in the same order, each a task or an error.
+        """Create tasks, 50 with each request. The results are in the same order, each a task or an error.
 
-        If a request fails as a whole, the tasks of those before it are created: give an `idempotency_key` of your own
-        and the same tasks to go on.
+        If a request fails as a whole, the tasks of earlier requests are created. To go on, repeat the call with the
+        same tasks and an `idempotency_key` of your own.
         """
         contents, key = [to_wire_fields(task) for task in tasks], idempotency_key or str(uuid.uuid4())
         created: list[Created] = []
@@ -107,8 +107,9 @@ class TaskOperations:
     def tasks(self, /, **filters: str | int | None) -> Listing[TaskView]:
         """Yield the matching tasks, page by page.
 
-        Filters: `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `order_by`; or `owner`, `trouble` and
-        `trouble_until`. With any of them, `search` has words to look for, and `calls` (``"false"``) leaves out calls.
+        The filters are `owner`, `status`, `handler`, `label`, `due_from`, `due_until` and `order_by`, or `owner`,
+        `trouble` and `trouble_until`. With any of them, `search` has words to look for, and `calls` (``"false"``)
+        leaves out calls.
         """
         query = {to_camel(key): value for key, value in filters.items() if value is not None}
         return Listing("/v1/tasks", "tasks", query, TaskView.from_response)
@@ -117,10 +118,10 @@ class TaskOperations:
     def update(
         self, /, task_id: str, *, etag: str | None = None, idempotency_key: str | None = None, **changes: Any
     ) -> Flow[TaskView]:
-        """Change some fields, by their Python names; None restores a default.
+        """Change some fields, by their Python names. None restores a default.
 
-        This and all changes below are safe to repeat, by the key, and are repeated by themselves if no answer comes; a
-        new key is made if it is None. With an `etag`, nothing happens if the task has changed since.
+        The key makes this and all changes below safe to repeat, and they are repeated automatically if no answer comes.
+        None makes a new key. With an `etag`, nothing happens if the task has changed since.
 
         Raises:
             PreconditionFailed: The task has changed since this `etag`. Nothing was changed.
@@ -134,7 +135,7 @@ class TaskOperations:
     def delete(self, task_id: str, *, etag: str | None = None) -> Flow[None]:
         """Delete a task and its executions. Raises NotFound if there is none.
 
-        If it is repeated because an answer was lost, it is done once the task is gone.
+        A repetition after a lost answer succeeds if the task is gone.
         """
         yield ApiRequest("DELETE", _task_path(task_id), headers=_write_conditions(etag, None))
 
@@ -150,7 +151,7 @@ class TaskOperations:
 
     @operation
     def cancel(self, task_id: str, *, etag: str | None = None) -> Flow[TaskView]:
-        """Cancel a task; its record is kept."""
+        """Cancel a task. Its record is kept."""
         return _post_change(task_id, "cancel", etag=etag)
 
     @operation
@@ -162,13 +163,13 @@ class TaskOperations:
         idempotency_key: str | None = None,
         validate_only: bool = False,
     ) -> Flow[TaskView]:
-        """Run a task now, without changing its schedule; the answer's `triggered` has the execution's id.
+        """Run a task now, without changing its schedule. The answer's `triggered` has the execution's id.
 
-        It is safe to repeat, by the key; a new key is made if it is None.
+        The key makes it safe to repeat. None makes a new key.
 
         Args:
             task_id: The task.
-            payload: What this run gets in place of the task's payload, which stays as it is.
+            payload: The payload for this run, in place of the task's, which does not change.
             idempotency_key: The same for requests that are to start one run only.
             validate_only: Check everything, and store and start nothing.
 
@@ -186,19 +187,20 @@ class TaskOperations:
     def snooze(
         self, task_id: str, duration: timedelta | str | None = None, *, idempotency_key: str | None = None
     ) -> Flow[TaskView]:
-        """Run again later what has run last of a task; the answer's `snoozed_until` says when.
+        """Run a task's last run again, later. The answer's `snoozed_until` has the instant.
 
-        Its schedule stays, and runs meanwhile, too. Another snooze moves the one that waits.
+        The schedule does not change, and occurrences that come due meanwhile run, too. Another snooze moves a pending
+        one.
 
         Args:
             task_id: The task.
-            duration: How long, up to 30 days; or in words: "PT10M", "10 minutes", "tomorrow at 9:00". Ten minutes if
+            duration: The delay, up to 30 days. Or words: "PT10M", "10 minutes", "tomorrow at 9:00". Ten minutes if
                 None.
             idempotency_key: The same for requests that are to be one snooze.
 
         Raises:
             InvalidInput: The duration is not understood, or too long.
-            NotAllowed: Nothing of the task has run, it is paused or cancelled, or it has too many open runs.
+            NotAllowed: The task has not run, is paused or cancelled, or has too many open runs.
         """
         text = f"PT{duration.total_seconds():.0f}S" if isinstance(duration, timedelta) else duration
         return _post_change(task_id, "snooze", None if text is None else {"duration": text}, key=idempotency_key)
@@ -212,9 +214,9 @@ class TaskOperations:
         from_step: int | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[TaskView]:
-        """Give an execution one more attempt; the last one if none is given.
+        """Give an execution one more attempt. The last execution if none is given.
 
-        With `from_step`, a durable handler forgets that step and all after it, and does them again.
+        With `from_step`, a durable handler forgets that step and all later ones, and does them again.
         """
         given = {"executionId": execution_id, "fromStep": from_step}
         content = {name: value for name, value in given.items() if value is not None}
@@ -239,10 +241,10 @@ class TaskOperations:
         early: bool = False,
         idempotency_key: str | None = None,
     ) -> Flow[TaskView]:
-        """Send an event to the execution that waits for it, or that is named; `early` keeps one that none waits for.
+        """Send an event to the execution that waits for it, or to the given one. `early` keeps it if none waits yet.
 
         Raises:
-            NotAwaited: None waits for it, or several do; `awaited` says what is awaited, and until when.
+            NotAwaited: No execution waits for it, or several do. `awaited` has the awaited events, and their ends.
         """
         only = {} if execution_id is None else {"executionId": execution_id}
         content = {"payload": payload, **only, **({"early": True} if early else {})}
@@ -250,21 +252,21 @@ class TaskOperations:
 
     @operation
     def tree(self, task_id: str, execution_id: str | None = None) -> Flow[TreeView]:
-        """Return a task with the calls below it, of all its executions or of one; a large tree is cut."""
+        """Return a task with the calls below it, of all its executions or of one. A large tree is cut."""
         query = None if execution_id is None else {"executionId": execution_id}
         response = yield ApiRequest("GET", f"{_task_path(task_id)}/tree", query=query)
         return response.read("a tree", reader(TreeView))
 
     @operation
     def explain(self, task_id: str, at: datetime | None = None) -> Flow[ExplanationView]:
-        """Return why a task runs when it does, or does not run; or why on the day of an instant, in its zone."""
+        """Return why a task runs when it does, or does not run. Or explain the day of an instant, in its zone."""
         query = None if at is None else {"at": at.isoformat()}
         response = yield ApiRequest("GET", f"{_task_path(task_id)}/explain", query=query)
         return response.read("an explanation", reader(ExplanationView))
 
     @operation
     def logs(self, task_id: str, execution_id: str) -> Flow[ExecutionLogs]:
-        """Return what an execution has logged, the latest lines in their order; also while it runs.
+        """Return the latest lines that an execution has logged, in their order, also while it runs.
 
         Raises:
             Forbidden: They are not for this caller.
@@ -274,7 +276,7 @@ class TaskOperations:
 
     @operation
     def history(self, task_id: str) -> Flow[TaskHistory]:
-        """Return what was done with a task by hand: who changed what and when, the latest first."""
+        """Return the manual changes of a task, with their authors and times, the latest first."""
         response = yield ApiRequest("GET", f"{_task_path(task_id)}/history")
         return response.read("a history", reader(TaskHistory))
 
@@ -284,10 +286,10 @@ class TaskOperations:
 
         Args:
             task_id: The task.
-            timeout: How long to wait.
-            every: How often to poll at first. The interval grows, up to ten times this.
+            timeout: The longest wait.
+            every: The first interval between polls. It grows, up to ten times this.
 
-        If the API does not respond, the request is repeated; the last one may take up to 5 seconds more.
+        If the API does not respond, the request is repeated. The last one may take up to 5 seconds more.
 
         Raises:
             TimeoutError: The task did not end in time.
@@ -339,7 +341,7 @@ class TaskOperations:
 
     @operation
     def deliveries(self, task_id: str, execution_id: str) -> Flow[list[DeliveryReport]]:
-        """Return how far the deliveries of an execution have come, by channel; see ``docs/reference/delivery.md``."""
+        """Return the progress of an execution's deliveries, by channel. See ``docs/reference/delivery.md``."""
         path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}/deliveries"
         response = yield ApiRequest("GET", path)
         return response.read_list("deliveries", reader(DeliveryReport))
@@ -357,8 +359,8 @@ class TaskOperations:
         """Create a feed of an owner's tasks. Its `url` has a secret that is shown only here (docs/how-to/calendars.md).
 
         Args:
-            owner: Whose tasks it shows; the caller's if None.
-            categories: Only tasks of these categories; all if there are none.
+            owner: The owner of the tasks that it shows. The caller if None.
+            categories: Only tasks of these categories. All if there are none.
             labels: Only tasks that have all of these labels, each ``key=value``.
         """
         body = {"owner": owner, "categories": list(categories), "labels": list(labels)}
@@ -367,7 +369,7 @@ class TaskOperations:
 
     @operation
     def feeds(self, owner: str | None = None) -> Flow[list[FeedView]]:
-        """Return an owner's feeds, without their addresses; the caller's if None."""
+        """Return the feeds of an owner, or of the caller if None, without their addresses."""
         answer = yield ApiRequest("GET", "/v1/feeds", query={} if owner is None else {"owner": owner})
         return answer.read_list("feeds", reader(FeedView))
 
@@ -395,16 +397,16 @@ class TaskOperations:
         owner: str | None = None,
         locale: str | None = None,
     ) -> Flow[DraftResult]:
-        """Return what somebody asks for, in their words: a task, a change of one, or why not. Nothing is stored.
+        """Return the draft of a person's words: a task, a change of one, or a refusal. Nothing is stored.
 
         Args:
-            text: What they said.
-            timezone: Their IANA time zone.
-            conversation: What was said before, each with `role` and `content`.
-            context: What your app knows; see ``docs/how-to/drafts.md``.
-            now: The instant from which "tomorrow" counts; now if None.
-            owner: Whose task it is; the caller's if None.
-            locale: Their language, such as ``de``; if None, the words tell it.
+            text: The person's words.
+            timezone: The person's IANA time zone.
+            conversation: The earlier messages, each with `role` and `content`.
+            context: The knowledge of your app. See ``docs/how-to/drafts.md``.
+            now: The instant from which "tomorrow" counts. Now if None.
+            owner: The task's owner. The caller if None.
+            locale: The person's language, such as ``de``. If None, it is detected from the words.
         """
         body = {
             "text": text,
@@ -429,14 +431,14 @@ class TaskOperations:
         owner: str | None = None,
         locale: str | None = None,
     ) -> Flow[SchedulePreview]:
-        """Return what a schedule in words, or in a notation, means: its description and next occurrences.
+        """Return the meaning of a schedule in words, or in a notation: its description and next occurrences.
 
         Args:
             schedule: The words, or the notation.
-            timezone: The zone of its times; ``owner`` for wherever the owner is.
-            count: How many occurrences.
-            owner: Whose calendars are meant, and whose zone if it follows its owner; the caller's if None.
-            locale: The language of the words, such as ``de``; if None, the words tell it.
+            timezone: The zone of its times, or ``owner`` for the owner's present zone.
+            count: The number of occurrences.
+            owner: The owner whose calendars are meant, and whose zone if it follows its owner. The caller if None.
+            locale: The language of the words, such as ``de``. If None, it is detected from the words.
 
         Raises:
             InvalidInput: It is no schedule, or the words have several meanings.
@@ -449,7 +451,7 @@ class TaskOperations:
 
     @operation
     def confirm(self, draft: DraftResult) -> Flow[TaskView]:
-        """Store what a draft shows: create its task, or change the one that it is about. It is safe to repeat.
+        """Store a draft: create its task, or change the task that it is about. It is safe to repeat.
 
         Raises:
             InvalidInput: The draft has no token, because something is missing, or it is older than 15 minutes.
@@ -482,7 +484,7 @@ def _create(fields: dict[str, Any], key: str | None) -> Flow[TaskView]:
 
 
 def send_fields(fields: dict[str, Any], make_request: Callable[[dict[str, Any]], ApiRequest]) -> Flow[TaskView]:
-    """Send a task's fields, and return the task. What is wrong with them is told by their Python names."""
+    """Send a task's fields, and return the task. An error names an invalid field by its Python name."""
     try:
         return parse_task((yield make_request(to_wire_fields(fields))))
     except InvalidInput as error:
@@ -503,12 +505,12 @@ def _post_change(
 
 
 def _write_conditions(etag: str | None, key: str | None) -> dict[str, str]:
-    """Return the headers that say which state a change is of, and which request it is."""
+    """Return the headers that identify the state that a change applies to, and the request."""
     return {"Idempotency-Key": key or str(uuid.uuid4()), **({} if etag is None else {"If-Match": etag})}
 
 
 def _fetch_finished(task_id: str, deadline: float) -> Flow[Execution | None]:
-    """Return a task's latest execution if the task has ended, and None if it has not; each request is sent once."""
+    """Return a task's latest execution if the task has ended, else None. Each request is sent once."""
 
     def within() -> float:
         return max(MIN_POLL_TIMEOUT, deadline - time.monotonic())

@@ -1,6 +1,6 @@
-"""The API's responses as the client returns them: the models that the API answers with, and what the client adds.
+"""The API's responses as the client returns them: the API's own models, with the client's additions.
 
-Fields that only a newer API has are kept in `model_extra`, and values that only a newer API knows as the JSON they are.
+Fields that only a newer API has are kept in `model_extra`. Values that only a newer API knows stay JSON.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def reader(model: type[M]) -> Callable[[object], M]:
-    """Return what reads a model from JSON; fields that only a newer API has are kept in `model_extra`, at any depth.
+    """Return a function that reads a model from JSON, and keeps a newer API's fields in `model_extra` at any depth.
 
-    What the API sends was validated when it was stored, so costly checks are skipped.
+    The API validated its content when it was stored, so costly checks are skipped.
     """
 
     def read(content: object) -> M:
@@ -40,7 +40,7 @@ def reader(model: type[M]) -> Callable[[object], M]:
 
 
 def keep_newer_value(value: object, read: ValidatorFunctionWrapHandler) -> Any:  # noqa: ANN401 - any field's type
-    """Read a field; a value that only a newer API knows, such as another category, is kept as the JSON that it is."""
+    """Read a field. A value that only a newer API knows, such as another category, stays JSON."""
     try:
         return read(value)
     except (ValidationError, InvalidInput):
@@ -49,16 +49,18 @@ def keep_newer_value(value: object, read: ValidatorFunctionWrapHandler) -> Any: 
 
 _STRICT = {"title", "handler", "priority"}
 _MAY_BE_NEWER = (*(TaskSpec.model_fields.keys() - _STRICT), "owner", "schedule", "outcome", "parent", "upcoming")
-"""The fields of a task whose values may be of a newer API: what its owner sets, and what comes of that."""
+"""The fields of a task whose values may be of a newer API: those that its owner sets, and those that follow from
+them."""
 
 
 class TaskView(responses.Task):
     """A task as returned by the API."""
 
     failed_execution: dict[str, Any] | None = None
-    """In the response to `fail`: the record, if no attempt follows and the API called no failure hook; call yours."""
+    """The record in the response to `fail`, if no attempt follows and the API called no failure hook. Call your own
+    hook."""
     etag: str = Field(default="", exclude=True)
-    """Identifies this state: pass it to an edit, which fails if the task has changed since."""
+    """Identifies this state. Pass it to an edit, which fails if the task has changed since."""
 
     _keep_newer_value = field_validator(*_MAY_BE_NEWER, mode="wrap")(keep_newer_value)
 
@@ -96,14 +98,14 @@ class FeedView(responses.Feed):
     """A feed: an owner's tasks as a calendar to subscribe to."""
 
     url: str | None = None
-    """Where it is; only in the response to its creation."""
+    """Its address, only in the response to its creation."""
 
 
 class PersonView(responses.Person):
     """A person's contacts and preferences."""
 
     webhook_secret: str | None = Field(default=None, repr=False)
-    """What a new webhook's messages are signed with; only in the response to the call that sets its URL."""
+    """The secret that signs a new webhook's messages, only in the response to the call that sets its URL."""
 
     _keep_newer_value = field_validator("email", "devices", "webhook", "channels", mode="wrap")(keep_newer_value)
 
@@ -115,10 +117,10 @@ class FindingView(Finding):
 
 
 class ExplanationView(Explanation):
-    """Why a task runs when it does, or does not run."""
+    """The reason why a task runs when it does, or does not run."""
 
     findings: tuple[FindingView, ...]
-    """What matters most comes first."""
+    """The findings, the most important first."""
 
 
 TreeView = responses.Tree[TaskView]
@@ -126,9 +128,9 @@ TreeView = responses.Tree[TaskView]
 
 
 class ClaimView(responses.Claim[TaskView]):
-    """A run that this worker holds until its lease ends: do the work of `task`, then complete, fail or release it.
+    """A run that this worker holds until its lease ends. Do the work of `task`, then complete, fail or release it.
 
-    The lease token proves that the worker holds it. Keep it secret; `repr` does not show it.
+    The lease token proves that the worker holds it. Keep it secret. `repr` does not show it.
     """
 
     task_data: dict[str, Any] = Field(repr=False)
@@ -147,9 +149,9 @@ class HeartbeatResult(responses.RenewedLease):
     """The result of a heartbeat. If the task was cancelled, stop, and call `complete` with the status CANCELLED."""
 
     renewed_at: AwareDatetime | None = None  # type: ignore[assignment]  # an older API does not send it
-    """When it was renewed, by the clock that leases are measured by; None if the API is too old to send it."""
+    """The instant of the renewal, by the clock that measures leases. None if the API is too old to send it."""
 
 
 def _unexpected_response_error(what: str, error: ValidationError) -> Unavailable:
-    """Return the error for an unexpected response; the message repeats nothing of the response."""
+    """Return the error for an unexpected response. The message repeats nothing of the response."""
     return Unavailable("The API", f"the response is not the API's: it is not {what}, {error.error_count()} errors")

@@ -9,7 +9,7 @@
             except RenderError as error:
                 client.fail(claim, type(error).__name__, str(error))
 
-A lease lasts as long as the task's `expectedDuration`; a worker that may take longer sends heartbeats.
+A lease lasts as long as the task's `expectedDuration`. A worker that may take longer sends heartbeats.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 UNREADABLE_RETRY_DELAY = timedelta(minutes=1)
-"""How long a claim that cannot be parsed stays away from workers: if it came first every time, it would block them."""
+"""The time for which a claim that cannot be parsed is kept from workers. If it came first every time, it would block
+them."""
 
 _LINE_FIELDS = ("at", "level", "logger", "text")
-"""The fields of a log line that are sent: the API knows which attempt it is of."""
+"""The fields of a log line that are sent. The API knows to which attempt the line belongs."""
 
 
 class WorkerOperations:
@@ -56,16 +57,16 @@ class WorkerOperations:
     ) -> Flow[list[ClaimView]]:
         """Claim work from a queue, by priority and then by due time. Returns an empty list if there is none.
 
-        The request is sent only once. If its response is lost (`Unavailable`), runs may have been claimed all the
-        same: no worker knows of them until their lease expires; then they are offered again as the next attempt. A
-        claim that cannot be parsed is released, to be offered again after a minute, and left out of the list.
+        The request is sent only once. If its response is lost (`Unavailable`), runs may have been claimed all the same.
+        No worker knows of them until their lease expires, and then they are offered again as the next attempt. A claim
+        that cannot be parsed is released, to be offered again after a minute, and left out of the list.
 
         Args:
             queue: The queue's name.
             worker: The worker's name in the records.
             skills: The skills that this worker has beyond those of every worker of the queue.
-            handlers: The names of the handlers that it has; None means any.
-            owner: Claim only this owner's tasks; None means those of every owner that the caller may work for.
+            handlers: The names of the handlers that it has. None means any.
+            owner: Claim only this owner's tasks. None means those of every owner that the caller may work for.
             limit: The maximum number of runs, up to 100.
 
         Raises:
@@ -95,18 +96,18 @@ class WorkerOperations:
         *,
         logs: RunLog | Iterable[LogLine | str] | None = None,
     ) -> Flow[HeartbeatResult]:
-        """Renew a lease, counted from now, and report progress and what was logged.
+        """Renew a lease, counted from now, and report the progress and the log.
 
         Args:
             claim: A claim returned by `claim`.
-            progress: All progress notes so far; they replace those reported before, which stay if it is None. A note
+            progress: All progress notes so far. They replace those reported before, which stay if it is None. A note
                 that is only a text gets the time at which the API receives it.
-            logs: All that this claim has logged so far, if `claim.logs` says that anything is kept; a `RunLog` has the
-                latest lines only, and how many there were before. A line that is only a text has the level INFO, and
-                the time at which the API receives it. What was reported before stays if it is None.
+            logs: All lines that this claim has logged so far, if `claim.logs` says that any are kept. A `RunLog` has
+                only the latest lines, and the number of earlier ones. A line that is only a text has the level INFO,
+                and the time at which the API receives it. The lines reported before stay if it is None.
 
         Raises:
-            LeaseLost: The lease has ended; another worker may have the run. Stop, and discard the work.
+            LeaseLost: The lease has ended, and another worker may have the run. Stop, and discard the work.
             NotFound: The task was deleted.
         """
         encoded = {"progress": _encode_progress(progress), "logs": _encode_log(logs)}
@@ -131,9 +132,9 @@ class WorkerOperations:
 
         Args:
             claim: A claim returned by `claim`.
-            content: The result, as JSON or a pydantic model; at most 512 KiB, and 900 KiB as Firestore counts them.
-            status: CANCELLED if there was nothing left to do; `content` and `notices` must then be left out.
-            message: Why it is CANCELLED.
+            content: The result, as JSON or a pydantic model. At most 512 KiB, and 900 KiB as Firestore counts them.
+            status: CANCELLED if there was nothing left to do. Then leave out `content` and `notices`.
+            message: The reason why it is CANCELLED.
             notices: Messages for the owner's inbox.
             progress: As for `heartbeat`.
             queries: The number of queries that the attempt used.
@@ -142,7 +143,7 @@ class WorkerOperations:
 
         Raises:
             LeaseLost: The lease has ended, and the result is discarded.
-            InvalidInput: The result cannot be stored; nothing was changed.
+            InvalidInput: The result cannot be stored. Nothing was changed.
             NotFound: The task was deleted.
         """
         fields = to_wire_fields({"content": content, "message": message, "queries": queries, "tokens": tokens})
@@ -174,9 +175,9 @@ class WorkerOperations:
         Args:
             claim: A claim returned by `claim`.
             error_type: The name of the exception's class, or of the kind of error.
-            message: What went wrong.
-            traceback: The traceback; if it is too long, its end is kept.
-            is_final: Whether to make no further attempt, whatever the policy says.
+            message: The error's message.
+            traceback: The traceback. If it is too long, its end is kept.
+            is_final: True to make no further attempt, whatever the policy says.
             retry_after: The delay before the next attempt, counted from now, in place of the policy's.
             progress: As for `heartbeat`.
             queries: As for `complete`.
@@ -209,8 +210,8 @@ class WorkerOperations:
 
         Args:
             claim: A claim returned by `claim`.
-            reason: Why, for the record.
-            after: The delay before it is offered again, counted from now; None means at once, in its old position.
+            reason: The reason, for the record.
+            after: The delay before it is offered again, counted from now. None means at once, in its old position.
             progress: As for `heartbeat`.
             logs: As for `heartbeat`.
 
@@ -224,7 +225,7 @@ class WorkerOperations:
 
 
 def _release_unreadable(content: object, error: Unavailable) -> Flow[None]:
-    """Release a claim that cannot be parsed, if at least its ids and its lease token can be."""
+    """Release a claim that cannot be parsed, if its ids and its lease token can be read."""
     match content:
         case {"task": {"id": str(task_id)}, "executionId": str(execution_id), "leaseToken": str(token)}:
             about = {"action": "claim_unreadable", "taskId": task_id}

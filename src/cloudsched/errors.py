@@ -3,31 +3,31 @@
 ::
 
     CloudschedError
-    ├── InvalidInput                 the caller's data is wrong; `field` and `hint` say what, and how to fix it
+    ├── InvalidInput                 the caller's data is wrong (`field`), with a remedy (`hint`)
     │   ├── InvalidSchedule          a rule, zone, date or policy of a schedule
-    │   │   ├── AmbiguousSchedule    plain words with several meanings; `readings` has them
+    │   │   ├── AmbiguousSchedule    plain words with several meanings, listed in `readings`
     │   │   └── SearchLimitReached   its occurrences are too rare, or too many, to be searched in one request
     │   ├── InvalidPayload           a payload that is not valid for its handler's model
     │   ├── UnknownHandler           no handler is registered by that name
     │   ├── KeyReused                an idempotency key that was used for a different request
     │   └── DraftExpired             a draft was confirmed too late
-    ├── WorkflowError                an error in a durable handler; every replay repeats it, so no attempt follows
+    ├── WorkflowError                an error in a durable handler, which every replay repeats, so no attempt follows
     │   ├── StepFailed               a step failed, and has no attempts left
     │   ├── CallFailed               a nested call did not succeed
     │   ├── EventTimedOut            an awaited event did not arrive in time
-    │   ├── JournalMismatch          a replay requests something else than what was recorded
+    │   ├── JournalMismatch          a replay does not request what was recorded
     │   ├── ScriptFailed             a task's script threw an error that it did not catch
     │   └── LimitExceeded            nesting, calls, journal or a script's resources exceed a limit
     ├── NotFound                     no such task or execution, or not visible to this caller
     ├── NotAllowed                   the task's status does not allow the change
-    │   └── NotAwaited               no execution waits for the event; `awaited` says what is awaited
+    │   └── NotAwaited               no execution waits for the event, but for those in `awaited`
     ├── LeaseLost                    a worker's claim on a run has ended, or was never valid
     ├── VersionConflict              the document changed since it was read
     │   └── PreconditionFailed       it is not in the state that the caller expects (If-Match)
     ├── Unauthenticated              a token is missing, wrong or expired
     ├── Forbidden                    the caller is authenticated, but may not do this
     ├── QuotaExceeded                an owner has reached a limit
-    ├── Unavailable                  an external service did not respond; retrying may help
+    ├── Unavailable                  an external service did not respond, and retrying may help
     │   ├── StoreUnavailable
     │   │   ├── ClockSkewed          this machine's clock differs too much from the store's
     │   │   ├── Contended            others kept changing the same document
@@ -35,19 +35,19 @@
     │   ├── QueueUnavailable
     │   ├── ModelUnavailable         the language model did not answer, or not in time
     │   ├── InterpreterUnavailable   the script interpreter did not start, or died
-    │   ├── NotReady                 threads of this process cannot do their work at present; it goes on trying
-    │   └── DeliveryDelayed      a message could not be handed over now; `retry_after` says when to try again
+    │   ├── NotReady                 threads of this process cannot do their work at present
+    │   └── DeliveryDelayed          a message could not be handed over now, but may be after `retry_after`
     ├── DeliveryRefused              a message will not be accepted, however often it is sent
     │   └── AddressGone              its recipient no longer exists there: send nothing to that address again
-    ├── UnusableAnswer               a language model refused, was cut off, or answered what is not JSON
+    ├── UnusableAnswer               a language model refused, was cut off, or did not answer in JSON
     ├── UnreadableDocument
     │   ├── DamagedDocument          a stored document that is not as cloudsched wrote it
     │   └── UnsupportedDocument      a stored document of a schema version that this code does not know
     └── Misconfigured                a setting is missing or contradicts another
         └── MissingExtra             an optional part needs a package that is not installed
 
-Every error says what is wrong and what to do, and keeps its data as attributes. `NotFound` and the
-like are responses to a caller, not bugs; the web layer turns each into an RFC 9457 problem document.
+Every error says what is wrong and what to do, and keeps its data as attributes. `NotFound` and the like are responses
+to a caller, not bugs. The web layer turns each into an RFC 9457 problem document.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class InvalidInput(CloudschedError):
 
     Attributes:
         field: The camelCase path of the offending field, as on the wire, such as ``schedule.rrule``.
-        problem: What is wrong with it.
-        hint: How to fix it; may be empty.
+        problem: The fault.
+        hint: The remedy. May be empty.
         path: The same path in parts, if it is known: keys may have dots.
-        others: What else is wrong with the same data. The message has a line for each.
-        is_cut: Whether more is wrong than was listed.
-        meant: What an unknown field is called, as far as that can be told: it is not missing besides.
-        readings: The meanings of a schedule in words that has several; see `AmbiguousSchedule`.
-        words: The words at fault in a schedule that was given as a text; empty if they are not known.
+        others: The other faults of the same data. The message has a line for each.
+        is_cut: True if there are more faults than were listed.
+        meant: The right name of an unknown field, if it can be guessed. That field then does not count as missing.
+        readings: The meanings of a schedule in words that has several. See `AmbiguousSchedule`.
+        words: The words at fault in a schedule that was given as a text. Empty if they are not known.
     """
 
     path: tuple[str | int, ...] | None = None
@@ -94,7 +94,7 @@ class InvalidInput(CloudschedError):
 
     @property
     def faults(self) -> tuple[InvalidInput, ...]:
-        """All that is wrong: this, and the others."""
+        """Return all faults: this, and the others."""
         return (self, *self.others)
 
 
@@ -114,8 +114,8 @@ class AmbiguousSchedule(InvalidSchedule):
     """A schedule in plain words has several meanings, and the caller has to choose.
 
     Attributes:
-        readings: Each meaning as a dict: ``schedule`` (JSON, as in a task), ``description``, and ``label``, which says
-            what sets it apart from the others.
+        readings: Each meaning as a dict: ``schedule`` (JSON, as in a task), ``description``, and ``label``, which
+            distinguishes it from the others.
     """
 
     def __init__(self, field: str, problem: str, hint: str, readings: tuple[dict[str, object], ...]) -> None:
@@ -124,10 +124,10 @@ class AmbiguousSchedule(InvalidSchedule):
 
 
 class SearchLimitReached(InvalidSchedule):
-    """The searches of one request, or of one dispatch, took more steps than they may take together.
+    """The searches of one request, or of one dispatch, exceeded their common limit of steps.
 
     Attributes:
-        steps: How many they may take.
+        steps: The limit.
     """
 
     def __init__(self, steps: int, field: str = "schedule") -> None:
@@ -153,11 +153,11 @@ class KeyReused(InvalidInput):
 
 
 class DraftExpired(InvalidInput):
-    """A draft was shown longer ago than it may be confirmed."""
+    """A draft was confirmed too long after it was shown."""
 
 
 class WorkflowError(CloudschedError):
-    """An error in a durable handler. The handler may catch it; uncaught, it fails the execution without a retry."""
+    """An error in a durable handler. If the handler does not catch it, the execution fails without a retry."""
 
 
 class StepFailed(WorkflowError):
@@ -181,7 +181,7 @@ class CallFailed(WorkflowError):
     Attributes:
         handler: The called handler.
         task_id: The call's task.
-        status: Its final status: FAILED, TIMED_OUT, CANCELLED, EXPIRED or DELETED; REFUSED if it could not start.
+        status: Its final status: FAILED, TIMED_OUT, CANCELLED, EXPIRED or DELETED. REFUSED if it could not start.
         type: The class of the exception that its last attempt raised, if there was one.
     """
 
@@ -204,12 +204,12 @@ class EventTimedOut(WorkflowError):
 
 
 class JournalMismatch(WorkflowError):
-    """A replay requests something else than what was recorded: the code was changed, or is not deterministic.
+    """A replay does not request what was recorded: the code was changed, or is not deterministic.
 
     Attributes:
-        number: Which step it is, counted from 1.
-        expected: What the journal has.
-        found: What the handler requests.
+        number: The number of the step, counted from 1.
+        expected: The entry of the journal.
+        found: The request of the handler.
     """
 
     def __init__(self, number: int, expected: str, found: str) -> None:
@@ -227,9 +227,9 @@ class ScriptFailed(WorkflowError):
     """A task's script threw an error that it did not catch.
 
     Attributes:
-        problem: What is wrong.
-        name: The name of the error, such as ``TypeError``; empty if it has none.
-        line: The line of the script that threw it, from 1; None if unknown.
+        problem: The fault.
+        name: The name of the error, such as ``TypeError``. Empty if it has none.
+        line: The line of the script that threw it, from 1. None if unknown.
     """
 
     def __init__(self, problem: str, name: str = "", line: int | None = None) -> None:
@@ -270,7 +270,7 @@ class AwaitedEvent:
     name: str
     execution_id: str
     until: datetime | None
-    """When it stops waiting; None if it never does."""
+    """The end of the wait. None if it never ends."""
 
     def __str__(self) -> str:
         until = "" if self.until is None else f" until {self.until:%Y-%m-%dT%H:%M:%SZ}"
@@ -278,11 +278,11 @@ class AwaitedEvent:
 
 
 class NotAwaited(NotAllowed):
-    """No execution of the task waits for the event, or several do. Nothing was kept of it.
+    """No execution of the task waits for the event, or several do. The event was not kept.
 
     Attributes:
         event: The event's name.
-        awaited: What the task's executions do wait for.
+        awaited: The events for which the task's executions do wait.
     """
 
     def __init__(self, event: str, awaited: Sequence[AwaitedEvent] = (), why: str = "") -> None:
@@ -293,7 +293,7 @@ class NotAwaited(NotAllowed):
 
 
 class LeaseLost(CloudschedError):
-    """A worker's claim on a run has ended, or was never valid; its report is dropped.
+    """A worker's claim on a run has ended, or was never valid, and its report is dropped.
 
     Attributes:
         key: The execution's id.
@@ -333,7 +333,7 @@ class QuotaExceeded(CloudschedError):
     Attributes:
         quota: The exhausted quota, for example ``active tasks``.
         limit: The most that an owner may have.
-        retry_after: After how many seconds a retry may succeed; None if the owner has to free something first.
+        retry_after: The seconds after which a retry may succeed. None if the owner has to free something first.
     """
 
     def __init__(self, quota: str, limit: int, hint: str, retry_after: int | None = None) -> None:
@@ -356,11 +356,11 @@ class StoreUnavailable(Unavailable):
 
 
 class Contended(StoreUnavailable):
-    """Others kept changing a document, each time before this change could be committed; trying again may help.
+    """Others kept changing a document, each time before this change was committed. Trying again may help.
 
     Attributes:
         what: The document.
-        tries: How often the change was tried.
+        tries: The number of attempts.
     """
 
     def __init__(self, what: str, tries: int) -> None:
@@ -375,7 +375,7 @@ class ClockSkewed(StoreUnavailable):
     """This machine's clock differs too much from the store's: its leases would begin or end at the wrong time.
 
     Attributes:
-        skew: How far it is ahead; negative if it is behind.
+        skew: The time by which it is ahead. Negative if it is behind.
     """
 
     def __init__(self, skew: timedelta, allowed: timedelta) -> None:
@@ -389,11 +389,11 @@ class ClockSkewed(StoreUnavailable):
 
 
 class BlobsUnavailable(StoreUnavailable):
-    """The blob storage, which holds data too large for a document, did not respond; the store itself may work."""
+    """The blob storage, which holds data too large for a document, did not respond. The store itself may work."""
 
 
 class QueueUnavailable(Unavailable):
-    """The task queue did not respond. Committed tasks are safe; the sweep dispatches them."""
+    """The task queue did not respond. Committed tasks are safe, and the sweep dispatches them."""
 
 
 class ModelUnavailable(Unavailable):
@@ -405,10 +405,10 @@ class InterpreterUnavailable(Unavailable):
 
 
 class NotReady(Unavailable):
-    """Threads of this process cannot do their work at present; it goes on trying.
+    """Threads of this process cannot do their work at present. It goes on trying.
 
     Attributes:
-        faults: What keeps them from it, by their names.
+        faults: The reasons, by the threads' names.
     """
 
     def __init__(self, faults: dict[str, str]) -> None:
@@ -419,7 +419,7 @@ class NotReady(Unavailable):
 
 
 class UnusableAnswer(CloudschedError):
-    """A language model's answer is of no use; `kind` is refused, truncated, not-json, garbage or schema."""
+    """A language model's answer is of no use: `kind` is refused, truncated, not-json, garbage or schema."""
 
     def __init__(self, kind: str, why: str, text: str = "") -> None:
         self.kind, self.text = kind, text
@@ -462,7 +462,7 @@ class UnsupportedDocument(UnreadableDocument):
 
 
 class DeliveryDelayed(Unavailable):
-    """A message could not be handed over now, as far as is known; `retry_after` is how long to wait, or None."""
+    """A message could not be handed over now, as far as is known. `retry_after` is the wait, or None."""
 
     def __init__(self, service: str, reason: str, retry_after: timedelta | None = None) -> None:
         self.retry_after = retry_after

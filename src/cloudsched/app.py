@@ -14,8 +14,8 @@
     app.create(owner="ada", title="Greet", handler="greet", payload={"name": "Ada"},
                schedule=Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", timezone="Europe/Paris"))
 
-Creating an app, usually at import, opens nothing: its store and its queue are opened by the first call that needs them,
-as `Settings` (by default from the environment) describe.
+Creating an app, usually at import, opens nothing. The first call that needs the store or the queue opens it, as
+`Settings` (by default from the environment) describe.
 """
 
 from __future__ import annotations
@@ -73,19 +73,20 @@ if TYPE_CHECKING:
     from cloudsched.runtime.factories import Parts
 
 SNOOZE: Final = timedelta(minutes=10)
-"""How long a snooze is, unless its caller says otherwise."""
+"""The duration of a snooze, unless its caller gives another one."""
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", bound="OnFailure")
 OWN_CODE_SUBJECT: Final = "code"
-"""Who has asked for a draft, if the app's own code did."""
+"""The requester of a draft, if the app's own code made it."""
 
 
 class App:
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
     Args:
-        settings: How to reach the store and the queue; read from the environment on first use if None.
+        settings: The settings, such as those of the store and the queue. Read from the environment on first use if
+            None.
         store: A store to use instead of the one that the settings name.
         dispatcher: A queue to use instead of the one that the settings name.
         blobs: The storage of large results to use instead of the one that the settings name.
@@ -106,7 +107,7 @@ class App:
     def override(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> Iterator[Self]:
         """Replace the app's parts until the block ends, as a test, a simulation or the local stack does.
 
-        Code that has imported the app sees the replacements too. Afterwards the app has its earlier parts again; the
+        Code that has imported the app sees the replacements, too. Afterwards the app has its earlier parts again. The
         replacements are not closed.
         """
         before = self.container
@@ -144,7 +145,7 @@ class App:
     ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
         """Register a function as the handler of that name.
 
-        The function stays what it is, and gains ``create`` and ``run_now``, which create its tasks.
+        The function does not change, but gains ``create`` and ``run_now``, which create its tasks.
 
         Args:
             name: The name by which tasks refer to it.
@@ -153,26 +154,26 @@ class App:
             expected_duration: The default time limit of one attempt.
             pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
             on_failure: Called with the task and the execution when an occurrence has failed permanently, before the
-                failure is stored: so it is called at least once, and again if the process dies in between. A process
-                without the handler cannot call it; see ``docs/reference/worker.md``.
-            tool: Whether scripts, which users write, may call it; see ``docs/how-to/sandbox.md``. With
-                ``access="users"`` and `draft`, the assistant may, too; see ``docs/how-to/assistant.md``.
-            task_id: Returns the id of a task from its payload, so that creating a task about the same thing again
-                edits it: ``lambda payload: f"remind-{payload.order}"``. For creations without an `id`; if it returns
+                failure is stored. So it is called at least once, and again if the process dies in between. A process
+                without the handler cannot call it. See ``docs/reference/worker.md``.
+            tool: True if scripts, which users write, may call it. See ``docs/how-to/sandbox.md``. With
+                ``access="users"`` and `draft`, the assistant may, too. See ``docs/how-to/assistant.md``.
+            task_id: Returns the id of a task from its payload, so that creating a task about the same thing again edits
+                it: ``lambda payload: f"remind-{payload.order}"``. It is for creations without an `id`. If it returns
                 None, the id is random. With ``access="users"`` the id begins with a hash of the owner.
-            access: Which callers may name it, directly, as a child or as a tool of a script: ``"servers"``, which
-                is the app's code, service accounts and admin keys; or ``"users"``, which is everyone who may create
-                tasks. See ``docs/how-to/handlers-for-users.md``.
-            user_max_priority: The most urgent priority that users may ask for; HIGH if None.
+            access: The callers that may name it, directly, as a child or as a tool of a script. ``"servers"`` is the
+                app's code, service accounts and admin keys. ``"users"`` is everyone who may create tasks. See
+                ``docs/how-to/handlers-for-users.md``.
+            user_max_priority: The most urgent priority that users may ask for. HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
-            draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``. None: they never do.
-                Users are proposed only what `access` opens to them. See ``docs/how-to/drafts.md``.
-            logs: Who may read through the API what it logs: ``"admins"``, which is those who see the tasks of all
-                owners; or ``"owner"``, which is the task's owner as well.
-            events: The types of the events that it waits for, by name: ``{"decision": Decision}``. What is sent is
-                checked before it is accepted, and API, clients and dashboard know the type. `Context.wait_for` takes
-                the same type.
-            early_events: Those that are kept if they come before it waits for them, instead of being refused.
+            draft: A description in one sentence, if drafts may propose it: ``"Sends a reminder"``. If None, they never
+                do. Drafts for users propose only handlers that `access` opens to them. See ``docs/how-to/drafts.md``.
+            logs: The callers that may read its log lines through the API. ``"admins"`` is those who see the tasks of
+                all owners. ``"owner"`` adds the task's owner.
+            events: The types of the events that it waits for, by name: ``{"decision": Decision}``. An event is checked
+                before it is accepted, and API, clients and dashboard know the type. `Context.wait_for` takes the same
+                type.
+            early_events: The events that are kept if they come before it waits for them, instead of being refused.
             unknown: Nothing: another option is refused.
 
         Raises:
@@ -204,8 +205,8 @@ class App:
         """Register a function that is called whenever an occurrence of any handler has failed permanently.
 
         It gets the task and the execution, like a handler's own `on_failure`, and is called after that, by the process
-        that records the failure: at least once, and again if the process dies before the failure is stored. An
-        exception that it raises is logged, and changes nothing.
+        that records the failure. It is called at least once, and again if the process dies before the failure is
+        stored. An exception that it raises is logged, and changes nothing.
         """
         self.container.registry.registrations.failure_hooks.append(hook)
         return hook
@@ -213,15 +214,15 @@ class App:
     def mail_template(self, template: Template) -> Template:
         """Register the function that makes the HTML of mails from a message: its `title`, `body`, `data` and so on.
 
-        They may come from users: it has to escape them (`html.escape`). The mail's text stays the message's own. An
-        exception that it raises fails the attempt, which is repeated.
+        These may come from users, so the function has to escape them (`html.escape`). The mail's text stays the
+        message's own. An exception that it raises fails the attempt, which is repeated.
         """
         self.container.registry.registrations.mail_template = template
         return template
 
     @property
     def dependency_overrides(self) -> dict[Callable[..., Any], Callable[..., Any]]:
-        """Functions for tests instead of dependencies' factories: ``app.dependency_overrides[open_session] = fake``."""
+        """Return test replacements of dependencies' factories: ``app.dependency_overrides[open_session] = fake``."""
         return self.container.registry.registrations.dependency_overrides
 
     def scheduled(
@@ -233,16 +234,17 @@ class App:
         owner: str = SYSTEM_OWNER,
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
     ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
-        """Declare a task that runs this function on a schedule; ``cloudsched apply`` creates it.
+        """Declare a task that runs this function on a schedule. ``cloudsched apply`` creates it.
 
-        A plain function becomes a handler of its own name. A handler, decorated before (below), gets the schedule in
-        addition. In a `Simulation`, under ``cloudsched dev`` and ``serve`` the task exists at once.
+        A plain function becomes a handler of its own name. A function that is a handler already (by a decorator below)
+        gets the schedule in addition. In a `Simulation`, under ``cloudsched dev`` and ``serve`` the task exists at
+        once.
 
         Args:
             schedule: Plain words, cron or another notation, or a `Schedule`.
-            id: The task's id; the handler's name if None.
-            timezone: The IANA time zone of words and cron; UTC if None.
-            owner: Whose task it is.
+            id: The task's id. The handler's name if None.
+            timezone: The IANA time zone of words and cron. UTC if None.
+            owner: The task's owner.
             payload: An instance of the handler's model, or JSON.
 
         Raises:
@@ -260,7 +262,7 @@ class App:
         return decorate
 
     def declared_tasks(self, name: str = "default", source: str = "the code") -> DeclaredTasks:
-        """Return what brings the stored tasks in line with declared schedules; see `DeclaredTasks`."""
+        """Return an object that brings the stored tasks in line with declared schedules. See `DeclaredTasks`."""
 
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
             zone = partial(self._find_zone, content.get("owner"))
@@ -273,13 +275,13 @@ class App:
         return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
 
     def apply_declarations(self, owners: Iterable[str] = ()) -> None:
-        """Create, edit and pause tasks as the code declares; `owners` are those that only older code named."""
+        """Create, edit and pause tasks as the code declares. `owners` are those that only older code named."""
         if self.container.registry.registrations.declarations or owners:
             declared = self.declared_tasks()
             declared.apply(declared.compare(list(self.container.registry.registrations.declarations.values()), owners))
 
     def acting_with(self, authority: Authority) -> Self:
-        """Return the app as somebody may use it who is not its own code; lists are not checked task by task."""
+        """Return the app with the rights of a caller that is not its own code. Lists are not checked task by task."""
         acting = copy(self)
         acting._authority = authority  # noqa: SLF001 - its own
         return acting
@@ -289,7 +291,7 @@ class App:
         return self.acting_with(self._authority.limited_by(check))
 
     def check(self, draft: TaskDraft) -> TaskDraft:
-        """Return a draft with its handler's defaults, checked as far as that needs no store. Raises InvalidInput."""
+        """Return a draft with its handler's defaults, after all checks that need no store. Raises InvalidInput."""
         from cloudsched.engine.handlers.validation import validate_draft  # noqa: PLC0415 - imported only when used
 
         self._authority.require_owner(draft.owner)
@@ -301,7 +303,7 @@ class App:
         return self.container.scheduler
 
     def create(self, /, draft: TaskDraft | None = None, **fields: Any) -> Task:
-        """Create a task, or edit the one of the same id and owner; see `TaskDraft` for the fields.
+        """Create a task, or edit the one of the same id and owner. See `TaskDraft` for the fields.
 
         With an id of your own, the same call again is a repetition: it returns the task as it is now, even if words
         such as "in 2 seconds" would mean another instant, or somebody has edited the task since.
@@ -312,10 +314,10 @@ class App:
         (default: UTC). Without one the task runs once, now.
 
         Raises:
-            AmbiguousSchedule: The words have several meanings; nothing was stored, and `readings` lists them.
-            InvalidInput: A field is not valid; nothing was stored.
-            StoreUnavailable: The store did not respond; the task may or may not be stored. With an id of the caller's
-                own, repeating the call is safe.
+            AmbiguousSchedule: The words have several meanings, which `readings` lists. Nothing was stored.
+            InvalidInput: A field is not valid. Nothing was stored.
+            StoreUnavailable: The store did not respond, and the task may or may not be stored. With an id of the
+                caller's own, repeating the call is safe.
         """
         from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - dispatches need none
 
@@ -346,10 +348,10 @@ class App:
         owner: str = SYSTEM_OWNER,
         **fields: Any,
     ) -> Task:
-        """Create a task that runs once, now; it is stored when this returns, and runs then.
+        """Create a task that runs once, now. It is stored when this returns, and runs then.
 
-        The setting of a minimum lead does not hold. If the task's id, your own or one that the handler derives from the
-        payload, is that of an existing task of the owner, that one is edited and triggered.
+        The setting of a minimum lead does not apply. If the task's id, your own or one that the handler derives from
+        the payload, is that of an existing task of the owner, that one is edited and triggered.
         """
         from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - dispatches need none
 
@@ -364,14 +366,14 @@ class App:
         return task if is_new else self.trigger(task.id)
 
     def to_draft(self, fields: dict[str, Any]) -> TaskDraft:
-        """Return the draft of a task from its fields by their Python names, with a schedule in words read."""
+        """Return the draft of a task from its fields by their Python names. A schedule in words is read."""
         try:
             return self.read_draft(self._to_content(fields))
         except InvalidInput as error:
             raise self._explain_fields(error, fields) from None
 
     def _explain_fields(self, error: InvalidInput, fields: dict[str, Any]) -> InvalidInput:
-        """Return an error with all that is wrong with the fields of a new task by their Python names."""
+        """Return an error with all faults of the fields of a new task by their Python names."""
 
         def check(rest: dict[str, Any]) -> None:
             self._check_content(self._to_content(rest), runs=rest.get("schedule") is fields.get("schedule"))
@@ -379,14 +381,14 @@ class App:
         return explain_fields(error, fields, check)
 
     def _check_content(self, content: dict[str, Any], *, runs: bool) -> None:
-        """Check what is left of a new task once something was found wrong with it, reading nothing.
+        """Check the remaining fields of a new task after a fault was found, without reading the store.
 
         Args:
-            content: What is left, as JSON.
-            runs: Whether to check also that it runs, since its schedule is whole.
+            content: The remaining fields, as JSON.
+            runs: True to check also that it runs, since its schedule is whole.
 
         Raises:
-            InvalidInput: Something else is wrong.
+            InvalidInput: Another field is wrong.
         """
         read = self._read_schedule(content, self.container.clock.now())
         self._scheduler.check_new(TaskDraft.from_wire(read), self._authority, runs=runs and read is content)
@@ -397,7 +399,7 @@ class App:
         return to_draft_content(fields)
 
     def read_draft(self, content: dict[str, Any]) -> TaskDraft:
-        """Return the draft of a task from its fields as JSON, with a schedule in words read."""
+        """Return the draft of a task from its fields as JSON. A schedule in words is read."""
         if not has_schedule_text(content):
             return TaskDraft.from_wire(content)
         now = self.container.clock.now()
@@ -411,7 +413,7 @@ class App:
         refusal: QuotaExceeded | None = None,
         as_of: datetime | None = None,
     ) -> tuple[Task, bool]:
-        """Create or edit a task, and return it and whether it is new; see `Scheduler.create`.
+        """Create or edit a task, and return it and whether it is new. See `Scheduler.create`.
 
         Without a mark, a repetition is an edit.
         """
@@ -427,7 +429,7 @@ class App:
         mark: RequestMark | None = None,
         refusal: QuotaExceeded | None = None,
     ) -> tuple[Task, bool]:
-        """Create or edit a task from its fields as JSON, like `put`; a repetition may be of words that have passed."""
+        """Create or edit a task from JSON fields, like `put`. A repetition may have words whose time has passed."""
         try:
             draft = self.read_draft(content)
             task, is_new = self.put(draft, mark=mark, refusal=refusal)
@@ -448,7 +450,7 @@ class App:
         return task, is_new
 
     def _find_id(self, content: dict[str, Any]) -> str | None:
-        """Return the id of the task that a creation is about, whatever its schedule says."""
+        """Return the id of the task that a creation would create or edit. The schedule is ignored."""
         timeless = {name: value for name, value in content.items() if name not in {"schedule", "timezone"}}
         with suppress(InvalidInput):
             return self._scheduler.find_id(TaskDraft.from_wire(timeless), self._authority)
@@ -459,7 +461,7 @@ class App:
         return self._scheduler.get(task_id, self._authority)
 
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
-        """Return a page of the tasks that match a query; a shorter one with a token if they are large.
+        """Return a page of the tasks that match a query. Large tasks make it shorter, with a token for the rest.
 
         Raises InvalidInput for an invalid page token.
         """
@@ -467,11 +469,11 @@ class App:
         return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token)
 
     def update(self, /, task_id: str, **changes: Any) -> Task:
-        """Change some of a task's fields, by their Python names; None resets one to its default.
+        """Change some of a task's fields, by their Python names. None resets one to its default.
 
-        `schedule` may be text, as in `create`. A whole schedule replaces the one that there is; words such as "make it
-        10 instead" change it. Its times stay in the task's zone unless `timezone` gives another, which alone moves the
-        task there. `assumed` of the task that is returned says what was left open.
+        `schedule` may be text, as in `create`. A whole schedule replaces the present one, and words such as "make it 10
+        instead" change it. Its times stay in the task's zone unless `timezone` gives another, which alone moves the
+        task there. `assumed` of the returned task lists the details that the text left open.
         """
         try:
             patch = to_wire_fields(changes)
@@ -483,7 +485,7 @@ class App:
             raise explain_fields(error, changes, lambda rest: check_patch(to_wire_fields(rest))) from None
 
     def patch(self, task_id: str, patch: dict[str, Any], *, mark: RequestMark | None = None) -> Task:
-        """Change some of a task's fields by a JSON merge patch (RFC 7396); its schedule may be text, as in `update`.
+        """Change some of a task's fields by a JSON merge patch (RFC 7396). Its schedule may be text, as in `update`.
 
         With a mark, a repetition of the same request returns the task as it is now.
         """
@@ -524,13 +526,13 @@ class App:
         )
 
     def _read_schedule(self, content: dict[str, Any], now: datetime, **more: Any) -> dict[str, Any]:
-        """Return fields with a schedule in words read; without functions that find them, no owner's are looked up."""
+        """Return fields whose schedule in words has been read. The owner's zone and locale need functions in `more`."""
         settings = self.container.settings
         at, calendar = settings.default_time, settings.default_calendar
         return with_schedule(content, now=now, default_time=at, default_calendar=calendar, **more)
 
     def pause(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
-        """Pause a task until it is resumed. Here and below, a `mark` makes it safe to repeat; see `RequestMark`."""
+        """Pause a task until it is resumed. Here and below, a `mark` makes it safe to repeat. See `RequestMark`."""
         return self._scheduler.pause(task_id, self._authority, mark)
 
     def resume(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
@@ -538,7 +540,7 @@ class App:
         return self._scheduler.resume(task_id, self._authority, mark)
 
     def cancel(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
-        """Cancel a task; it and its executions stay."""
+        """Cancel a task. The task and its executions stay."""
         return self._scheduler.cancel(task_id, self._authority, mark)
 
     def delete(self, task_id: str, *, mark: RequestMark | None = None) -> None:
@@ -556,9 +558,9 @@ class App:
 
         Args:
             task_id: The task.
-            payload: What this run gets in place of the task's payload, which stays as it is. The run keeps it in its
-                retries and replays, and its record has it.
-            mark: Makes it safe to repeat; see `RequestMark`.
+            payload: The payload for this run, its retries and its replays, in place of the task's, which does not
+                change. The run's record has it.
+            mark: Makes it safe to repeat. See `RequestMark`.
 
         Raises:
             InvalidInput: The payload does not fit the handler, or is too large.
@@ -567,19 +569,19 @@ class App:
         return self._scheduler.manual_runs.trigger(task_id, payload, mark, by=self._authority)
 
     def snooze(self, task_id: str, duration: timedelta | str = SNOOZE, *, mark: RequestMark | None = None) -> Task:
-        """Run again later what has run last of a task; its schedule stays, and runs meanwhile, too.
+        """Run a task's last run again, later. The schedule does not change, and its occurrences run meanwhile, too.
 
-        A snooze that waits is moved by another one; one for the same minute changes nothing. A one-time task that has
-        ended is active again until then.
+        Another snooze moves a pending one, and one for the same minute changes nothing. A one-time task that has ended
+        is active again until then.
 
         Args:
             task_id: The task.
-            duration: How long, up to 30 days; or in words: "PT10M", "10 minutes", "tomorrow at 9:00".
-            mark: Makes it safe to repeat; see `RequestMark`.
+            duration: The delay, up to 30 days. Or words: "PT10M", "10 minutes", "tomorrow at 9:00".
+            mark: Makes it safe to repeat. See `RequestMark`.
 
         Raises:
-            InvalidInput: The duration is not understood, or none of these.
-            NotAllowed: Nothing of the task has run, it is paused or cancelled, or it has too many open runs.
+            InvalidInput: The duration is not understood, or too long.
+            NotAllowed: The task has not run, is paused or cancelled, or has too many open runs.
         """
         now = self.container.clock.now()
         if isinstance(duration, str):
@@ -601,7 +603,7 @@ class App:
         from_step: int | None = None,
         mark: RequestMark | None = None,
     ) -> Task:
-        """Retry an execution, by default the last, from its failure, or from a step: forget it and all after it."""
+        """Retry an execution (default: the last) from its failure or from a step, which is done again."""
         runs = self._scheduler.manual_runs
         return runs.retry(task_id, execution_id, from_step=from_step, by=self._authority, mark=mark)
 
@@ -614,7 +616,7 @@ class App:
         return upcoming_occurrences(self.get(task_id), count)
 
     def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
-        """Return a page of a task's executions, the latest first; open ones are on the first page."""
+        """Return a page of a task's executions, the latest first. Open ones are on the first page."""
         return list_executions(self.container.engine, self.get(task_id), check_page_size(limit), page_token)
 
     def find_executions(
@@ -622,7 +624,7 @@ class App:
     ) -> Page[Execution]:
         """Return a page of the executions of all tasks that match a query, without their results and steps.
 
-        First those that failed or timed out, then the open ones, then all others; each part with the latest first.
+        First come those that failed or timed out, then the open ones, then all others. Each part has the latest first.
         """
         search = self.container.store.search
         return find_executions(search, query or ExecutionQuery(owner=None), check_page_size(limit), page_token)
@@ -632,7 +634,7 @@ class App:
         return load_execution(self.container.engine, self.get(task_id), execution_id)
 
     def deliveries(self, task_id: str, execution_id: str) -> list[DeliveryReport]:
-        """Return how far the deliveries of an execution have come, by channel. Raises NotFound."""
+        """Return the progress of an execution's deliveries, by channel. Raises NotFound."""
         from cloudsched.engine.delivery.report import report_deliveries  # noqa: PLC0415 - imported only when used
 
         return report_deliveries(self.container.store, self.get(task_id), self.execution(task_id, execution_id).id)
@@ -650,21 +652,21 @@ class App:
     ) -> Task:
         """Send an event to the execution of a task that waits for it, and takes it with `Context.wait_for`.
 
-        It belongs to that execution, and ends with it. What this has been sent already, by the same sender and with the
-        same payload, changes nothing, as a second click.
+        The event belongs to that execution, and ends with it. The same payload from the same sender again, as by a
+        second click, changes nothing.
 
         Args:
             task_id: The task.
             name: The event's name.
-            payload: Any JSON, or what the handler has declared for this event.
+            payload: Any JSON, or the type that the handler has declared for this event.
             execution_id: The execution that it is for. Needed only if several wait for it.
             early: Keep it if none waits for it yet: for the open execution, or for the next one if none is open.
-            sender: Who sends it; `Context.wait_for` says whose events count. If None, this code does, as an admin.
-            mark: Makes it safe to repeat; see `RequestMark`.
+            sender: The sender. `Context.wait_for` says whose events count. If None, it is this code, as an admin.
+            mark: Makes it safe to repeat. See `RequestMark`.
 
         Raises:
             InvalidInput: The payload is too large, not JSON, or not of the type that the handler has declared.
-            NotAwaited: No execution waits for it, or several do; `awaited` says what is awaited, and until when.
+            NotAwaited: No execution waits for it, or several do. `awaited` has the awaited events, and their ends.
             NotAllowed: Too many events are waiting for it.
         """
         by = self._authority if sender is None else replace(self._authority, sender=sender)
@@ -678,7 +680,7 @@ class App:
         return load_tree(self._scheduler.get(task_id, self._authority), self.container.child_tasks, execution_id)
 
     def put_person(self, owner: str, /, **fields: Any) -> Person:
-        """Set a person's contacts and preferences, by their Python names, in place of what there was.
+        """Set a person's contacts and preferences, by their Python names, in place of the previous ones.
 
         Mail is sent to a verified address alone: ``email={"address": "ada@example.com", "verified": True}``.
 
@@ -708,17 +710,17 @@ class App:
         now: datetime | None = None,
         requesters: Requesters = Requesters.USERS,
     ) -> DraftResult:
-        """Return what somebody asks for: a task to create, a change of one of theirs, or why not. It stores nothing.
+        """Return the draft of a person's words: a task to create, a change of one, or a refusal. It stores nothing.
 
         Show it, and give it to `confirm`.
 
         Args:
-            text: What they said.
-            timezone: Their IANA time zone.
-            owner: Whose task it is.
-            conversation: What was said before, each with `role` and `content`.
-            context: What the app knows: see ``docs/how-to/drafts.md``.
-            now: The instant from which "tomorrow" counts; now if None.
+            text: The person's words.
+            timezone: The person's IANA time zone.
+            owner: The task's owner.
+            conversation: The earlier messages, each with `role` and `content`.
+            context: The knowledge of the app. See ``docs/how-to/drafts.md``.
+            now: The instant from which "tomorrow" counts. Now if None.
             requesters: SERVERS proposes handlers that users may not name, too.
 
         Raises:
@@ -740,7 +742,7 @@ class App:
         return self.container.drafts.make(request, access)
 
     def confirm(self, draft: DraftResult, *, owner: str = SYSTEM_OWNER) -> Task:
-        """Store what a draft of this app's code shows: create its task, or change the task that it is about.
+        """Store a draft of this app's code: create its task, or change the task that it is about.
 
         Repeating it creates nothing new.
 
@@ -756,16 +758,16 @@ class App:
         return create_confirmed(self, content, requester)[0]
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
-        """Process a delivered dispatch; see `Executor.plan`."""
+        """Process a delivered dispatch. See `Executor.plan`."""
         return run_procedure(self.container.plan_delivery(body, token))
 
     def sweep(self) -> Sweep:
-        """Repair lost work; see `Sweeper.sweep`. Call it once a minute."""
+        """Repair lost work. See `Sweeper.sweep`. Call it once a minute."""
         return self.container.shard_sweeps.sweep()
 
 
 def _refuse_option(handler: str, option: str) -> Misconfigured:
-    """Return the refusal of an option of a handler that there is not."""
+    """Return the refusal of an option that handlers do not have."""
     import difflib  # noqa: PLC0415 - only where something is wrong
     import inspect  # noqa: PLC0415 - the same
 
@@ -776,20 +778,20 @@ def _refuse_option(handler: str, option: str) -> Misconfigured:
 
 
 def _answer(task: Task, content: dict[str, Any], noted: Sequence[str]) -> Task:
-    """Return a task that a call with text for a schedule has created or changed, with what that left open."""
+    """Return a created or changed task, with the details that the call's text for a schedule left open."""
     from cloudsched.engine.tasks.read_back import list_assumed  # noqa: PLC0415 - dispatches need none
 
     return task.answering(list_assumed(content, task, noted))
 
 
 def _is_of(task: Task, draft: TaskDraft) -> bool:
-    """Return whether a task's schedule is what a draft's words were read as; its calendars' days may differ."""
+    """Return whether a task's schedule is the reading of a draft's words. Its calendars' days may differ."""
     read = draft.schedule
     return read is None or read.copy_unchecked(calendars=()) == task.schedule.copy_unchecked(calendars=())
 
 
 def create_confirmed(app: App, content: dict[str, Any], requester: Requester) -> tuple[Task, bool]:
-    """Create the task that a draft has shown, from its fields as JSON with the draft's token among them."""
+    """Create the task of a confirmed draft, from its fields as JSON with the draft's token among them."""
     from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - imported only when used
     from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - the same
 
@@ -803,7 +805,7 @@ def create_confirmed(app: App, content: dict[str, Any], requester: Requester) ->
 
 
 def patch_confirmed(app: App, task_id: str, content: dict[str, Any], requester: Requester) -> Task:
-    """Change a task as a draft has shown, from the changes as JSON with the draft's token among them."""
+    """Change a task as a confirmed draft has shown, from the changes as JSON with the draft's token among them."""
     from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - imported only when used
     from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - the same
 

@@ -1,4 +1,4 @@
-"""Who may use the API: the part of `Settings` for authentication, networks and quotas.
+"""Access to the API: the part of `Settings` for authentication, networks and quotas.
 
 Nobody has access unless a setting here grants it. Where no credentials are set, `open` admits requests from the same
 machine, and only outside the cloud. Nothing here is secret: API keys are stored as hashes.
@@ -25,7 +25,7 @@ from cloudsched.errors import Misconfigured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access(SettingsSection):
-    """Who may use the API, from where, and how much.
+    """The callers of the API, their networks and their quotas.
 
     The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
     ``docs/reference/security.md`` explains them.
@@ -139,7 +139,7 @@ class Access(SettingsSection):
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> Access:
-        """Read the settings from variables; those not set keep their defaults.
+        """Read the settings from variables. Those that are not set keep their defaults.
 
         Raises:
             Misconfigured: A variable cannot be understood. The message names it.

@@ -1,4 +1,4 @@
-"""Around imports: garbage collection rests, and an extra that is missing is named with the command that installs it."""
+"""Help for imports: a pause of garbage collection, and an error that names the command to install a missing extra."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cloudsched.errors import MissingExtra
 
 @contextmanager
 def pause_collection(*, keeps_all: bool = False) -> Iterator[None]:
-    """Do not look for garbage while modules are imported.
+    """Pause garbage collection while modules are imported.
 
-    What is imported stays, and to look at it again and again would take a tenth of the time.
+    Imported objects stay, and repeated searches of them would take a tenth of the time.
 
     Args:
-        keeps_all: Whether never to look at what there is now, either. That is for programs of our own: it keeps
-            whatever is garbage already.
+        keeps_all: True to exempt all present objects for ever. Only our own programs do so, since it keeps garbage,
+            too.
     """
     is_collecting = gc.isenabled()
     gc.disable()

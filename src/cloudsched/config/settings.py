@@ -4,9 +4,9 @@ This is the only module that reads the environment. The documentation of each fi
 of ``docs/reference/configuration.md``.
 
 A script is a user's code in place of a handler (``docs/how-to/sandbox.md``). One that exceeds a limit fails. Prices are
-in US dollars for a million of each; the defaults are Google's for us-central1 as of November 2026
-(cloud.google.com/firestore/pricing, cloud.google.com/tasks/pricing, cloud.google.com/run/pricing). What queries and
-tokens cost, only you know.
+in US dollars for a million of each. The defaults are Google's for us-central1 as of November 2026
+(cloud.google.com/firestore/pricing, cloud.google.com/tasks/pricing, cloud.google.com/run/pricing). Only you know the
+cost of queries and tokens.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _parse_price_table(text: str) -> _Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices(SettingsSection):
-    """What things cost."""
+    """The prices of operations."""
 
     table: _Table = setting(
         "CLOUDSCHED_PRICES",
@@ -92,18 +92,18 @@ class Prices(SettingsSection):
 
     @property
     def per_million(self) -> dict[str, float]:
-        """US dollars for a million of each."""
+        """Return the prices in US dollars for a million of each."""
         return dict(self.table)
 
     def cost(self, amounts: Mapping[str, float]) -> float:
-        """Return what some amounts cost, by the names of their prices, in dollars."""
+        """Return the cost of amounts, by the names of their prices, in dollars."""
         prices = self.per_million
         return math.fsum(amount * prices[name] for name, amount in amounts.items()) / _MILLION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantSettings(SettingsSection):
-    """Whether tasks may be done by the language model, and how much one execution may use."""
+    """The permission for the language model to do tasks, and the limits of one execution."""
 
     is_on: bool = setting(
         "CLOUDSCHED_ASSISTANT",
@@ -143,7 +143,7 @@ _DOLLARS = r"[0-9]{1,6}(\.[0-9]{1,6})?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings(SettingsSection):
-    """Which language model is asked, and how."""
+    """The language model that is used, and its parameters."""
 
     name: str | None = setting(
         "CLOUDSCHED_MODEL",
@@ -181,7 +181,7 @@ class ModelSettings(SettingsSection):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftSettings(SettingsSection):
-    """How soon what is drafted may run; how often is said by `Access.least_interval`."""
+    """The shortest delay before a drafted task may run. `Access.least_interval` limits how often."""
 
     least_lead: timedelta = setting(
         "CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS",
@@ -238,7 +238,7 @@ class Sandbox(SettingsSection):
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> Sandbox:
-        """Read the limits from variables; those not set keep their defaults.
+        """Read the limits from variables. Those that are not set keep their defaults.
 
         Raises:
             Misconfigured: A variable cannot be understood. The message names it.
@@ -255,7 +255,7 @@ _MOST_ADDRESSES: Final = 2
 
 
 def _parse_addresses(text: str) -> tuple[str, ...]:
-    """Return the addresses. No message shows one: whoever knows it can silence the alarm."""
+    """Return the addresses. No message shows one, because anybody who knows it can silence the alarm."""
     addresses = tuple(text.split())
     if len(addresses) > _MOST_ADDRESSES:
         raise ValueError(f"has {len(addresses)} addresses; it must have one, or one for success and one for failure.")
@@ -290,7 +290,7 @@ def _is_near(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepAlarmSettings(SettingsSection):
-    """Whom the sweep tells that it runs."""
+    """The addresses that the sweep calls to show that it runs."""
 
     addresses: tuple[str, ...] = setting(
         "CLOUDSCHED_SWEEP_PING",
@@ -309,12 +309,12 @@ class SweepAlarmSettings(SettingsSection):
 
 
 MAX_LABEL_KEYS = 3
-"""How many keys may be named: each multiplies the number of time series."""
+"""The number of keys that may be named. Each multiplies the number of time series."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSettings(SettingsSection):
-    """Which labels of tasks metrics have."""
+    """The labels of tasks that metrics have."""
 
     label_keys: tuple[str, ...] = setting(
         "CLOUDSCHED_METRIC_LABELS",
@@ -335,9 +335,9 @@ _OF_COMMANDS = frozenset(
     _PREFIX + name
     for name in "COMMIT COMPLETE EMULATOR_KEY KEY MCP_BEARER PLATFORM_TOKEN REPOSITORY TOKEN URL".split()  # noqa: SIM905 - a word each
 )
-"""Variables that clients, commands and pipelines read: they are no settings of an app."""
+"""Variables that clients, commands and pipelines read. They are not settings of an app."""
 _OF_KUBERNETES = re.compile(r".*_(SERVICE_(HOST|PORT.*)|PORT(_[0-9]+_(TCP|UDP|SCTP).*)?)")
-"""What every pod beside a service finds, here of one that is called ``cloudsched`` or ``cloudsched-api``."""
+"""The variables that every pod has of a service, if the service is called ``cloudsched`` or ``cloudsched-api``."""
 _NO_SENDER = "set it to the address that mail is from, such as ada@example.com."
 _DEMO_PROJECT = "demo-cloudsched"
 StoreKind = Literal["firestore", "sqlite"]
@@ -353,28 +353,28 @@ _NO_PROJECT = (
 
 MAX_SHARDS = 1_000
 MAX_QUEUES_PER_PRIORITY = 200
-"""Cloud Tasks allows 1,000 queues in a region (cloud.google.com/tasks/docs/quotas); there are four priorities."""
+"""Cloud Tasks allows 1,000 queues in a region (cloud.google.com/tasks/docs/quotas), and there are four priorities."""
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How one app reaches its store, its queue and its users.
+    """The store, the queue and all other settings of one app.
 
     The documentation of each field stands beside it, and in ``docs/reference/configuration.md``. `store` None is
-    Firestore in the cloud and where its emulator is named, and else no store at all, so that nothing reaches production
-    by accident; see `require_store`.
+    Firestore in the cloud and where its emulator is named. Elsewhere it is no store at all, so that nothing reaches
+    production by accident. See `require_store`.
 
     Attributes:
-        access: Who may use the API, and how much.
-        sandbox: How much one script may use.
-        prices: What things cost.
-        drafts: How soon and how often what is drafted may run.
-        model: Which language model is asked, and how.
-        assistant: Whether tasks may be done by that model, and how much one execution may use.
-        sweep_alarm: Whom the sweep tells that it runs.
-        is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
+        access: The callers of the API, and their quotas.
+        sandbox: The limits of one script.
+        prices: The prices of operations.
+        drafts: The shortest delay and interval of drafted tasks.
+        model: The language model that is used, and its parameters.
+        assistant: The permission for that model to do tasks, and the limits of one execution.
+        sweep_alarm: The addresses that the sweep calls to show that it runs.
+        is_deployed: True if this is a function or service in the cloud (``K_SERVICE`` is set).
         service: The name under which Error Reporting shows this program's errors.
         service_version: The version of that service.
     """
@@ -613,8 +613,8 @@ class Settings:
         """Read the settings from environment variables.
 
         Raises:
-            Misconfigured: A variable cannot be understood, or its name begins like one of ours and is none. The message
-                names it.
+            Misconfigured: A variable cannot be understood, or has our prefix but is not a setting. The message names
+                it.
         """
         env = os.environ if environment is None else environment
         sections: dict[str, Any] = {name: section.from_environment(env) for name, section in _SECTIONS.items()}
@@ -632,7 +632,7 @@ class Settings:
 
     @property
     def allows_http(self) -> bool:
-        """Return whether webhooks may be without TLS: on a developer's machine."""
+        """Return whether webhooks may do without TLS: on a developer's machine."""
         return self.access.open and not self.is_deployed
 
     @property
@@ -643,10 +643,10 @@ class Settings:
         return self.smtp_url is not None or self.fcm_project is not None
 
     def require_store(self) -> StoreKind:
-        """Return which store to open.
+        """Return the kind of store to open.
 
         Raises:
-            Misconfigured: It would be Google's own Firestore, outside the cloud, and nobody has asked for that.
+            Misconfigured: It would be Google's own Firestore, outside the cloud, without an explicit setting.
         """
         if self.store == "sqlite":
             return "sqlite"
@@ -663,11 +663,11 @@ class Settings:
 
     @property
     def unset_variables(self) -> tuple[str, ...]:
-        """The variables that must not be set where `from_environment` is to read these settings."""
+        """Return the variables that must not be set where `from_environment` is to read these settings."""
         return tuple(name for name, value in self._to_variables().items() if not value)
 
     def to_child_environment(self, **more: str) -> dict[str, str]:
-        """Return this process's environment, with these settings in place of what it says about them, and `more`."""
+        """Return this process's environment, with the variables of these settings and `more` in place of its own."""
         ours = self._to_variables()
         theirs = {name: value for name, value in os.environ.items() if name not in ours}
         return {**theirs, **self.to_environment(), **more}
@@ -697,7 +697,7 @@ def is_firebase_emulated() -> bool:
 
 
 def _require_known(env: Mapping[str, str], known: Collection[str]) -> None:
-    """Check that no variable is a misspelt setting, which would be ignored for as long as nobody looks."""
+    """Check that no variable is a misspelt setting, which would be ignored without notice."""
     ours = [name for name in env if name.startswith(_PREFIX) and name not in known]
     for name in ours:
         if name in _OF_COMMANDS or name.startswith(_OF_TESTS) or _OF_KUBERNETES.fullmatch(name):

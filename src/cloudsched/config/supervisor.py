@@ -1,6 +1,6 @@
 """Tell systemd that the service is ready, that it is alive, and that it stops (sd_notify(3), a `Type=notify` unit).
 
-Without systemd, nothing is told.
+Without systemd, it does nothing.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import urllib.request
 from typing import Final
 
 _ANSWER_SECONDS: Final = 5.0
-"""How long a request for life may take."""
+"""The time limit of a request to check that the process is alive."""
 _LOOK_SECONDS: Final = 1.0
-"""How often the main thread looks for signals: one that the system gives to another thread does not wake it."""
+"""The interval at which the main thread checks for signals. One that another thread gets does not wake it."""
 
 
 class Supervisor:
-    """The supervisor that started this process, as its environment says."""
+    """The supervisor that started this process, according to its environment."""
 
     def __init__(self) -> None:
         self._address = os.environ.get("NOTIFY_SOCKET", "")
         microseconds = os.environ.get("WATCHDOG_USEC", "")
         is_for_us = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         self.interval = int(microseconds) / 2e6 if microseconds.isdigit() and is_for_us else None
-        """How often to tell that it is alive, in seconds: half of what systemd waits for (sd_watchdog_enabled(3))."""
+        """The seconds between two signs of life: half of systemd's time limit (sd_watchdog_enabled(3))."""
 
     def tell(self, *lines: str) -> None:
-        """Tell it something, such as ``READY=1``. That it cannot be told is no reason to stop."""
+        """Tell it something, such as ``READY=1``. A failure to do so is ignored."""
         if not self._address:
             return
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
@@ -39,7 +39,7 @@ class Supervisor:
             return
 
     def wait(self, url: str) -> None:
-        """Wait for a signal; meanwhile tell it that this process is alive, as long as it answers requests.
+        """Wait for a signal. Meanwhile, tell it that this process is alive, as long as it answers requests.
 
         Args:
             url: The base URL of this process.

@@ -1,7 +1,7 @@
-"""One setting: the variable it is read from, its type, its default, and what it means.
+"""One setting: its variable, its type, its default, and its meaning.
 
 The fields of `Settings` and of its sections, such as `Access`, are declared with `setting`. These declarations are the
-one table from which variables are read and written again; a test holds ``docs/reference/configuration.md`` against it.
+one table from which variables are read and written again. A test holds ``docs/reference/configuration.md`` against it.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """How a variable's text is parsed and formatted."""
+    """The parser and the format of a variable's text."""
 
     parse: Callable[[str], T]
-    """Raises ValueError, whose message ends the sentence "VARIABLE is TEXT; it must ..."."""
+    """Raises ValueError, whose message continues a sentence that begins with the variable's name."""
     format: Callable[[T], str] = str
     none: str | None = None
-    """The text that means None, if there is one; else None cannot be set."""
+    """The text that means None, if there is one. Otherwise None cannot be set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of a field besides its name and default."""
+    """The facts about a field besides its name and default."""
 
     variable: str
     about: str
-    """What it means, in Markdown, as ``docs/reference/configuration.md`` says it."""
+    """Its meaning, in Markdown, as ``docs/reference/configuration.md`` has it."""
     kind: Kind[Any]
     shown_default: str | None
-    """The default as the documentation shows it; None shows the variable's text."""
+    """The default as the documentation shows it. None shows the variable's text."""
 
 
 class _Section(Protocol):
@@ -59,7 +59,7 @@ def setting(
     is_secret: bool = False,
     shown_default: str | None = None,
 ) -> Any:  # noqa: ANN401 - like `dataclasses.field`
-    """Declare a field that is read from a variable; see `Setting`. A secret is left out of `repr`."""
+    """Declare a field that is read from a variable. See `Setting`. A secret is left out of `repr`."""
     about_field = Setting(variable, about, kind or TEXT, shown_default)
     return field(default=default, repr=not is_secret, metadata={_SETTING: about_field})
 
@@ -70,7 +70,7 @@ def list_settings(section: type[_Section]) -> dict[str, Setting]:
 
 
 def read_settings(section: type[_Section], env: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of a class that variables set; one that is missing or empty sets none.
+    """Return the fields of a class that variables set. A missing or empty variable sets none.
 
     Raises:
         Misconfigured: A variable cannot be understood. The message names it.
@@ -86,7 +86,7 @@ def read_settings(section: type[_Section], env: Mapping[str, str]) -> dict[str, 
 
 
 def write_settings(section: Any) -> dict[str, str | None]:  # noqa: ANN401 - `Settings`, or a section
-    """Return the variables from which `read_settings` reads the same values; None for one that must not be set."""
+    """Return the variables from which `read_settings` reads the same values. None for one that must not be set."""
     written: dict[str, str | None] = {}
     for name, each in list_settings(type(section)).items():
         value = getattr(section, name)
@@ -102,7 +102,7 @@ class SettingsSection:
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> Self:
-        """Read the settings from variables; those not set keep their defaults.
+        """Read the settings from variables. Those that are not set keep their defaults.
 
         Raises:
             Misconfigured: A variable cannot be understood. The message names it.
@@ -163,7 +163,7 @@ def words_matching(pattern: str, must: str, most: int | None = None) -> Kind[tup
 
 
 def whole_number(maximum: int | None = None, *, unit: int = 1, none: str | None = None) -> Kind[int]:
-    """Return the kind of a whole number from 1 on, of so many bytes each, say; `none` is the word for no number."""
+    """Return the kind of a whole number from 1 on, in a `unit` such as bytes. `none` is the word for no number."""
     must = "be a whole number from 1 on" if maximum is None else f"be a whole number from 1 to {maximum}"
     must += f" or {none}" if none else ""
 
@@ -240,7 +240,7 @@ def _parse_address(text: str) -> str:
 
 
 def _parse_mail_server(text: str) -> str:
-    """Return the URL of a mail server; nothing of it is shown, since it has a password."""
+    """Return the URL of a mail server. No message shows a part of it, since it has a password."""
     host = r"([^\s@:/?#\[\]]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?/?"
     if re.fullmatch(rf"smtps?://([^\s@:/?#]+:[^\s@:/?#]*@)?{host}", text) is None:
         form = "smtps://user:password@host:465, or smtp://user:password@host:587 for STARTTLS"

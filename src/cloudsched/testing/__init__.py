@@ -13,7 +13,7 @@ __all__ = ["START", "Delivery", "SimulatedQueue", "Simulation"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is first used: pytest imports the plugin beside this in every run."""
+    """Import a name when it is first used, because pytest imports the plugin in this package in every run."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module("cloudsched.testing.simulation"), name)

@@ -1,4 +1,4 @@
-"""Fixtures for pytest, there as soon as cloudsched is installed. Nothing heavy is imported until one is used."""
+"""Fixtures for pytest, available as soon as cloudsched is installed. No heavy module is imported until one is used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cloudsched_app() -> App:
 
 @pytest.fixture
 def simulation(cloudsched_app: App) -> Iterator[Simulation]:
-    """Put your app into a world of its own whose clock the test moves; see `cloudsched.testing`."""
+    """Put your app into a world of its own whose clock the test moves. See `cloudsched.testing`."""
     from cloudsched.testing.simulation import Simulation  # noqa: PLC0415 - imported only by tests that use it
 
     with Simulation(cloudsched_app) as simulated:

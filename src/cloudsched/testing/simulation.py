@@ -82,27 +82,27 @@ class SentMessage:
     at: datetime
     channel: str
     owner: str
-    """Whose message it is."""
+    """The owner to whom it was sent."""
     address: str
     title: str
     body: str
     message: Message
-    """All that the sender was given."""
+    """The complete message that the sender got."""
     id: str
-    """What the channel calls it, and what its record says. The same message has another name when it is sent again."""
+    """The channel's name for it, which its record has. The same message has another name when it is sent again."""
 
 
 class SimulatedChannel:
-    """One way to people: it takes every message, unless the test says otherwise."""
+    """A channel to people. It takes every message, unless the test says otherwise."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         self.name = name
         self.is_down = False
         """Set it to True to let every message fail until it is False again."""
         self.sent: list[SentMessage] = []
-        """What it has taken, in order."""
+        """The messages that it has taken, in order."""
         self.owners: dict[str, str] = {}
-        """Whose addresses are known."""
+        """The owners by their known addresses."""
         self._failures = 0
         self._dropped_answers = 0
         self._clock = clock
@@ -112,14 +112,14 @@ class SimulatedChannel:
         self._failures += times
 
     def drops_answers(self, times: int) -> None:
-        """Let the next messages be taken without anybody's learning of it, so that they are sent twice."""
+        """Let the next messages be taken without an answer, so that they are sent twice."""
         self._dropped_answers += times
 
     def send(self, message: Message, recipient: Recipient) -> str:
         """Take a message, and give it a name of the channel's own, as mail servers and push services do.
 
         Raises:
-            DeliveryDelayed: The test says so.
+            DeliveryDelayed: The test lets it fail.
         """
         if self.is_down or self._failures:
             self._failures = max(0, self._failures - 1) if not self.is_down else self._failures
@@ -150,16 +150,16 @@ class SimulatedChannels(Mapping[str, SimulatedChannel]):
         return iter(self._channels)
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return their number."""
         return len(self._channels)
 
     def find_sent(self, channel: str, to: str | None) -> list[SentMessage]:
-        """Return what a channel has taken, all of it or that for an owner or an address."""
+        """Return the messages that a channel has taken: all, or those for an owner or an address."""
         return [each for each in self[channel].sent if to is None or to in {each.owner, each.address}]
 
 
 class SimulatedRecipients(PeopleRecipients):
-    """The stored people, as in production; whose an address is, is noted for what a channel has sent."""
+    """The stored people, as in production. It notes the owner of each address for the channels' sent messages."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class SimulatedRecipients(PeopleRecipients):
         self._channels = channels
 
     def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
-        """Return whom to send to, or why nothing may be sent."""
+        """Return the recipients, or the reason why nothing may be sent."""
         found = super().find(owner, channel, category)
         if isinstance(found, tuple):
             self._channels[channel].owners.update({each.address: owner for each in found})
@@ -195,22 +195,22 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class BudgetLooks:
-    """Looks at the budgets of one store.
+    """Checks of the budgets of one store.
 
     Args:
-        store: The store itself, so that asking whether there is something to do counts as no operation.
+        store: The store itself, so that the search for due checks counts as no operation.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._seen: str | None = None
-        """The last change of any task before the last look that found nothing left to do."""
+        """The last change of any task before the last check that found nothing left to do."""
         self._month = ""
-        """The month of that look."""
+        """The month of that check."""
         self._looked_at: datetime | None = None
 
     def find_next(self, now: datetime) -> datetime | None:
-        """Return when to look next; None if no look could find anything, for example because there is no budget."""
+        """Return the instant of the next check. None if it could find nothing, as when there is no budget."""
         try:
             budgets = list(self._list_budgets())
             if not budgets:
@@ -225,7 +225,7 @@ class BudgetLooks:
         return None
 
     def look(self, budgets: Budgets, now: datetime) -> None:
-        """Enforce all budgets; what fails is done in the next look."""
+        """Enforce all budgets. Failures are left to the next check."""
         self._looked_at = now
         try:
             seen = self._store.search.find_last_change(None)
@@ -274,20 +274,21 @@ class Delivery:
 
 
 EACH_LOOK = timedelta(milliseconds=1)
-"""By how much a simulation's clock moves at each look."""
+"""The time by which a simulation's clock moves at each look."""
 
 
 class SimulatedQueue:
-    """A `Dispatcher` over the local Cloud Tasks' queue model; it delivers when the simulation moves the clock."""
+    """A `Dispatcher` over the local Cloud Tasks' queue model. It delivers when the simulation moves the clock."""
 
     def __init__(self, clock: ManualClock, deliver: Callable[[bytes, str], DeliveryResult]) -> None:
         config = QueueConfig()
         self._model = Queue("simulated", config, TokenBucket.full(config.rate_limits, clock.at))
         self._clock = clock
         self.deliver = deliver
-        """Called with the body and the token of each delivery; replace it to wrap deliveries, in a fault test say."""
+        """Called with the body and the token of each delivery. Replace it to wrap deliveries, for example in a fault
+        test."""
         self.is_down = False
-        """Set it to True to make the queue unreachable: `create` then raises QueueUnavailable."""
+        """Set it to True to make the queue unreachable. `create` then raises QueueUnavailable."""
         self.deliveries: list[Delivery] = []
         """Everything that was delivered, in order."""
 
@@ -321,11 +322,11 @@ class SimulatedQueue:
         ]
 
     def wake_at(self) -> datetime | None:
-        """Return when the queue will deliver next, or None if nothing is pending."""
+        """Return the instant of the queue's next delivery, or None if nothing is pending."""
         return self._model.wake_at()
 
     def deliver_due(self) -> None:
-        """Deliver everything that is due; a failed delivery is retried with the queue's backoff."""
+        """Deliver everything that is due. A failed delivery is retried with the queue's backoff."""
         while (sent := next(self._model.take_due(self._clock.at), None)) is not None:
             answer = self._attempt(sent.task)
             self._model.finish_attempt(sent, answer, self._clock.at)
@@ -343,19 +344,19 @@ class SimulatedQueue:
 
 
 class Simulation:
-    """An app with a store, a queue and a clock of its own; the test moves the clock.
+    """An app with a store, a queue and a clock of its own. The test moves the clock.
 
     Args:
         app: The app whose handlers run. While the simulation is open, the app uses the simulation's parts.
         start: The initial time.
         seed: Seeds all randomness (the jitter of retries), so that a run can be repeated.
         store: A store to use instead of one in memory.
-        retention: How long finished tasks are kept; for ever by default, so that the test can inspect them.
+        retention: The time for which finished tasks are kept. For ever by default, so that the test can inspect them.
         replay: Suspend and replay durable handlers at every durable point, which reveals code that is not
             deterministic.
-        language_model: The model of drafts and of the assistant; none by default, whatever the app was given.
-        each_look: By how much the clock moves whenever cloudsched looks at it: a millisecond, if you do not say.
-            With ``timedelta(0)`` it stands, and no time passes between two instants of a run, as on no real clock.
+        language_model: The model of drafts and of the assistant. None by default, whatever the app was given.
+        each_look: The time by which the clock moves whenever cloudsched looks at it, by default a millisecond. With
+            ``timedelta(0)`` it stands still, and no time passes between two instants of a run, as on no real clock.
         settings: Any other field of `Settings`, by its name.
     """
 
@@ -425,11 +426,11 @@ class Simulation:
 
     @property
     def now(self) -> datetime:
-        """The current time of the simulation, in UTC."""
+        """Return the current time of the simulation, in UTC."""
         return self.clock.at
 
     def advance(self, by: timedelta) -> None:
-        """Move the clock forward; everything that comes due runs at its instant, in order.
+        """Move the clock forward. Everything that comes due runs at its instant, in order.
 
         Raises:
             TypeError: `by` is not a `timedelta`.
@@ -439,7 +440,7 @@ class Simulation:
         self.advance_to(self.now + by)
 
     def advance_to(self, until: datetime) -> None:
-        """Move the clock to an instant; everything due up to and including that instant runs, in order.
+        """Move the clock to an instant. Everything due up to and including that instant runs, in order.
 
         Raises:
             RuntimeError: The simulation is not in use: it has to be entered by ``with``.
@@ -461,9 +462,9 @@ class Simulation:
         self.clock.move_to(until)
 
     def run_until_idle(self, limit: timedelta = timedelta(days=1)) -> bool:
-        """Move the clock until nothing is left to do, or at most by `limit`; return whether nothing is left.
+        """Move the clock until nothing is left to do, or at most by `limit`. Return whether nothing is left.
 
-        A recurring task always has something left: `advance` shows what it does in a week or a year.
+        A recurring task always has something left. `advance` shows its runs in a week or a year.
         """
         _require_duration("run_until_idle", limit)
         until = self.now + limit
@@ -481,9 +482,9 @@ class Simulation:
 
         Args:
             queue: The queue that it claims from.
-            skills: Its skills: it also claims tasks of the queue that require one of them.
-            handlers: The handlers that it has; all of the app's if None.
-            owner: The only owner whose tasks it may run; any owner's if None.
+            skills: Its skills. It also claims tasks of the queue that require one of them.
+            handlers: The handlers that it has. All of the app's if None.
+            owner: The only owner whose tasks it may run. Any owner's if None.
 
         Raises:
             ValueError: `queue` or a skill is not a valid name.
@@ -494,7 +495,7 @@ class Simulation:
         self._workers.append(WorkerFilter(queue, skills, frozenset(names), owner, f"worker-{len(self._workers) + 1}"))
 
     def work(self) -> int:
-        """Let the workers claim and run everything that is offered now; return the number of attempts.
+        """Let the workers claim and run everything that is offered now. Return the number of attempts.
 
         `advance` does this by itself.
         """
@@ -510,12 +511,13 @@ class Simulation:
     def pending(self) -> list[QueueMessage]:
         """Return the dispatches that wait in the queue, the earliest first.
 
-        Hand one to `redeliver` to see what a duplicate does, or read its body as somebody with access to the queue can.
+        Hand one to `redeliver` to see the effect of a duplicate, or read its body as somebody with access to the queue
+        can.
         """
         return self.queue.pending()
 
     def redeliver(self, message: QueueMessage) -> DeliveryResult:
-        """Deliver a dispatch now, whatever the queue thinks of it: early, late or once more.
+        """Deliver a dispatch now, whatever the queue's state: early, late or once more.
 
         Raises:
             Unauthenticated: Its token does not fit its body.
@@ -536,13 +538,13 @@ class Simulation:
         return list(_iter_pages(lambda token: self.app.inbox(owner, limit=500, page_token=token)))[::-1]
 
     def add_person(self, owner: str, **fields: Any) -> Person:
-        """Store an owner with a verified address, a device and a verified webhook: all channels reach them.
+        """Store an owner with a verified address, a device and a verified webhook, so that all channels reach them.
 
-        Whom nobody has stored gets nothing, as in production; the inbox, ``WEB``, needs nobody.
+        People who are not stored get nothing, as in production. The inbox, ``WEB``, works without.
 
         Args:
-            owner: Whose contacts these are.
-            fields: What is different: any field of ``App.put_person``.
+            owner: The owner of these contacts.
+            fields: Other values for any field of ``App.put_person``.
         """
         local = re.sub(r"[^A-Za-z0-9]+", "-", owner).strip("-") or "someone"
         known = {
@@ -560,17 +562,17 @@ class Simulation:
         return self._channels[name]
 
     def sent(self, channel: str, *, to: str | None = None) -> list[SentMessage]:
-        """Return what a channel has sent, in order: all of it, or what was for an owner or an address."""
+        """Return the messages that a channel has sent, in order: all, or those for an owner or an address."""
         return self._channels.find_sent(channel, to)
 
     def _next_event(self) -> tuple[datetime, bool, bool] | None:
-        """Return when something is due next, and whether the sweep and the look at budgets run then; None for never."""
+        """Return the next instant of events, and whether the sweep and a check of budgets run then. None for never."""
         wake_at, sweep_at, look_at = self.queue.wake_at(), self._next_sweep(), self._budget_looks.find_next(self.now)
         at = min((each for each in (wake_at, sweep_at, look_at) if each is not None), default=None)
         return None if at is None else (at, sweep_at == at, look_at == at)
 
     def _next_sweep(self) -> datetime | None:
-        """Return the first full minute at which the sweep has something to do; the others can be skipped."""
+        """Return the first full minute at which the sweep has something to do. The others can be skipped."""
         wake_at = self._store.next_wakeup()
         if wake_at is None:
             return None
@@ -590,7 +592,7 @@ class Simulation:
         self._work()
 
     def _work(self) -> None:
-        """Run the workers, and deliver what that makes due at this instant, until nothing is left."""
+        """Run the workers, and deliver the dispatches that this makes due at this instant, until nothing is left."""
         with suppress(StoreUnavailable):  # as in production: a worker polls again
             while self._workers and self.work():
                 self.queue.deliver_due()

@@ -1,4 +1,4 @@
-"""The dashboard as a WSGI application: checks a request, asks the API who is calling, and renders the view."""
+"""The dashboard as a WSGI application. It checks a request, asks the API for the caller, and renders the view."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 
 class _Unindent(Extension):
-    """Drops the indentation of a template's lines. Besides, no line break is sent that follows ``{% … %}``."""
+    """Drops the indentation of a template's lines, and the line breaks after ``{% … %}``."""
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
-        """Return the template's source without it."""
+        """Return the template's source without its indentation."""
         del name, filename
         return re.sub(r"\n[ \t]+", "\n", source)
 
@@ -54,14 +54,14 @@ TEMPLATES: Final = Environment(
     trim_blocks=True,
     extensions=[_Unindent],
 )
-"""Compiled once for all who are signed in: each has a `Dashboard` of their own."""
+"""Compiled once for all who are signed in. Each has a `Dashboard` of their own."""
 
 
 _FOLDER: Final = Path(__file__).parent / "static"
 
 
 def serve_file(name: str, request: Request) -> Response:
-    """Return a file, or that the browser has it already; 404 for everything that is not directly in the folder."""
+    """Return a file, or 304 if the browser has it already. 404 for a path that is not directly in the folder."""
     file = _FOLDER / name
     if "/" in name or file.parent != _FOLDER or not file.is_file():
         return Response("There is no such file.", status=404, mimetype="text/plain")
@@ -72,35 +72,35 @@ def serve_file(name: str, request: Request) -> Response:
 
 
 def find_entrance(request: Request) -> Response | None:
-    """Return the way from the mount's path to its root, ``/ops`` to ``/ops/``: addresses are relative to that."""
+    """Return a redirect from the mount's path to its root, ``/ops`` to ``/ops/``, to which addresses are relative."""
     if request.path.strip("/") or request.environ.get("PATH_INFO"):
         return None
     return Response(status=308, headers={"Location": f"{request.root_path.rpartition('/')[2]}/"})
 
 
 LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
-"""How often a page asks for news, in seconds."""
+"""The seconds between a page's requests for news."""
 MOST_OFF: Final = timedelta(seconds=5)
-"""How far this machine's clock may be off before that is said."""
+"""The largest deviation of this machine's clock that is not reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where pages are served."""
+    """The place where pages are served."""
 
     name: str
-    """What the foot says about it."""
+    """The name of the place in the footer."""
     clock_mode: str | None = None
-    """Whether the local stack's clock runs, in a word; None beside a deployment, where no clock can be moved."""
+    """The state of the local stack's clock, in a word. None beside a deployment, where no clock can be moved."""
     has_sign_in: bool = False
-    """Whether people sign in here, and so can sign out."""
+    """True if people sign in here, and so can sign out."""
     now: datetime | None = None
-    """What the clock of this machine says."""
+    """The time of this machine's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """What takes back what was just done, unless somebody has changed the task since."""
+    """A button that takes back the last action, unless somebody has changed the task since."""
 
     path: str
     etag: str
@@ -108,7 +108,7 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """The view model of what surrounds a view."""
+    """The view model of the frame around a view."""
 
     views: list[dict[str, Any]]
     now: Moment
@@ -121,25 +121,25 @@ class Shell:
     said: str
     said_tone: str
     skew: str
-    """That the clock of this machine is off, if it is: times are those of the API's clock."""
+    """The deviation of this machine's clock, if it is large. Times are those of the API's clock."""
     undo: Undo | None
     signed_in: str
-    """As whom, in words; empty where nobody signs in."""
+    """The role of the signed-in person, in words. Empty where nobody signs in."""
 
 
 def make_shell(
     visit: Visit, place: Place, *, tab: str, zone: str, said: str = "", tone: str = "", is_live: bool = True
 ) -> Shell:
-    """Return what surrounds a view.
+    """Return the frame around a view.
 
     Args:
-        visit: Who looks, and when.
-        place: Where.
-        tab: The view in the top bar that it belongs to; empty for none.
-        zone: In which the view's times are.
-        said: What a verb has to say.
-        tone: The colour of it.
-        is_live: Whether the view changes by itself.
+        visit: The viewer and the time.
+        place: The place.
+        tab: The view in the top bar that it belongs to. Empty for none.
+        zone: The time zone of the view.
+        said: The message about the last action.
+        tone: The colour of the message.
+        is_live: True if the view changes by itself.
     """
     interval = LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
     every = interval if is_live else 0
@@ -164,14 +164,14 @@ def make_shell(
 
 
 def _write_skew(here: datetime | None, there: datetime) -> str:
-    """Return how far this machine's clock is off that of a deployment; nothing if that is little."""
+    """Return the deviation of this machine's clock from that of a deployment. Empty if it is small."""
     if here is None or abs(here - there) <= MOST_OFF:
         return ""
     return f"This machine's clock is {write_duration(abs(here - there))} {'ahead' if here > there else 'behind'}"
 
 
 def offer_undo(shell: Shell, page: TaskPage, done: str) -> Shell:
-    """Return the same with what takes back a verb that was done with the task, if the caller may."""
+    """Return the frame with a button that takes back the last action on the task, if the caller may."""
     verb = UNDONE_BY.get(done)
     if verb is None or verb not in page.verbs:
         return shell
@@ -179,12 +179,12 @@ def offer_undo(shell: Shell, page: TaskPage, done: str) -> Shell:
 
 
 def find_cursor(api: Api, task_id: str | None = None, execution_id: str | None = None) -> str:
-    """Return a text that is another one once the page should be fetched again.
+    """Return a text that changes once the page should be fetched again.
 
     Args:
         api: The API.
-        task_id: The task whose open execution the page shows; None for all other pages.
-        execution_id: The execution: its progress does not change the task, so it is read itself while it is open.
+        task_id: The task whose open execution the page shows. None for all other pages.
+        execution_id: The execution. Its progress does not change the task, so it is read itself while it is open.
     """
     if task_id is None or execution_id is None:
         return str(api.get("/v1/changes")["cursor"])
@@ -197,23 +197,23 @@ log = logging.getLogger(__name__)
 _ZONE_COOKIE: Final = "cloudsched-zone"
 _ASSUMED_COOKIE: Final = "cloudsched-assumed"
 _SEVERAL: Final = frozenset({"ids", "pick", "columns"})
-"""The parameters of an address that may be given several times: their values are words."""
+"""The parameters of an address that may occur several times. Their values are words."""
 _MOST_ASSUMED, _LONGEST_ASSUMED = 5, 300
-"""How much of what was assumed of a schedule a cookie has room for: sentences, and letters of each."""
+"""The limits of a cookie for the assumptions about a schedule: sentences, and characters of each."""
 _LOOK_ONLY: Final = Forbidden("Your key may not change tasks.")
 _FINAL: Final = frozenset({400, 403, 404, 409, 412})
-"""The statuses after which sending the same form again would not help."""
+"""The statuses after which it would not help to send the same form again."""
 
 
 class Dashboard:
     """Serves the pages of one API.
 
     Args:
-        client: The API's client, or what else sends requests to it, with the credentials of whoever looks.
-        place: What the foot says about where this is.
-        clock: The local stack's clock; None beside a deployment.
-        hosts: The names by which this server may be called; None for any, behind a proxy that checks them.
-        has_sign_in: Whether people have signed in here, and so can sign out.
+        client: The API's client, or another sender of requests, with the viewer's credentials.
+        place: The name of this place in the footer.
+        clock: The local stack's clock. None beside a deployment.
+        hosts: The names by which this server may be called. None for any, behind a proxy that checks them.
+        has_sign_in: True if people have signed in here, and so can sign out.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class Dashboard:
         return protect(self.respond(request))(environ, start_response)
 
     def respond(self, request: Request) -> Response:  # noqa: C901, PLR0911, PLR0912 - one answer for each kind
-        """Return the answer to a request."""
+        """Return the response to a request."""
         refusal = find_refusal(request, self._hosts, has_sign_in=self._has_sign_in)
         if refusal is not None:
             return Response(refusal, status=403, mimetype="text/plain")
@@ -312,7 +312,7 @@ class Dashboard:
         return write_file(answer, name, kind)
 
     def _send(self, request: Request, view: View, arguments: Mapping[str, Any]) -> Response:
-        """Let a view's form do what it does, and go where that leads, or show the form again."""
+        """Carry out a view's form, and return a redirect, or the form again."""
         assert view.send is not None  # noqa: S101 - the caller has looked
         visit = self._look(request)
         if not visit.may_change:
@@ -421,18 +421,18 @@ class Dashboard:
 
 
 def _root(request: Request) -> str:
-    """Return the way to the mount, relative to this address, so that it may be mounted anywhere."""
+    """Return the relative path from this address to the mount, so that the dashboard can be mounted anywhere."""
     depth = request.path.strip("/").count("/")
     return "../" * depth or "./"
 
 
 def _read_texts(request: Request) -> dict[str, str]:
-    """Return what a form has sent, by field; several values of one field are lines."""
+    """Return the values of a form by field. Several values of one field become lines."""
     return {name: "\n".join(request.form.getlist(name)).replace("\r\n", "\n") for name in request.form}
 
 
 def _address(request: Request) -> str:
-    """Return where the page that is shown can be fetched: not where the form was sent to that was refused."""
+    """Return the address of the page that is shown, not the one to which a refused form was sent."""
     path = request.path.strip("/").partition("/verbs/")[0]
     return "" if request.method == "GET" else f"{_root(request)}{path}"
 
@@ -442,9 +442,9 @@ def _redirect(location: str) -> Response:
 
 
 def _keep_assumed(request: Request, response: Response, path: str, assumed: tuple[str, ...]) -> None:
-    """Let the page that follows say what was assumed of a schedule, for a minute.
+    """Let the next page show the assumptions about a schedule, for a minute.
 
-    A cookie has it, since anybody can make a link.
+    A cookie has them, since anybody can make a link.
     """
     kept = [path, *(each[:_LONGEST_ASSUMED] for each in assumed[:_MOST_ASSUMED])]
     text = base64.urlsafe_b64encode(json.dumps(kept, ensure_ascii=False).encode()).decode()
@@ -460,7 +460,7 @@ def _keep_assumed(request: Request, response: Response, path: str, assumed: tupl
 
 
 def _read_assumed(request: Request) -> list[str]:
-    """Return what was assumed of the schedule that was just saved, if this is the page of its task."""
+    """Return the assumptions about the schedule that was just saved, if this is the page of its task."""
     if request.args.get("done") not in {"create", "edit"}:
         return []
     try:
@@ -478,7 +478,7 @@ def act(api: Api, task_id: str, verb: str, form: Mapping[str, str]) -> None:
 
     Raises:
         NotFound: There is no such verb or task.
-        InvalidInput: What the form says is not what the verb needs.
+        InvalidInput: The form's values do not suit the verb.
         CloudschedError: The API refuses.
     """
     path, etag = task_path(task_id), form.get("etag", "")

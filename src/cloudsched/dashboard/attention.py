@@ -1,7 +1,7 @@
-"""What needs somebody: each cause with its count and its oldest, and the latest tasks of each.
+"""The problems that need somebody: each cause with its count and its oldest task, and the latest tasks of each.
 
-The counts are the store's own (``/v1/overview``), of all tasks. So that nothing needs anybody is said only when every
-cause was asked for and counted to its end, with how long ago that was.
+The counts are the store's own (``/v1/overview``), of all tasks. The page reports that there are none only if every
+cause was counted to its end, and shows the age of the counts.
 """
 
 from __future__ import annotations
@@ -25,54 +25,54 @@ _SHOWN, _WAITS, _GROUPED = 5, 100, 100
 SOON: Final = timedelta(days=7)
 """A wait that gives up within this time needs somebody."""
 MAX_QUEUES: Final = 200
-"""How many queues the API lists: of more, some were not looked at."""
+"""The number of queues that the API lists. If there are more, some were not checked."""
 FRESH: Final = timedelta(seconds=30)
-"""Counts that are older say nothing about now."""
+"""Counts that are older are no longer current."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that needs somebody."""
+    """A problem that needs somebody."""
 
     key: str
     status: Status
     title: str
     href: str
     what: str
-    """What goes on after the title."""
+    """The text after the title."""
     at: Moment | None
     detail: str
     task_id: str = ""
     execution_id: str = ""
     retry_question: Question | None = None
-    """What is asked before the execution is retried, if that resolves it."""
+    """The question before the execution is retried, if that resolves the problem."""
     resume_question: str = ""
-    """What is asked before the task is resumed, if that resolves it."""
+    """The question before the task is resumed, if that resolves the problem."""
     is_cause: bool = False
-    """Whether it stands for all tasks of a cause, and some of them follow."""
+    """True if it stands for all tasks of a cause, and some of them follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """All that needs somebody."""
+    """All problems that need somebody."""
 
     needs: list[Need]
     count: int
     is_at_least: bool
-    """Whether there may be more: something was not counted to its end, or not at all."""
+    """True if there may be more, because something was not counted, or not to its end."""
     calm: str
-    """What is said if nothing was found."""
+    """The message if nothing was found."""
     calm_status: Status
-    """A tick only if everything was asked for and answered."""
+    """A tick only if every question was asked and answered."""
 
 
 def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
-    """Ask the API for the latest tasks of each cause that the overview has counted any of.
+    """Ask the API for the latest tasks of each cause for which the overview has counted any.
 
     Args:
         api: The API.
-        visit: Who looks.
-        counts: What ``/v1/overview`` says; None if it does not answer.
+        visit: The viewer.
+        counts: The answer of ``/v1/overview``. None if there is none.
     """
     causes = {each["cause"]: each for each in (counts or {}).get("needs", ()) if each["count"]}
     tasks = {name: _list_tasks(api, visit, name) for name in causes if name != NeedCause.OVERDUE}
@@ -102,7 +102,7 @@ def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
 
 
 def _group_failed(tasks: Sequence[Json]) -> list[list[Json]]:
-    """Return tasks whose last run failed by their handlers: many of one must not hide the one of another."""
+    """Return tasks whose last run failed by their handlers, so that many of one do not hide the only one of another."""
     groups: dict[str, list[Json]] = {}
     for task in tasks:
         groups.setdefault(task["handler"], []).append(task)
@@ -119,7 +119,7 @@ def _list_tasks(api: Api, visit: Visit, cause: str) -> list[Json]:
 
 
 def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Attention:
-    """Return what needs somebody, the most urgent cause first."""
+    """Return the problems, the most urgent cause first."""
     counts = answer["counts"]
     known = {each["cause"]: each for each in (counts or {}).get("needs", ())}
     rows = {
@@ -167,12 +167,12 @@ def _find_last_failure(answer: Json, visit: Visit) -> Moment | None:
 
 
 def write_count(count: int, one: str, many: str, *, is_at_least: bool = False) -> str:
-    """Return a number of things, such as ``at least 10,000 tasks``."""
+    """Return a number of items, such as ``at least 10,000 tasks``."""
     return f"{'at least ' if is_at_least else ''}{count:,} {one if count == 1 else many}"
 
 
 def _build_cause(cause: NeedCause, found: Json, rows: list[Need], visit: Visit) -> Iterator[Need]:
-    """Yield the line of a cause, and some of its tasks; of a single one that is shown, only that."""
+    """Yield the line of a cause, and some of its tasks. If there is only one task, yield only the task."""
     count, is_at_least = found["count"], bool(found.get("isAtLeast"))
     if not count:
         return
@@ -197,7 +197,7 @@ def _build_cause(cause: NeedCause, found: Json, rows: list[Need], visit: Visit) 
 
 
 def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
-    """Yield a row for each handler whose tasks failed last: the task, or how many, and the latest of them."""
+    """Yield a row for each handler whose tasks failed last: the task, or their number and the latest."""
     for group in _group_failed(answer["tasks"].get("FAILED", ()))[:_SHOWN]:
         if len(group) == 1:
             yield _build_failed_task(group[0], answer, visit)
@@ -318,20 +318,20 @@ def _build_plain(tasks: Sequence[Json], cause: NeedCause) -> Iterator[Need]:
 
 
 LATE: Final = timedelta(minutes=3)
-"""What is overdue for longer has not come by itself: the sweep, each minute, has not helped either."""
+"""A task that is overdue for longer will not start by itself. The sweep, each minute, has not helped either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """How a cause is said."""
+    """The words for a cause."""
 
     status: Status
     chip: str
-    """In a word or two, before a number."""
+    """A word or two, before a number."""
     one: str
-    """What goes on after a single task's title."""
+    """The text after a single task's title."""
     many: str
-    """What goes on after a number of them."""
+    """The text after a number of tasks."""
 
 
 CAUSES: Final = complete_table(
@@ -370,11 +370,11 @@ CAUSES: Final = complete_table(
         ),
     },
 )
-"""What stands first is first."""
+"""The causes, the most urgent first."""
 
 
 def list_path(cause: NeedCause, visit: Visit) -> str:
-    """Return where all tasks of a cause are listed."""
+    """Return the path of the list of a cause's tasks."""
     if cause is NeedCause.OVERDUE:
         return f"tasks?{urlencode({'dueUntil': (visit.now - LATE).isoformat()})}"
     return f"tasks?{urlencode({'trouble': cause.value})}"

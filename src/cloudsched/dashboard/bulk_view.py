@@ -1,6 +1,6 @@
-"""One change of many tasks, and many failed executions retried at once.
+"""The pages that change many tasks, or retry many failed executions, at once.
 
-Both show the count first, then ask the question, then start a task that does it and shows its progress.
+Both show the count, then ask the question, then start a task that does it and shows its progress.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class BulkPage:
     button: str
     action: str
     which: list[tuple[str, str]]
-    """The filters that choose the tasks, as they are read."""
+    """The filters that choose the tasks, as people read them."""
     chosen: dict[str, str]
-    """The same as they are sent."""
+    """The same as the form sends them."""
     count: int
     may_concern: bool
-    """Whether there is any, or may be: counting stopped at a bound."""
+    """True if there are any, or may be, because counting stopped at a bound."""
     key: str
     back: str
     error: str
     must_type: bool
-    """Whether the number has to be typed: what is deleted does not come back."""
+    """True if the number has to be typed, because a deletion is final."""
     zones: list[ZoneChoice]
 
 
@@ -63,7 +63,7 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 
 def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
-    """Start the change, if as many tasks as were shown would still be changed."""
+    """Start the change, if the number of tasks is still the one that was shown."""
     action = _find_action(texts.get("action", ""))
     answer = _count(api, action, {name: texts[name] for name in (*FILTERS, "ids") if texts.get(name)})
     content = {"action": action, "filter": _make_filter(answer["chosen"])}
@@ -71,7 +71,7 @@ def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
 
 
 def _start(api: Api, path: str, content: Json, answer: Json, texts: Mapping[str, str], said: str) -> Done | Again:
-    """Start the task that does it, unless the form shows another number than there is now."""
+    """Start the task that does it, unless the present number differs from the form's."""
     key = texts.get("key", "")
     if key.isascii() and key.isalnum():
         answer["key"] = key
@@ -157,7 +157,7 @@ PICK: Final = "pick"
 
 @dataclass(frozen=True, slots=True)
 class FirstRow:
-    """One of those that would be retried."""
+    """An execution that would be retried."""
 
     title: str
     owner: str
@@ -175,7 +175,7 @@ class RetryPage:
     button: str
     first: list[FirstRow]
     left: int
-    """How many more there are than are named."""
+    """The number of further executions, which are not listed."""
     which: list[tuple[str, str]]
     chosen: dict[str, str]
     count: int
@@ -186,12 +186,12 @@ class RetryPage:
 
 
 def fetch_retry(api: Api, visit: Visit) -> Json:
-    """Ask the API how many executions would be retried, and which come first."""
+    """Ask the API for the number of executions that would be retried, and the first of them."""
     return _count_failures(api, _read_chosen(visit.query))
 
 
 def send_retry(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
-    """Start the retry, if as many executions as were shown would still be retried."""
+    """Start the retry, if the number of executions is still the one that was shown."""
     answer = _count_failures(api, _read_chosen(texts))
     content = {"filter": _make_failure_filter(answer["chosen"])}
     return _start(api, RETRY_PATH, content, answer, texts, said="retries")
@@ -232,7 +232,7 @@ def build_retry(answer: Json, visit: Visit) -> RetryPage:
 
 
 def _read_chosen(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return what is chosen: what is ticked, unless the button was that for all."""
+    """Return the choice: the ticked executions, unless the button was that for all."""
     picked = "" if texts.get("all") else " ".join(texts.get(PICK, "").split())
     if not picked and texts.get("only"):
         return {}

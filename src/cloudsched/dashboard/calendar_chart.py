@@ -1,6 +1,6 @@
 """A day as a row: busy tasks are bars, the others are marks with their names, in lanes.
 
-The part of the day that is shown is in the address, as are those that show more, less, earlier and later.
+The address has the part of the day that is shown. Further addresses show more, less, earlier and later parts.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class DaySpan:
 
     @property
     def days(self) -> list[date]:
-        """All of them."""
+        """Return all of them."""
         return [self.first + index * DAY for index in range(self.count)]
 
     @property
     def end(self) -> date:
-        """The day after the last one."""
+        """Return the day after the last one."""
         return self.first + self.count * DAY
 
 
 def choose_span(visit: Visit) -> DaySpan:
-    """Return the days that the address names; this week if it names none that there are."""
+    """Return the days that the address names, or this week if it names no valid ones."""
     today = visit.now.astimezone(visit.zone).date()
     if (day := _read_day(visit.query.get("day"))) is not None:
         return make_span("day", day)
@@ -67,7 +67,7 @@ def choose_span(visit: Visit) -> DaySpan:
 
 
 def make_span(kind: Kind, day: date) -> DaySpan:
-    """Return the day, the week from Monday, or the month that a day is in."""
+    """Return the day, the week from Monday, or the month that contains a day."""
     if kind == "day":
         return DaySpan(kind, day, 1)
     if kind == "week":
@@ -77,7 +77,7 @@ def make_span(kind: Kind, day: date) -> DaySpan:
 
 
 def write_address(visit: Visit, kind: Kind | None, day: date | None = None) -> str:
-    """Return the address of a day, of its week or its month; of this week if there is no kind."""
+    """Return the address of a day, or of its week or month. Without a kind, that of this week."""
     shown = "" if day is None else f"{day:%Y-%m}" if kind == "month" else day.isoformat()
     names: dict[str, str | None] = {"at": None, **{name: shown if name == kind else None for name in KINDS}}
     return visit.with_query(**names)
@@ -92,14 +92,14 @@ def _read_day(text: str | None) -> date | None:
 
 
 _QUARTERS: Final = 96
-"""How many quarters of an hour a day has: what is shown of it begins and ends with one."""
+"""The number of quarters of an hour in a day. The part that is shown begins and ends with one."""
 _SHORTEST: Final = 4 / _QUARTERS
 _UNITS: Final = ((24, 15, "quarter of an hour"), (8, 5, "five minutes"), (0, 1, "minute"))
-"""From how many quarters on a bar stands for how many minutes, and the words for it."""
+"""The resolution of bars: above so many quarters, one bar is so many minutes, with the words for it."""
 
 
 def choose_part(visit: Visit, span: DaySpan) -> Part:
-    """Return the part of its day that the address names, such as ``at=06:00-12:00``; the whole day if it names none."""
+    """Return the part of its day that the address names, such as ``at=06:00-12:00``, or else the whole day."""
     start, dash, end = visit.query.get("at", "").partition("-")
     if span.kind != "day" or not dash:
         return WHOLE
@@ -110,7 +110,7 @@ def choose_part(visit: Visit, span: DaySpan) -> Part:
 
 
 def place_in(part: Part, place: float) -> float:
-    """Return where a place of the day lies in the part that is shown; outside 0 to 1 if it is not."""
+    """Return the position of a place of the day in the part that is shown. Outside 0 to 1 if it is not shown."""
     return (place - part[0]) / (part[1] - part[0])
 
 
@@ -120,29 +120,29 @@ def is_in(part: Part, place: float) -> bool:
 
 
 def choose_bins(part: Part) -> tuple[int, str]:
-    """Return how many bars there are in a part of a day, and what one stands for."""
+    """Return the number of bars in a part of a day, and the words for the time of one."""
     quarters = round((part[1] - part[0]) * _QUARTERS)
     minutes, words = next((minutes, words) for least, minutes, words in _UNITS if quarters > least)
     return quarters * 15 // minutes, words
 
 
 def write_part(part: Part) -> str:
-    """Return a part of a day as the clock on the wall says it; nothing for the whole day."""
+    """Return a part of a day in wall-clock times. Empty for the whole day."""
     return "" if part == WHOLE else f"{_write(part[0])} to {_write(part[1])}"
 
 
 def make_day_moves(visit: Visit, span: DaySpan, part: Part, chosen: date, now: float | None) -> dict[str, Move]:
-    """Return what the keys of a time axis show in the calendar.
+    """Return the effects of a time axis's keys in the calendar.
 
-    From the month to the week, to the day and to hours of it, and back; earlier and later by as much as is shown, of a
-    part of a day by half as much, and at its ends on the next day.
+    They zoom from the month to the week, to the day and to its hours, and back. Earlier and later move by the length
+    that is shown, or for a part of a day by half of it, and from its ends to the next day.
 
     Args:
-        visit: Whose address it changes.
-        span: Which days are shown.
-        part: Which part of the day is shown.
+        visit: The visit whose address changes.
+        span: The days that are shown.
+        part: The part of the day that is shown.
         chosen: The day to which zooming in leads.
-        now: Where now lies in the day; None on other days.
+        now: The place of now in the day. None on other days.
     """
     kind = KINDS.index(span.kind)
     today = visit.now.astimezone(visit.zone).date()
@@ -185,7 +185,7 @@ def _write(place: float) -> str:
 
 
 def _read(text: str) -> int | None:
-    """Return how many quarters of an hour after midnight a time is; None if it is none of them."""
+    """Return the number of quarters of an hour from midnight to a time. None if it is not on a quarter."""
     hours, colon, minutes = text.partition(":")
     if not (colon and hours.isascii() and hours.isdigit() and len(hours) == 2 and minutes in {"00", "15", "30", "45"}):  # noqa: PLR2004 - two digits
         return None
@@ -195,18 +195,18 @@ def _read(text: str) -> int | None:
 
 _LANE, _ABOVE, _BELOW, _ROOM, _TEXT = 18, 26, 12, 4, 14
 _LEAST: Final = 68
-"""The least height of a row: that of the day's name and its counts."""
+"""The least height of a row, which has the day's name and its counts."""
 TIERS: Final = (440, 690, 820, 1080)
-"""How wide a row is at least, in pixels, on screens from 641, 897, 1024 and 1281 on. Narrower ones have no labels.
+"""The least widths of a row, in pixels, on screens from 641, 897, 1024 and 1281 on. Narrower ones have no labels.
 
-A label that finds room in one of these has it in all that are wider: labels keep their size.
+A label that has room in one of these has it in all wider ones, because labels keep their size.
 """
 _NARROW, _CAPITAL, _BROAD, _OTHER, _WIDEST = 4.8, 8.8, 12.0, 7.8, 13.0
-"""How wide letters of 12 pixels are at most in the usual fonts, since text cannot be measured here."""
+"""The largest widths of 12-pixel letters in the usual fonts, since text cannot be measured here."""
 _SHIFT, _MARK, _APART = 9, 6, 6
-"""In pixels: from the middle of a mark to its label, to its own edge, and what lies between two labels at least."""
+"""In pixels: from the middle of a mark to its label, to its own edge, and the least space between two labels."""
 _GAP: Final = 0.03
-"""How much of a bin is empty, so that bars stand apart."""
+"""The empty part of a bin, so that bars stand apart."""
 _LABEL_SIDE: Final = 0.75
 
 
@@ -215,55 +215,55 @@ class Mark:
     """An occurrence of a task that is not busy that day."""
 
     at: float
-    """Where it lies in the day, from 0 to 1."""
+    """Its place in the day, from 0 to 1."""
     label: str
     """Its time and title."""
     words: str
-    """All of it for those who do not see the chart."""
+    """The full text for those who do not see the chart."""
     href: str
     is_future: bool
-    """Whether it has not run: it is due, late, or was passed over."""
+    """True if it has not run: it is due, late, or was passed over."""
     is_bad: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """How much of busy tasks lies in a part of a day."""
+    """The numbers of busy tasks' occurrences in a part of a day."""
 
     ran: int = 0
     failed: int = 0
     due: int = 0
     late: int = 0
-    """Due in the past, and not begun."""
+    """Those due in the past that have not begun."""
     skipped: int = 0
-    """Not run, by a decision: skipped, expired or cancelled."""
+    """Those that a decision kept from running: skipped, expired or cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unlisted:
-    """A part of a day of which not all is shown."""
+    """A part of a day that is not shown completely."""
 
     left: float
     right: float
     text: str
-    """What is known of it."""
+    """The known facts about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A mark in its lane; without its label where that finds no room."""
+    """A mark in its lane. It has no label if there is no room."""
 
     mark: Mark
     lane: int
     has_label: bool
     is_left: bool
-    """Whether the label stands before the mark."""
+    """True if the label stands before the mark."""
     tier: int = 0
     """The first of `TIERS` in which it is shown."""
 
 
 def measure(label: str) -> float:
-    """Return how wide a label is at most, in pixels."""
+    """Return the largest possible width of a label, in pixels."""
     return sum(map(_measure_letter, label))
 
 
@@ -278,11 +278,11 @@ def _measure_letter(letter: str) -> float:
 
 
 def place_marks(marks: Sequence[Mark], now: float | None, lanes: int) -> tuple[list[Placed], tuple[int, ...]]:
-    """Return marks in lanes, each in the first lane with room; and how many found none in each of `TIERS`.
+    """Return marks in the first lanes with room, and the numbers of those without room in each of `TIERS`.
 
-    What failed comes first and is always there, without its label if need be: then in a lane of its own below the
-    others. A label never crosses the now line: it goes to the other side of its mark. What finds no room on a narrow
-    screen may find it on a wider one, and moves nothing there.
+    Failures come first and are always shown. If need be, they lose their labels, and get a lane of their own below the
+    others. A label never crosses the now line, but goes to the other side of its mark. A mark without room on a narrow
+    screen may have it on a wider one, and moves nothing there.
     """
     taken: list[list[tuple[float, float, float]]] = [[] for _ in range(lanes)]
     placed: list[Placed] = []
@@ -318,7 +318,7 @@ def _find_place(
 
 
 def _reach(mark: Mark, size: float, *, is_left: bool) -> tuple[float, float, float]:
-    """Return where a mark lies, and how many pixels it and its label take before and after that."""
+    """Return the place of a mark, and the pixels that it and its label take before and after it."""
     return (mark.at, _SHIFT + size, _MARK) if is_left else (mark.at, _MARK, _SHIFT + size)
 
 
@@ -352,16 +352,16 @@ def draw_day(  # noqa: PLR0913 - what a row shows
     """Return a day's row.
 
     Args:
-        day: The day, with what its clock change skips; None where several zones share the row.
-        marks: What has a name.
-        bins: What is busy, in equal parts of the day's 24 wall-clock hours.
-        most: The most that any bin of any day holds: all days have one scale.
-        now: Where now lies; None on other days.
-        lanes: How many lanes names may have.
-        name: What the row is called.
-        more_href: Where those are that found no room.
-        part: Which part of the day is shown; marks, bins and now lie in it.
-        unlisted: The parts of which not all is shown.
+        day: The day, with the hours that its clock change skips. None where several zones share the row.
+        marks: The occurrences with names.
+        bins: The busy occurrences, in equal parts of the day's 24 wall-clock hours.
+        most: The most that any bin of any day holds, since all days have one scale.
+        now: The place of now. None on other days.
+        lanes: The number of lanes for names.
+        name: The name of the row.
+        more_href: The address of those without room.
+        part: The part of the day that is shown, which contains marks, bins and now.
+        unlisted: The parts that are not shown completely.
     """
     placed, left_out = place_marks(marks, now, lanes)
     used = max((each.lane + 1 for each in placed), default=0)
@@ -389,7 +389,7 @@ def draw_day(  # noqa: PLR0913 - what a row shows
 
 
 def _draw_more(left_out: Sequence[int], y: int, href: str, name: str, *, is_first: bool) -> Iterator[Markup]:
-    """Yield how many marks found no room: once, or for each width of the screen."""
+    """Yield the number of marks without room: once, or for each width of the screen."""
     is_same = len(set(left_out)) == 1
     for tier, count in enumerate(left_out[:1] if is_same else left_out):
         if count:
@@ -472,7 +472,7 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
 
 
 def draw_hours(part: Part = WHOLE) -> Markup:
-    """Return the axis over the rows: the hours of the clock on the wall, or of a part of the day."""
+    """Return the axis over the rows: the wall-clock hours, or those of a part of the day."""
     texts = [
         element(
             "text",
@@ -498,7 +498,7 @@ def _find_hours(part: Part) -> Iterator[tuple[str, float]]:
 
 
 def count_bins(places: Sequence[tuple[float, str]], parts: int) -> list[Bin]:
-    """Return how many of each kind, by their names in a `Bin`, lie in each of the equal parts of a day."""
+    """Return the numbers of each kind, by their names in a `Bin`, in each of the equal parts of a day."""
     counts: list[Counter[str]] = [Counter() for _ in range(parts)]
     for place, kind in places:
         counts[min(parts - 1, int(place * parts))][kind] += 1
@@ -506,4 +506,4 @@ def count_bins(places: Sequence[tuple[float, str]], parts: int) -> list[Bin]:
 
 
 HOUR_BINS: Final = 24
-"""How many bars a day has in the week."""
+"""The number of bars of a day in the week."""

@@ -1,4 +1,4 @@
-"""A month as a table of weeks: how much each day has, what failed below the line, and where clocks change."""
+"""A month as a table of weeks: each day's numbers, failures below the line, and clock changes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _DUE, _LATE = Status("due", "Due", "due"), Status("late", "Late", "timeout")
 MOST_COUNTED: Final = 10_000
-"""Up to how many the API counts."""
+"""The largest number that the API counts."""
 BUSY: Final = 6
 """A task that is due more often than this on a day is busy that day, and goes into the bars."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What ran, or is going to run, in a calendar."""
+    """An occurrence in a calendar, past or to come."""
 
     at: datetime
     task_id: str
@@ -38,13 +38,13 @@ class Entry:
     href: str
     status: Status
     kind: str
-    """The name of what counts it in a `Bin`: ``ran``, ``failed``, ``skipped``, ``late`` or ``due``."""
+    """Its field in a `Bin`: ``ran``, ``failed``, ``skipped``, ``late`` or ``due``."""
     zone: zoneinfo.ZoneInfo
-    """In which it stands."""
+    """The zone in which it stands."""
 
 
 def read_entries(answer: Json, visit: Visit, *, is_own: bool) -> Iterator[Entry]:
-    """Yield what the API has answered; in the tasks' own zones, as far as the answers name them, if `is_own`."""
+    """Yield the API's answers as entries. If `is_own`, they are in the tasks' own zones where the answers name them."""
     zones = {each["taskId"]: find_zone(each["timezone"]) or UTC_ZONE for each in answer["due"]} if is_own else {}
     for each in answer["ran"]:
         href = f"tasks/{quote(each['taskId'], safe='')}/executions/{quote(each['id'], safe='')}"
@@ -62,45 +62,45 @@ def read_entries(answer: Json, visit: Visit, *, is_own: bool) -> Iterator[Entry]
 
 
 def find_busy(entries: Sequence[Entry]) -> set[str]:
-    """Return the tasks that are busy on a day, of all that is in it."""
+    """Return the tasks that are busy on a day, from all entries of the day."""
     times = Counter(each.task_id for each in entries)
     return {task_id for task_id, count in times.items() if count > BUSY}
 
 
 def count_entries(entries: Sequence[Entry]) -> Bin:
-    """Return how much of each kind there is."""
+    """Return the number of entries of each kind."""
     return Bin(**Counter(each.kind for each in entries))
 
 
 @dataclass(frozen=True, slots=True)
 class DayTotals:
-    """What is known of a day: what was listed of it, and what was counted."""
+    """The facts about a day: the occurrences that were listed, and those that were counted."""
 
     found: Bin
-    """What was listed."""
+    """The listed occurrences."""
     ended: tuple[int, int] | None
-    """How many failed, and how many ended otherwise; None if that was not counted."""
+    """The numbers of failures and of other ends. None if these were not counted."""
     is_past_listed: bool = True
-    """Whether all that ended was listed."""
+    """True if all executions that ended were listed."""
     is_future_listed: bool = True
-    """Whether all that is due was listed."""
+    """True if all due occurrences were listed."""
 
     @property
     def failed(self) -> int:
-        """The number that failed."""
+        """Return the number of failures."""
         return self.found.failed if self.is_past_listed or self.ended is None else self.ended[0]
 
     @property
     def others(self) -> int:
-        """The number that ended otherwise, whether they ran or not; what is open counts as far as it was listed."""
+        """Return the number that ended otherwise, whether they ran or not. Listed open ones count, too."""
         return self.found.ran + self.found.skipped if self.is_past_listed or self.ended is None else self.ended[1]
 
     def write_failed(self) -> str:
-        """Return how many failed, in words; nothing if none."""
+        """Return the number of failures, in words. Empty if there are none."""
         return f"{self._write_least(self.failed)} failed" if self.failed else ""
 
     def write_others(self) -> str:
-        """Return the rest of the day in words. It is never "nothing" unless all of it was asked for."""
+        """Return the rest of the day in words. It is never "nothing" unless the whole day was requested."""
         found = self.found
         if self.is_past_listed:
             said = [f"{found.ran:,} ran"] * bool(found.ran) + [f"{found.skipped:,} not run"] * bool(found.skipped)
@@ -121,7 +121,7 @@ class DayTotals:
 
 
 def add_totals(days: Sequence[DayTotals]) -> DayTotals:
-    """Return what is known of several days together."""
+    """Return the totals of several days together."""
     names = ("ran", "failed", "due", "late", "skipped")
     found = Bin(**{name: sum(getattr(each.found, name) for each in days) for name in names})
     is_past_listed = all(each.is_past_listed for each in days)
@@ -151,24 +151,24 @@ class MonthDay:
     key: str
     href: str
     words: str
-    """All of it, for those who do not see the bars."""
+    """The full text, for those who do not see the bars."""
     chart: Markup
     failed: str
     hours: str
-    """How much longer or shorter it is, if clocks change."""
+    """The difference of its length from 24 hours, if clocks change."""
     is_today: bool
 
 
 def build_month(
     days: Sequence[WallDay], totals: Mapping[date, DayTotals], today: date, addresses: Mapping[date, str]
 ) -> list[list[MonthDay | None]]:
-    """Return the weeks of a month; None stands for a day of another month.
+    """Return the weeks of a month. None stands for a day of another month.
 
     Args:
         days: All days of the month.
-        totals: How much each has.
+        totals: The totals of each day.
         today: Today, in the month or not.
-        addresses: Where each day is shown.
+        addresses: The address of each day.
     """
     most = max((each.others + each.found.late + each.found.due for each in totals.values()), default=0)
     cells: list[MonthDay | None] = [None] * days[0].day.weekday()
@@ -178,13 +178,13 @@ def build_month(
 
 
 def draw_density(totals: DayTotals, most: int) -> Markup:
-    """Return a day's bar: what ended is filled, what is due outlined after it, what failed lies below the line.
+    """Return a day's bar: past runs are filled, due ones outlined after them, and failures below the line.
 
-    What was neither listed nor counted is hatched.
+    A part that was neither listed nor counted is hatched.
 
     Args:
-        totals: How much the day has.
-        most: The most that any day of the month has: all have one scale.
+        totals: The totals of the day.
+        most: The most that any day of the month has, since all have one scale.
     """
     waiting = totals.found.due + totals.found.late
     others, due, failed = (_scale(count, most) for count in (totals.others, waiting, totals.failed))
@@ -231,7 +231,7 @@ def _build_day(day: WallDay, totals: DayTotals, most: int, today: date, address:
 
 
 def _write_change(change: timedelta) -> str:
-    """Return how much longer or shorter than 24 hours a day is; of a change that only renames the hour, that."""
+    """Return the difference of a day's length from 24 hours, or "clock change" if there is none."""
     hours = abs(change) / timedelta(hours=1)
     sign = "+" if change > timedelta(0) else "\N{MINUS SIGN}"
     return f"{sign}{hours:g} h" if change else "clock change"

@@ -1,4 +1,4 @@
-"""What ran and what is going to run, by day, week or month: a row is a day, across is the clock on the wall."""
+"""Past and due runs, by day, week or month. A row is a day, and its width is the wall-clock day."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ class TableRow:
 
 
 _LISTED: Final = 200
-"""How many lines of a day are shown."""
+"""The number of a day's lines that are shown."""
 
 
 def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit) -> tuple[list[TableRow], int]:
-    """Return the first of a day's lines, the earliest first; and how many more there are."""
+    """Return the first of a day's lines, the earliest first, and the number of further ones."""
     groups: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in sorted(entries, key=lambda each: (each.at, each.task_id)):
         name = entry.task_id if entry.task_id in busy else f"{entry.at.isoformat()} {entry.href}"
@@ -118,11 +118,11 @@ def _describe_fold(entry: Entry) -> str:
 
 
 WEEK: Final = 7
-"""A span of so many days has each weekday once."""
+"""A span of this many days has each weekday once."""
 
 
 def write_sentence(days: Sequence[WallDay], totals: Sequence[DayTotals], zone: str, visit: Visit) -> str:
-    """Return what the days have in all, in which zone, and where clocks change."""
+    """Return the totals of the days, their zone, and their clock changes, in words."""
     first, last = days[0].day, days[-1].day
     start = f"{first.day} {first:%B}" + (f" {first.year}" if first.year != last.year else "")
     span = f"{start} to {last.day} {last:%B %Y}" if len(days) > 1 else f"{first:%A} {first.day} {first:%B %Y}"
@@ -139,7 +139,7 @@ def write_sentence(days: Sequence[WallDay], totals: Sequence[DayTotals], zone: s
 
 
 def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
-    """Yield what is not drawn or counted, and why."""
+    """Yield notes on the entries that are not drawn or counted, with the reasons."""
     has_counts = answer.get("counts") is not None
     if answer.get("isSearchCut") and not has_counts:
         yield f"At least {len(answer['ran']):,} ran: too many others were looked through to find more. Choose a day."
@@ -157,17 +157,16 @@ def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
 
 
 BOUND: Final = 500
-"""How many executions, and of a day or a week how many occurrences, are asked for at most. More that ended is counted.
-"""
+"""The most executions that are requested, and the most occurrences of a day or a week. More executions are counted."""
 BOUND_OF_MONTH: Final = 2000
-"""How many occurrences of a month are asked for, if they are of few tasks."""
+"""The most occurrences of a month that are requested, if they are of few tasks."""
 _MANY_TASKS: Final = 250
 FILTERS: Final = ("owner", "handler", "label", "category", "status")
 _ONE_OF: Final = ("label", "handler", "category")
-"""Filters of which the API takes one for what ran: the first that is chosen, since few have the same label."""
+"""Filters of which the API takes one for executions: the first given one, since few share a label."""
 _PAGE: Final = 500
 _MAX_PAGES: Final = 4
-"""How many pages are asked for at most: where no index has a filter, a page may have few items or none."""
+"""The most pages that are requested. Where no index has a filter, a page may have few items or none."""
 _LANES_OF_WEEK, _LANES_OF_DAY = 2, 12
 TASKS_ZONE: Final = "task"
 """The zone in the address in which each task stands at its own wall-clock time."""
@@ -182,7 +181,7 @@ class DayRow:
     counts: str
     failed: str
     hours: str
-    """Its length, if it is not 24 hours."""
+    """Its length, if that is not 24 hours."""
     is_today: bool
     is_chosen: bool
     chart: Markup
@@ -208,12 +207,12 @@ class CalendarPage:
     spans: list[tuple[str, str, bool]]
     """Day, week and month: name, address, whether it is shown."""
     moves: dict[str, Move]
-    """What the keys of the time axis show."""
+    """The effects of the time axis's keys."""
     filters: dict[str, str]
     category: str
     categories: tuple[str, ...]
     kept: list[tuple[str, str]]
-    """What of the address a filter form sends along."""
+    """The parameters of the address that a filter form sends along."""
     only_failed: str
     is_only_failed: bool
     tail: str
@@ -221,7 +220,7 @@ class CalendarPage:
 
 
 def fetch(api: Api, visit: Visit) -> Json:
-    """Ask the API how much ended on each day that is shown, and for at most `BOUND` of that and of what is due."""
+    """Ask the API for each day's counts, and for at most `BOUND` of the executions and of the due occurrences."""
     span = choose_span(visit)
     room = DAY if _is_in_tasks_zones(visit) else timedelta(0)
     start, end = find_start(span.first, visit.zone) - room, find_start(span.end, visit.zone) + room
@@ -263,7 +262,7 @@ def fetch(api: Api, visit: Visit) -> Json:
 def _fetch_counts(
     api: Api, visit: Visit, start: datetime, until: datetime, wanted: Mapping[str, str]
 ) -> list[Json] | None:
-    """Return how much ended on each day; None where the API cannot count it: for these filters, or each in its zone."""
+    """Return the counts of each day. None if the API cannot count: for these filters, or in each task's own zone."""
     if _is_in_tasks_zones(visit) or start >= until or wanted["status"].upper() not in {"", "FAILED"}:
         return None
     query = {name: wanted[name] for name in ("owner", *_ONE_OF)}
@@ -276,9 +275,9 @@ def _fetch_counts(
 
 
 def _fetch_ran(api: Api, near: dict[str, str], wanted: dict[str, str]) -> tuple[list[Json], str | None, bool]:
-    """Return what ended, since when all of it is listed, and whether the search for it was given up.
+    """Return the ended executions, the start of their complete list, and whether the search was given up.
 
-    What timed out has failed, too. No index has two of `_ONE_OF`: the others are left here.
+    Timeouts count as failures. No index has two of `_ONE_OF`, so the others are filtered here.
     """
     others = [name for name in _ONE_OF if wanted[name]][1:]
     asked = {**near, **{name: value for name, value in wanted.items() if name not in others}}
@@ -378,13 +377,13 @@ class DayFacts:
     """The tasks that are busy then."""
     totals: DayTotals
     unlisted: Sequence[Unlisted]
-    """The parts of it of which not all is drawn."""
+    """Its parts that are not drawn completely."""
 
 
 def _gather(
     answer: Json, days: Sequence[WallDay], entries: Mapping[date, Sequence[Entry]], visit: Visit, part: Part
 ) -> dict[date, DayFacts]:
-    """Return what is drawn of each day."""
+    """Return the facts to draw for each day."""
     counted: dict[date, tuple[int, int]] = {}
     for each in answer.get("counts") or ():
         middle = parse_instant(each["start"]) + timedelta(hours=6)  # its day, also if clocks change at midnight
@@ -410,13 +409,13 @@ def _gather(
 
 
 def _find_listed(answer: Json) -> tuple[datetime | None, datetime | None]:
-    """Return from when on all that ended is listed, and until when all that is due; None for all of it."""
+    """Return the start of the complete list of ended runs, and the end of that of due ones. None for no limit."""
     since, until = answer.get("ranFrom"), answer.get("dueUntil")
     return parse_instant(since) if since else None, parse_instant(until) if until else None
 
 
 def _list_unlisted(day: WallDay, totals: DayTotals, part: Part, answer: Json, visit: Visit) -> Iterator[Unlisted]:
-    """Yield the parts of a day of which not all is drawn, with what was counted."""
+    """Yield the parts of a day that are not drawn completely, with their counts."""
     begin, end = find_start(day.day, visit.zone), find_start(day.day + DAY, visit.zone)
 
     def place(at: datetime) -> float:
@@ -438,7 +437,7 @@ def _list_unlisted(day: WallDay, totals: DayTotals, part: Part, answer: Json, vi
 def _build_rows(
     days: Sequence[WallDay], facts: Mapping[date, DayFacts], chosen: WallDay, visit: Visit, part: Part
 ) -> tuple[list[DayRow], str]:
-    """Return a row for each day, and what is said below them about bars."""
+    """Return a row for each day, and the note on bars below them."""
     is_week, is_own = len(days) > 1, _is_in_tasks_zones(visit)
     today = visit.now.astimezone(visit.zone).date()
     parts, bar = (HOUR_BINS, "hour") if is_week else choose_bins(part)

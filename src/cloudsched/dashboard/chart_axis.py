@@ -1,7 +1,7 @@
-"""What charts are drawn of: elements of SVG as text, and the part of an axis of time that is shown.
+"""The basis of charts: SVG elements as text, and the part of a time axis that is shown.
 
 In SVG, x is in per cent and y in pixels, so nothing is measured. Colours are by class, and all text is escaped.
-Addresses lead to more, less, earlier or later of the axis.
+Addresses lead to more, less, earlier or later parts of the axis.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LEAST: Final = 1 / 100_000
 """The smallest part of an axis that can be shown."""
 _SHORTEST: Final = timedelta(milliseconds=10)
 _WHOLE_TO: Final = 0.98
-"""What shows more than this of an axis shows all of it."""
+"""A larger part of an axis than this is shown as all of it."""
 
 Part = tuple[float, float]
-"""A part of an axis: where it begins and ends, from 0 to 1."""
+"""A part of an axis: its beginning and end, from 0 to 1."""
 WHOLE: Final[Part] = (0.0, 1.0)
 
 
@@ -37,7 +37,7 @@ class Move:
     label: str
     words: str
     href: str | None
-    """None if it would show the same."""
+    """Its address. None if it would show the same."""
 
 
 _MOVES: Final = (
@@ -55,9 +55,9 @@ def make_moves(
     """Return the buttons of an axis.
 
     Args:
-        parts: What each key shows; nothing for a key that would show the same.
+        parts: The part that each key shows. None for a key that would show the same.
         write: Returns the address that shows a part.
-        home: What the last button is called.
+        home: The name of the last button.
     """
     return [
         Move(key, label, home if key == "0" else words, write(part) if (part := parts.get(key)) else None)
@@ -66,11 +66,11 @@ def make_moves(
 
 
 def find_parts(shown: Part, anchor: float | None = None, least: float = _LEAST) -> dict[str, Part | None]:
-    """Return what each key shows.
+    """Return the part that each key shows.
 
     Args:
         shown: The part that is shown now.
-        anchor: What stays in sight while zooming, such as now; the middle if it is not in sight.
+        anchor: A place to keep in sight while zooming, such as now. If it is not in sight, the middle.
         least: The smallest part that can be shown.
     """
     left, right = shown
@@ -97,7 +97,7 @@ def _clamp(left: float, width: float) -> Part:
 
 
 def read_window(visit: Visit) -> tuple[datetime, datetime] | None:
-    """Return from when until when the address shows an axis; None if it does not say, or not well."""
+    """Return the beginning and the end of the axis in the address. None if they are missing or invalid."""
     try:
         start, end = (datetime.fromisoformat(visit.query.get(name, "")) for name in ("from", "until"))
         if start.tzinfo is None or end.tzinfo is None or end - start < _SHORTEST:
@@ -108,7 +108,7 @@ def read_window(visit: Visit) -> tuple[datetime, datetime] | None:
 
 
 def clip(window: tuple[datetime, datetime] | None, start: datetime, end: datetime) -> tuple[datetime, datetime] | None:
-    """Return the part of a window that lies on an axis; None for the whole axis, also if nothing lies there."""
+    """Return the part of a window that lies on an axis. None for the whole axis, also if nothing lies there."""
     if window is None:
         return None
     begin, finish = max(window[0], start), min(window[1], end)
@@ -121,10 +121,10 @@ def write_window(
     """Return the address that shows a part of an axis.
 
     Args:
-        visit: Whose address it changes.
-        start: Where the axis begins.
-        end: Where it ends.
-        part: What is shown.
+        visit: The visit whose address changes.
+        start: The beginning of the axis.
+        end: The end of the axis.
+        part: The part to show.
         place: The id of the axis, to which the address leads.
         at: Returns the instant at a place of the axis.
     """
@@ -143,7 +143,7 @@ _NAMES = {"cls": "class", "text_anchor": "text-anchor", "fill_opacity": "fill-op
 
 
 def element(tag: str, *children: Markup | str, **attributes: str | float) -> Markup:
-    """Return an element; numbers have at most two decimals."""
+    """Return an element. Numbers have at most two decimals."""
     parts = ["<", tag]
     for name, value in attributes.items():
         if isinstance(value, str):
@@ -161,12 +161,12 @@ def percent(fraction: float) -> str:
 
 
 def group(*children: Markup) -> Markup:
-    """Return elements one after the other."""
+    """Return elements as one, in their order."""
     return Markup("").join(children)
 
 
 def draw_picture(height: float, *children: Markup) -> Markup:
-    """Return a chart of the full width, which is hidden from those who do not see it: words beside it say the same."""
+    """Return a chart of the full width, hidden from screen readers, because words beside it say the same."""
     return element("svg", *children, cls="c", height=height, **{"aria-hidden": "true"})
 
 

@@ -1,4 +1,4 @@
-"""What is downloaded: a list as the API's own JSON or as CSV (RFC 4180), and what a run got and returned."""
+"""Downloads: a list as the API's own JSON or as CSV (RFC 4180), and the payload and the result of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""With these a spreadsheet takes a text for a formula (owasp.org/www-community/attacks/CSV_Injection)."""
+"""A spreadsheet takes a text that begins like this for a formula (owasp.org/www-community/attacks/CSV_Injection)."""
 
 
 def write_file(answer: Json, name: str, kind: str) -> Response:
@@ -57,13 +57,13 @@ def _write_cell(row: Json, column: str) -> str:
 
 
 def send_result(api: Api, task_id: str, execution_id: str) -> Response:
-    """Return all that an execution returned. Raises NotFound if that is nothing."""
+    """Return the complete result of an execution. Raises NotFound if there is none."""
     record = api.get(f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}")
     return _send(record.get("content"), "result", execution_id)
 
 
 def send_payload(api: Api, task_id: str, execution_id: str) -> Response:
-    """Return all that an execution's handler got. Raises NotFound if that is not known."""
+    """Return the complete payload of an execution. Raises NotFound if it is not known."""
     record = api.get(f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}")
     task, _ = api.task(task_id)
     history = api.find(f"{task_path(task_id)}/history")
@@ -71,7 +71,7 @@ def send_payload(api: Api, task_id: str, execution_id: str) -> Response:
 
 
 FILES: Final[dict[str, Callable[..., Response]]] = {"result": send_result, "payload": send_payload}
-"""By the names of their addresses."""
+"""The files by the names of their addresses."""
 
 
 def _send(content: object, what: str, execution_id: str) -> Response:

@@ -1,4 +1,4 @@
-"""An execution: how it stands, what it did, the chosen step, progress, calls and result."""
+"""An execution: its state, its steps, the chosen step, progress, calls and result."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class StepLine:
     href: str
     is_chosen: bool
     hidden: str
-    """What the chart says, for those who do not see it."""
+    """The chart's content in words, for those who do not see it."""
 
 
 def write_shown(waterfall: Waterfall, visit: Visit) -> str:
-    """Return which part of the time is shown; nothing if it is all of it."""
+    """Return the part of the time that is shown. Empty for all of it."""
     if waterfall.scale is waterfall.whole:
         return ""
     start, end = (at.astimezone(visit.zone) for at in waterfall.scale.span)
@@ -88,7 +88,7 @@ def _build_line(row: WaterfallRow, chart: Markup, visit: Visit, chosen: int) -> 
 
 
 def list_step(step: Json, visit: Visit, child: Json | None = None) -> list[tuple[str, str, bool]]:
-    """Return what is known of a step: name, value, and whether a machine reads it; of a call also what it got."""
+    """Return the facts about a step: name, value, and whether a machine reads it. A call's have its payload, too."""
     started = visit.sure(step["startedAt"])
     facts = [("Status", show_status(step["status"]).word, False), ("Started", started.text, False)]
     finished = "Finished, not noticed yet" if step.get("isUnnoticed") else "Finished"
@@ -114,9 +114,10 @@ def list_step(step: Json, visit: Visit, child: Json | None = None) -> list[tuple
 
 
 ROWS: Final = 180
-"""How many rows of a waterfall are shown at once."""
+"""The number of a waterfall's rows that are shown at once."""
 _TREE: Final = 100
 _WAITING: Final = frozenset({ExecutionStatus.SUSPENDED, ExecutionStatus.RETRYING})
+"""The statuses in which a later dispatch, which may take several hops, lets an execution go on."""
 _TONES: Final = complete_table(
     ExecutionStatus,
     {
@@ -131,24 +132,24 @@ _TONES: Final = complete_table(
         ExecutionStatus.SKIPPED: "",
     },
 )
-"""The statuses in which a dispatch to come lets an execution go on, which may take hops to get there."""
+"""The colour of the sentence's box for each status."""
 
 
 FOLDED: Final = 2000
 """Longer JSON than this is folded."""
 _SHOWN: Final = 20_000
-"""How many characters of it are shown at most; the download has all of it."""
+"""The number of its characters that are shown. The download has all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """JSON that a run got or returned, as it is shown."""
+    """JSON of a run's payload or result, as it is shown."""
 
     text: str
     size: str
     is_folded: bool
     download: str
-    """Where all of it can be fetched, below the mount; nothing if this is all of it."""
+    """The address of the complete content, below the mount. Empty if this is all of it."""
 
 
 def show_content(content: object, path: str) -> Content:
@@ -163,13 +164,13 @@ def show_content(content: object, path: str) -> Content:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A line that it has logged."""
+    """A line that the execution has logged."""
 
     at: Moment
     level: str
     text: str
     step: int
-    """The step that ran then, and that alone; 0 if there was none, or several."""
+    """The only step that ran then. 0 if there was none, or several."""
 
 
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -190,7 +191,7 @@ class AttemptLine:
 
 @dataclass(frozen=True, slots=True)
 class ChannelLine:
-    """How far the result has come by one channel."""
+    """The progress of the result's delivery by one channel."""
 
     channel: str
     status: str
@@ -221,13 +222,13 @@ class ExecutionPage:
     sentence: str
     tone: str
     hops: list[str]
-    """What is said of the hops that its dispatch takes, if it goes on further ahead than the queue takes."""
+    """The notes on its dispatch's hops, if it goes on later than the queue can hold a dispatch."""
     facts: list[tuple[str, str]]
     axis: Markup
     lines: list[StepLine]
     gaps: str
     shown: str
-    """Which part of the time is shown, if it is not all of it."""
+    """The part of the time that is shown, if it is not all of it."""
     moves: list[Move]
     scale_href: str
     is_true_scale: bool
@@ -243,21 +244,21 @@ class ExecutionPage:
     attempts_left_out: int
     progress: list[tuple[Moment, str]]
     log: list[LogRow] | None
-    """What it has logged; None if that is not for whoever looks."""
+    """Its log lines. None if the viewer may not see them."""
     log_left_out: int
     log_note: str
-    """How many of the lines are shown, if not all are."""
+    """The number of lines that are shown, if not all are."""
     levels: list[tuple[str, bool]]
-    """The levels of its lines, and whether only those from this on are shown."""
+    """The log levels, each with whether it is the lowest that is shown."""
     find: str
-    """What is looked for in the lines."""
+    """The text that is searched for in the lines."""
     kept: list[tuple[str, str]]
-    """What of the address the form of the log sends along."""
+    """The parameters of the address that the log's form sends along."""
     branches: list[Branch]
     payload: Content | None
-    """What its handler got."""
+    """The payload of its handler."""
     payload_note: str
-    """Where that is from, or why it is not known."""
+    """The source of the payload, or the reason why it is not known."""
     result: Content | None
     error: str
     traceback: str
@@ -265,11 +266,11 @@ class ExecutionPage:
     channels: list[ChannelLine]
     awaited: str | None
     has_form: bool
-    """Whether the awaited event's payload is declared: a form asks for its fields."""
+    """True if the awaited event's payload is declared, so that a form asks for its fields."""
     retry_question: Question | None
-    """What is asked before it is retried; nothing if it cannot be."""
+    """The question before it is retried. None if it cannot be."""
     why_no_retry: str
-    """Why it cannot be retried now, if that is said."""
+    """The reason why it cannot be retried now, if it is known."""
     zones: list[ZoneChoice]
     may_change: bool
     role: str
@@ -297,7 +298,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
 
 
 def _show_ends(record: Json, tree: Json | None) -> Json:
-    """Return an open execution whose calls end when they did: its handler notices that only when it goes on."""
+    """Return an open execution whose finished calls are shown as such, before its handler notices them."""
     if record["status"] not in OPEN:
         return record  # what it did not wait for is left as it was then
     calls = [child["task"] for child in (tree or {}).get("children", ())]
@@ -315,14 +316,14 @@ def _show_ends(record: Json, tree: Json | None) -> Json:
 
 
 def _fetch_child(api: Api, visit: Visit, record: Json) -> Json | None:
-    """Ask for the task of the chosen call, whose payload is what that got."""
+    """Ask for the task of the chosen call, which has the call's payload."""
     chosen = _read_number(visit.query.get("step"))
     child = next((each.get("child") for each in record.get("steps", []) if each["number"] == chosen), None)
     return api.find(task_path(child)) if child else None
 
 
 def _may_have_changed(record: Json, task: Json) -> bool:
-    """Return whether an edit may have given the task another payload than this run got."""
+    """Return whether an edit may have changed the task's payload since this run."""
     is_own = "payload" in record or record.get("hasUnrecordedPayload")
     return not is_own and not task.get("children") and task["revision"] > 1
 
@@ -334,7 +335,7 @@ def _find_awaited(record: Json) -> str | None:
 
 
 def _has_deliveries(task: Json, record: Json) -> bool:
-    """Return whether a result is, or was, to be delivered: to ask costs as much as to read the execution again."""
+    """Return whether a result is, or was, to be delivered. A request costs as much as reading the execution again."""
     return bool(task.get("deliveryChannels") or record.get("isDelivered"))
 
 
@@ -447,7 +448,7 @@ _SUMS: Final = {
     "wait": "Suspended for",
     "queue": "Queued for",
 }
-"""What the parts are called into which all of its time is divided."""
+"""The names of the parts into which all of its time is divided."""
 
 
 def _list_facts(record: Json, waterfall: Waterfall) -> list[tuple[str, str]]:
@@ -499,7 +500,7 @@ def _describe_deliveries(record: Json, task: Json) -> str:
 
 
 def _list_log(logs: Json | None, record: Json, visit: Visit) -> list[LogRow] | None:
-    """Return the lines of the chosen level and above that have the text that is looked for."""
+    """Return the lines of the chosen level and above that contain the searched text."""
     if logs is None:
         return None
     level, find = visit.query.get("level", "").upper(), visit.query.get("find", "").lower()
@@ -526,7 +527,7 @@ def _list_log(logs: Json | None, record: Json, visit: Visit) -> list[LogRow] | N
 
 
 def find_payload(record: Json, task: Json, history: Json | None) -> tuple[object, str]:
-    """Return what a run's handler got, None if that is not known; and where it is from, or why it is not known."""
+    """Return a run's payload, None if it is not known, and its source, or the reason why it is not known."""
     if record.get("hasUnrecordedPayload"):
         return None, "It had a payload of its own, which was too large to be kept beside the result."
     if "payload" in record:

@@ -1,7 +1,7 @@
-"""Forms: the fields as templates show them, and what becomes of a form that was sent.
+"""Forms: the fields as templates show them, and the results of a form that was sent.
 
-A field has a name, texts, hints, and what is wrong at it. What was sent is done, or shown again with what is wrong, as
-a person reads it.
+A field has a name, texts, hints, and its errors. A form is carried out, or shown again with its errors in words for
+people.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (
 
 
 def describe_problem(error: CloudschedError) -> tuple[int, str, str]:
-    """Return an error's HTTP status, what is wrong as the API words it, and what follows."""
+    """Return an error's HTTP status, its problem in the API's words, and the consequence."""
     if isinstance(error, QuotaExceeded) and error.retry_after:
         return 429, str(error), f"Try again in {error.retry_after} s."
     if isinstance(error, Unavailable) and ": 500: " in str(error):
@@ -77,24 +77,24 @@ def describe_problem(error: CloudschedError) -> tuple[int, str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It was done."""
+    """The form was carried out."""
 
     path: str
-    """Where to go, below the mount."""
+    """The path to go to, below the mount."""
     said: str
-    """What is said there: a name in `routes.DONE`."""
+    """The message that is shown there: a name in `routes.DONE`."""
     assumed: tuple[str, ...] = ()
-    """What was assumed of a schedule that was saved, which is said there, too."""
+    """The assumptions about a saved schedule, which are shown there, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The form is shown again, with what was typed."""
+    """The form is shown again, with the typed texts."""
 
     answer: Json
-    """What the view is built of."""
+    """The answer from which the view is built."""
     status: int = 200
-    """The status of the page: 200 for a check, the API's for a refusal."""
+    """The status of the page: 200 for a check, or that of the API's refusal."""
 
 
 _TYPES: Final = {DATE: "date", TIME: "time"}
@@ -122,7 +122,7 @@ class Field:
     """``input``, ``area``, ``select``, ``checks`` or ``group``."""
     text: str = ""
     path: str = ""
-    """Its path in the task; shown beside the label of a field of the payload."""
+    """Its path in the task, which is shown beside the label of a field of the payload."""
     hint: str = ""
     error: str = ""
     type: str = "text"
@@ -166,7 +166,7 @@ def make_fields(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str])
 
 
 def choose(pairs: Iterable[tuple[str, str]], text: str) -> tuple[Option, ...]:
-    """Return choices; one that is not among them but in the text is kept."""
+    """Return choices. A text that is not among them is added."""
     known = list(pairs)
     if text and text not in {value for value, _ in known}:
         known.append((text, text))
@@ -215,15 +215,15 @@ def _write_hint(slot: Slot) -> str:
 
 
 def field_id(name: str) -> str:
-    """Return the id of the field of that name: letters and digits, the others as their numbers, for stylesheets."""
+    """Return the id of the field of that name for stylesheets: letters and digits, with other characters as numbers."""
     return "f-" + "".join(letter if letter.isalnum() and letter.isascii() else f"-{ord(letter):x}-" for letter in name)
 
 
 def place_error(field: str, names: Iterable[str]) -> str:
-    """Return which of the form's fields an error of the API belongs to: the one with the longest common path.
+    """Return the form's field to which an error of the API belongs: the one with the longest common path.
 
     Returns:
-        The field's name; empty if it belongs to none.
+        The field's name. Empty if it belongs to none.
     """
     best = ""
     for name in names:
@@ -234,12 +234,12 @@ def place_error(field: str, names: Iterable[str]) -> str:
 
 
 def place_faults(error: InvalidInput, names: Sequence[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return what is wrong by the form's fields that show it, without the paths; under "" what belongs to none.
+    """Return the problems by the form's fields, without the paths. Under "" are those that belong to none.
 
     Args:
-        error: What the API refused.
+        error: The API's refusal.
         names: The names of the form's fields.
-        known: What the form calls a field otherwise.
+        known: Other names of fields in the form.
     """
     told: dict[str, str] = {}
     for each in error.faults:
@@ -251,5 +251,5 @@ def place_faults(error: InvalidInput, names: Sequence[str], known: Mapping[str, 
 
 
 def list_names(fields: Iterable[Field]) -> list[str]:
-    """Return the names of all fields, those in groups too."""
+    """Return the names of all fields, also of those in groups."""
     return [name for field in fields for name in (list_names(field.fields) if field.fields else [field.name])]

@@ -1,6 +1,6 @@
-"""Which requests are answered at all, and the headers of every answer.
+"""The checks of every request, and the headers of every response.
 
-A local server has no login of its own, so a page elsewhere must not reach it through the browser: a name that was
+A local server has no login of its own, so a page elsewhere must not reach it through the browser. So a name that was
 rebound to this machine (`Host`) and a form of another site (`Origin`) are refused.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
 
 LOCAL_HOSTS: Final = frozenset({"localhost"})
-"""The names of this machine: every name and address that can mean no other; see `cloudsched.domain.local_requests`."""
+"""The names of this machine: every name and address that can mean no other. See `cloudsched.domain.local_requests`."""
 _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -28,12 +28,12 @@ _POLICY: Final = (
 
 
 def find_refusal(request: Request, hosts: frozenset[str] | None, *, has_sign_in: bool = False) -> str | None:
-    """Return why a request is refused; None if it is not.
+    """Return the reason why a request is refused. None if it is not.
 
     Args:
         request: The request.
-        hosts: The names by which this server may be called; None for any, behind a proxy that checks them.
-        has_sign_in: Whether people sign in here. If they do not, a local server answers to its own machine only.
+        hosts: The names by which this server may be called. None for any, behind a proxy that checks them.
+        has_sign_in: True if people sign in here. If they do not, a local server answers to its own machine only.
     """
     if hosts == LOCAL_HOSTS:
         refusal = find_foreign_name(request.host) or (None if has_sign_in else _find_elsewhere(request))
@@ -45,7 +45,7 @@ def find_refusal(request: Request, hosts: frozenset[str] | None, *, has_sign_in:
 
 
 def protect(response: Response) -> Response:
-    """Give an answer the headers that keep browsers strict."""
+    """Give a response the headers that keep browsers strict."""
     response.headers["Content-Security-Policy"] = _POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "same-origin"

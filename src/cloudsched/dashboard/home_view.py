@@ -1,4 +1,4 @@
-"""Home: is anything wrong, what needs somebody, what runs, what is due next, who waits, and is all well."""
+"""The home page: health, open problems, current and next runs, and those who wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HealthRow:
-    """How one part of the service is."""
+    """The health of one part of the service."""
 
     part: str
     status: Status
@@ -33,12 +33,12 @@ class HealthRow:
 
 
 def build_health(health: Json, counts: Json, visit: Visit) -> list[HealthRow]:
-    """Return how store, queue and sweep are; the sweep only to those who see the tasks of all owners.
+    """Return the health of store, queue and sweep. Only those who see the tasks of all owners see the sweep.
 
     Args:
-        health: What ``/ready`` says; where it is not ready, why, as ``problem``, and what ``/health`` says.
-        counts: What ``/v1/overview`` says; empty if it does not answer.
-        visit: Who looks.
+        health: The answer of ``/ready``. If it is not ready, the reason as ``problem``, and the answer of ``/health``.
+        counts: The answer of ``/v1/overview``. Empty if there is none.
+        visit: The viewer.
     """
     return [
         *_build_store(health),
@@ -104,9 +104,9 @@ def _bad(word: str) -> Status:
 
 
 REACH: Final = timedelta(hours=12)
-"""How far the strip goes, each way."""
+"""The reach of the strip, each way."""
 ON_TIME: Final = timedelta(seconds=0.1)
-"""What starts sooner is not called late."""
+"""A smaller delay does not count as late."""
 _HOUR: Final = timedelta(hours=1)
 _EXECUTIONS, _DUE, _LISTED, _BARS = 100, 250, 8, 48
 
@@ -119,7 +119,7 @@ class DueRow:
     task_id: str
     title: str
     more: int
-    """How many further times it is due in the next hours."""
+    """The number of further times that it is due in the next hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +134,14 @@ class HomePage:
     needs: list[Need]
     well: Status
     calm: str
-    """What is said if nothing needs anybody."""
+    """The message if there are no problems."""
     running: list[ExecutionRow]
     more_running: int
     due: list[DueRow]
     next_due: Moment | None
-    """When something is due first, however far ahead."""
+    """The first instant at which anything is due, however far ahead."""
     not_due: str
-    """What is said if nothing is."""
+    """The message if nothing is due."""
     more_due: int
     queues: list[QueueRow]
     health: list[HealthRow]
@@ -153,19 +153,19 @@ class HomePage:
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """What ended in the last hours."""
+    """The executions that ended in the last hours."""
 
     good: int
     bad: int
     is_at_least: bool
-    """Whether more has failed than was listed."""
+    """True if more have failed than were listed."""
     bars: Sequence[Bar]
     starts: Sequence[tuple[datetime, timedelta]]
-    """When occurrences of schedules were due, and how much later they started."""
+    """The instants at which occurrences of schedules were due, and their delays."""
 
 
 def fetch(api: Api, visit: Visit) -> Json:
-    """Ask the API what ran and failed lately, what is due, who waits in queues, and whether all is well."""
+    """Ask the API for recent runs and failures, due tasks, waiting tasks, and the health."""
     since, until = (visit.now - REACH).isoformat(), (visit.now + REACH).isoformat()
     open_ones = [
         each
@@ -236,10 +236,10 @@ def build(answer: Json, visit: Visit) -> HomePage:
 
 
 def _read_past(answer: Json, visit: Visit) -> _Past:
-    """Return what ended, one by one if the API has answered all of it, otherwise as it has counted by hour.
+    """Return the ended runs, one by one if the API has listed all of them, otherwise as it has counted by hour.
 
-    How a call ends is in the record of the run that made it: one that failed is not counted beside it, as in the list
-    of runs. Failures are listed first, so there is a number of them that holds unless they fill the list.
+    The record of the run that made a call has the call's end, so a failed call is not counted beside it, as in the list
+    of runs. Failures are listed first, so their number is exact unless they fill the list.
     """
     listed = answer["executions"]["executions"]
     executions = [each for each in listed if each["status"] not in OPEN and not each.get("calledBy")]
@@ -309,7 +309,7 @@ def _write_sentence(attention: Attention, past: _Past, running: int, due: Sequen
 
 
 def _read_next(tasks: Sequence[Json], visit: Visit) -> Moment | None:
-    """Return when the task that is due first of all is due; None if none is."""
+    """Return the instant at which the first task is due. None if none is."""
     return visit.moment(tasks[0].get("nextExecutionTime")) if tasks else None
 
 
@@ -336,7 +336,7 @@ class LocalClock(Protocol):
         ...
 
     def move(self, command: dict[str, object]) -> dict[str, object]:
-        """Carry out a command of ``/dev/clock``; return the clock's state.
+        """Carry out a command of ``/dev/clock``. Return the clock's state.
 
         Raises:
             CloudschedError: The command is malformed, or the clock is being moved.
@@ -348,10 +348,10 @@ _STEPS: Final = {"hour": "PT1H", "day": "P1D", "week": "P7D"}
 
 
 def move_clock(clock: LocalClock, form: Mapping[str, str]) -> None:
-    """Do with the clock what a form asks for.
+    """Carry out a form's command on the clock.
 
     Raises:
-        InvalidInput: The form says nothing that the clock can do.
+        InvalidInput: The form has no command that the clock knows.
         CloudschedError: The clock refuses.
     """
     verb = form.get("verb", "")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _TOP, _LANE, _BAR = 20, 22, 10
 LANES: Final = 8
 DUE: Final = 3
-"""How many of the latest executions, and of what is due, are shown."""
+"""The numbers of the latest executions and of the due occurrences that are shown."""
 _TICKS: Final = 7
 _STEPS: Final = tuple(
     timedelta(seconds=seconds)
@@ -32,22 +32,22 @@ _STEPS: Final = tuple(
 _LONGEST_WITH_CHANGES: Final = timedelta(days=800)
 _LAST_TICK: Final = 0.86
 _NARROWEST, _LETTER, _AXIS_SHIFT, _SPACE, _ROW = 270, 7.2, 3, 4, 14
-"""In pixels: a chart on a screen 320 wide; of an axis a letter, a label's distance from its line, what lies between two
-labels at least, and a row of them."""
+"""In pixels: a chart on a screen 320 wide, and of an axis a letter, a label's distance from its line, the least space
+between two labels, and a row of them."""
 _CHARACTER: Final = 0.009
-"""How wide a letter is at most, as a part of the chart: a label never crosses the now line."""
+"""The largest width of a letter, as a part of the chart. It keeps labels from crossing the now line."""
 _LABEL_SIDE: Final = 0.8
-"""From here on a label stands before its mark."""
+"""From this place on, a label stands before its mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What was done with a task, or is left out of its schedule: a pause, an edit, a skip."""
+    """A change of a task or an exception to its schedule: a pause, an edit, a skip."""
 
     at: datetime
     word: str
     end: datetime | None = None
-    """The end of a pause; None for what has no length."""
+    """The end of a pause. None for an instant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Lived:
 
     start: datetime
     end: datetime | None
-    """None while it is open."""
+    """Its end. None while it is open."""
     status: str
     word: str
 
@@ -69,9 +69,9 @@ def draw_life(
     window: tuple[datetime, datetime] | None = None,
     noted: Sequence[Noted] = (),
 ) -> Markup:
-    """Return the chart of the latest executions, the earliest first, and of what is due; or of a part of that time.
+    """Return the chart of the latest executions, the earliest first, and of due ones, or of a part of that time.
 
-    What was noted lies behind them: pauses as long as they were, edits and skips as lines, with their words below.
+    Changes lie behind them: pauses with their lengths, edits and skips as lines, with their words below.
     """
     start, end = window or find_span(lived, due, now)
     lived = [each for each in lived[-LANES:] if each.start <= end and (each.end or max(now, each.start)) >= start]
@@ -110,7 +110,7 @@ def draw_life(
 
 
 def _draw_noted(noted: Sequence[Noted], start: datetime, end: datetime, height: int) -> Iterator[Markup]:
-    """Yield what was noted; a word that would touch the one before it on the narrowest screen is left out."""
+    """Yield the changes. A word that would touch the previous one on the narrowest screen is left out."""
     free = 0.0
     for each in sorted(noted, key=lambda one: one.at):
         left, right = ((min(max(at, start), end) - start) / (end - start) for at in (each.at, each.end or each.at))
@@ -127,7 +127,7 @@ def _draw_noted(noted: Sequence[Noted], start: datetime, end: datetime, height: 
 
 
 def find_span(lived: list[Lived], due: list[datetime], now: datetime) -> tuple[datetime, datetime]:
-    """Return from when until when the chart goes: all that it shows, and now, with a little room on both sides."""
+    """Return the start and the end of the chart: all that it shows, and now, with a little room on both sides."""
     lived, due = lived[-LANES:], due[:DUE]
     instants = [now, *(each.start for each in lived), *(each.end for each in lived if each.end), *due]
     first, last = min(instants), max(instants)
@@ -152,9 +152,9 @@ def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Ma
 
 
 def draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: int) -> Iterator[Markup]:
-    """Yield a line at each round time, with its label; the last label stands before its line, so that it stays inside.
+    """Yield a line at each round time, with its label. The last label stands before its line, so that it stays inside.
 
-    A label that would touch the one before it on the narrowest screen is left out there.
+    A label that would touch the previous one on the narrowest screen is left out there.
     """
     free = 0.0
     for tick, label in find_ticks(start, end, zone):
@@ -184,7 +184,7 @@ def _draw_label(text: str, place: float, css: str, *, y: int) -> Markup:
 
 
 def find_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> Iterator[tuple[datetime, str]]:
-    """Yield round wall-clock times between two instants, with their labels; midnight says the date."""
+    """Yield round wall-clock times between two instants, with their labels. Midnight shows the date."""
     span = end - start
     step = next((step for step in _STEPS if span / step <= _TICKS), None)
     local = start.astimezone(zone)
@@ -221,14 +221,14 @@ def _find_month_ticks(
 _STRIP_TOP, _ABOVE, _BELOW = 18, 56, 24
 _LATE_TOP, _LATE_TALL = 14, 30
 _GAP: Final = 0.08
-"""How much of a bar's place is empty, so that bars stand apart."""
+"""The empty part of a bar's place, so that bars stand apart."""
 _STRIP_LABEL_SIDE: Final = 0.23
-"""From here on a label stands before its mark: where it is narrow, it would cross the now line."""
+"""From this place on, a label stands before its mark. On a narrow chart it would cross the now line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What there was, or is going to be, in one part of the time."""
+    """The past and due runs in one part of the time."""
 
     start: datetime
     end: datetime
@@ -238,7 +238,7 @@ class Bar:
 
 
 def count_bins(instants: Iterable[datetime], start: datetime, end: datetime, bins: int) -> list[int]:
-    """Return how many instants lie in each of the equal parts of a span; those outside it are not counted."""
+    """Return the number of instants in each of the equal parts of a span. Those outside it are not counted."""
     counts = [0] * bins
     for at in instants:
         if start <= at < end:
@@ -249,7 +249,7 @@ def count_bins(instants: Iterable[datetime], start: datetime, end: datetime, bin
 def make_bars(
     good: Iterable[datetime], bad: Iterable[datetime], start: datetime, end: datetime, *, bins: int
 ) -> list[Bar]:
-    """Return equal bars of a span, with what was in each."""
+    """Return equal bars of a span, with the past runs in each."""
     counts = [count_bins(each, start, end, bins) for each in (good, bad)]
     width = (end - start) / bins
     return [
@@ -259,7 +259,7 @@ def make_bars(
 
 
 def count_due(bars: Iterable[Bar], due: Iterable[datetime]) -> list[Bar]:
-    """Return the bars with what is going to be in each."""
+    """Return the bars with the due runs in each."""
     left = sorted(due)
     counted = []
     for each in bars:
@@ -271,10 +271,10 @@ def count_due(bars: Iterable[Bar], due: Iterable[datetime]) -> list[Bar]:
 def draw_strip(
     bars: Sequence[Bar], now: datetime, reach: timedelta, zone: zoneinfo.ZoneInfo, known_until: datetime | None
 ) -> Markup:
-    """Return the chart of as much time before now as after it; all bars have one scale.
+    """Return the chart of as much time before now as after it. All bars have one scale.
 
-    A bar never crosses now: what was ends at the line, and what is due begins there. What lies after `known_until`, of
-    which it is not known what is due, is hatched; None if all is known.
+    A bar never crosses now: past runs end at the line, and due ones begin there. The time after `known_until`, for
+    which due runs are not known, is hatched. None if all are known.
     """
     start, end = now - reach, now + reach
     most = max([1, *(max(each.good, each.bad, each.due) for each in bars)])
@@ -313,7 +313,7 @@ def _draw_bar(
 def draw_lateness(
     starts: Sequence[tuple[datetime, timedelta]], now: datetime, reach: timedelta, zone: zoneinfo.ZoneInfo
 ) -> Markup:
-    """Return how late each occurrence started, on the same axis as the strip above it: a stem for each."""
+    """Return the delay of each occurrence's start, on the same axis as the strip above it, with a stem for each."""
     start, end = now - reach, now + reach
     shown = [(at, late) for at, late in starts if start <= at <= now]
     most = max((late for _, late in shown), default=timedelta(0))

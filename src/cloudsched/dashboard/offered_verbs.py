@@ -1,7 +1,7 @@
-"""What is offered for a task or an execution, and what is asked before it is run or retried by hand.
+"""The verbs that are offered for a task or an execution, and the questions before a manual run or retry.
 
-What is not possible now is shown with the reason, and what the caller may never do is not offered. The API decides in
-any case; a reason only says what it would answer.
+A verb that is not possible now is shown with the reason. One that the caller may never use is not offered. The API
+decides in any case, and a reason only predicts its answer.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 
 _SHOWN: Final = 2000
-"""How many characters of a payload are shown."""
+"""The number of a payload's characters that are shown."""
 RESUME_QUESTION: Final = (
     "Its schedule goes on from now: first runs what was still to run when it was paused. What came due since is not "
     "run, and what has failed is not retried."
 )
-"""What is asked before a task that failures have paused is resumed."""
+"""The question before a task that failures have paused is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked before a task is run by hand, or an execution is retried."""
+    """The question before a task is run by hand, or an execution is retried."""
 
     sentence: str
     handler_gets: str
     payload: str
-    """What the handler gets; nothing if that is empty, or for a task of several handlers."""
+    """The handler's payload. Empty if there is none, or for a task of several handlers."""
     can_change: bool = False
-    """Whether it can be run with another payload."""
+    """True if it can be run with another payload."""
 
 
 def make_question(task: Json, due: Sequence[datetime], visit: Visit) -> Question | None:
-    """Return the question; None if the caller cannot run the task now."""
+    """Return the question. None if the caller cannot run the task now."""
     if "trigger" not in task.get("allowedVerbs", ()):
         return None
     children = task.get("children", ())
@@ -61,7 +61,7 @@ def make_question(task: Json, due: Sequence[datetime], visit: Visit) -> Question
 
 
 def make_retry_question(task: Json, record: Json) -> Question:
-    """Return the question for one of a task's executions that has ended."""
+    """Return the question for an ended execution of a task."""
     handler_gets, payload = _show_payload(task, record.get("payload"))
     return Question(
         sentence="It gets one more attempt, at once. What its steps have recorded is kept; what failed is done again, "
@@ -77,7 +77,7 @@ def _write_offer(task: Json) -> str:
 
 
 def _show_payload(task: Json, own: Json | None = None) -> tuple[str, str]:
-    """Return a sentence on what the handler gets, and that as JSON if there is any; nothing for several handlers."""
+    """Return a sentence on the handler's payload, and the payload as JSON. Empty for several handlers."""
     if task.get("children"):
         return "", ""
     payload = task.get("payload", {}) if own is None else own
@@ -99,7 +99,7 @@ class Impossible:
 
 
 def fetch_startable(api: Api, visit: Visit, task: Json) -> bool:
-    """Ask the API whether the caller may ever start a task; only where its verbs do not tell."""
+    """Ask the API whether the caller may ever start a task. The API is asked only if the task's verbs do not tell."""
     verbs = task.get("allowedVerbs", ())
     if not verbs or visit.role != "user" or STARTING_VERBS & set(verbs):
         return bool(verbs)
@@ -108,7 +108,7 @@ def fetch_startable(api: Api, visit: Visit, task: Json) -> bool:
 
 
 def list_impossible(task: Json, *, may_start: bool) -> list[Impossible]:
-    """Return what is not possible now with a task that its caller may change."""
+    """Return the verbs that are not possible now, for a task that its caller may change."""
     verbs = task.get("allowedVerbs", ())
     if not verbs:
         return []
@@ -134,7 +134,7 @@ def _find_reason(verb: Verb, status: TaskStatus) -> str:
 
 
 def explain_retry(task: Json, execution: Json, *, may_start: bool) -> str:
-    """Return why an execution cannot be retried now; nothing if it can be, or if there is nothing to retry."""
+    """Return the reason why an execution cannot be retried now. Empty if it can be, or has not failed."""
     if not may_start or not task.get("allowedVerbs") or "retry" in execution.get("allowedVerbs", ()):
         return ""
     if execution["status"] in OPEN:

@@ -1,6 +1,6 @@
-"""People: what was sent to somebody and with what result, what of anybody's has failed, an inbox; and one person.
+"""Deliveries and people: an owner's deliveries, all failed ones, an inbox, and the page of one person.
 
-A person's page has what of theirs needs somebody, their tasks, how they are reached, and their budget.
+A person's page has their open problems, their tasks, their contacts, and their budget.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class DeliveryRow:
 
     id: str
     path: str
-    """The execution whose result it is."""
+    """The path of the execution that has the result."""
     title: str
     owner: str
     channel: str
@@ -64,7 +64,7 @@ class DeliveryRow:
     note: str
     at: Moment
     at_word: str
-    """What happens then, or has."""
+    """The word for the event at that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class OutboxPage:
     is_local: bool
     next_page: str | None
     older: str | None
-    """The page of earlier deliveries."""
+    """The address of the page of earlier deliveries."""
     zones: list[ZoneChoice]
 
 
@@ -191,19 +191,19 @@ class PersonPage:
     sentence: str
     tasks: list[TaskLine]
     counts: list[tuple[str, str]]
-    """Statuses, and how many of their tasks have each."""
+    """Statuses, each with the number of their tasks that have it."""
     facts: list[tuple[str, str]]
-    """How they are reached, and what they have agreed to."""
+    """Their contacts and consents."""
     budget: str
     deliveries: list[DeliveryRow]
     unread: int | None
     query: str
-    """The filter by which lists show what is theirs."""
+    """The filter with which lists show their items."""
     zones: list[ZoneChoice]
 
 
 def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:
-    """Ask the API for what it has of a person. Raises NotFound if nothing is theirs."""
+    """Ask the API for its data of a person. Raises NotFound if it has none."""
     if owner in {".", ".."}:
         raise NotFound("person", owner)
     path = f"/v1/people/{quote(owner, safe='')}"
@@ -263,7 +263,7 @@ def build_person(answer: Json, visit: Visit) -> PersonPage:
 
 
 def _list_facts(person: Json) -> Iterator[tuple[str, str]]:
-    """Yield how a person is reached; addresses with whether they have proven them."""
+    """Yield the contacts of a person. Addresses have a note on whether they are verified."""
     for name, key, shown in (("Mail", "email", "address"), ("Webhook", "webhook", "url")):
         if contact := person.get(key):
             proven = "verified" if contact.get("verified") else "not verified: nothing is sent there"

@@ -1,7 +1,7 @@
-"""What a handler's JSON schema asks for, as the slots of a form, and a payload as the texts in them.
+"""A handler's JSON schema as the slots of a form, and a payload as the texts in them.
 
-A plain rule says how each part is asked for: text, numbers, yes or no, choices, dates, objects within objects, and
-lists of such plain values, one a line. Anything else is a slot for JSON text.
+The type of each part determines its slot: text, numbers, yes or no, choices, dates, objects within objects, and lists
+of such plain values, one a line. Anything else is a slot for JSON text.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Slot:
     slots: tuple[Slot, ...] = ()
     """The parts of an object."""
     item: Slot | None = None
-    """What a list consists of."""
+    """The element of a list."""
     takes_more: bool = False
-    """Whether an object may have fields beside its parts."""
+    """True if an object may have fields beside its parts."""
     default: Any = None
 
 
 def read_schema(schema: Schema | None, name: str = "payload") -> Slot:
-    """Return the slots of a payload; one slot for JSON if no form can ask for it."""
+    """Return the slots of a payload. If no form can ask for it, return one slot for JSON."""
     if not schema:
         return Slot(name, name, "Payload", JSON_TEXT, "a JSON object", is_required=True)
     found = _Reader(schema).read(schema, name, name, depth=0, seen=(), is_required=True)
@@ -63,7 +63,7 @@ def read_schema(schema: Schema | None, name: str = "payload") -> Slot:
 
 
 class _Reader:
-    """Reads one schema document; a schema may refer to its definitions, and to itself."""
+    """Reads one schema document. A schema may refer to its definitions, and to itself."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -115,7 +115,7 @@ class _Reader:
         )
 
     def _resolve(self, schema: Schema, seen: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
-        """Follow references, and take what may be null as what it is otherwise; remember the way."""
+        """Return a schema with its references followed and null dropped, and the references so far."""
         for _ in range(20):
             if isinstance(reference := schema.get("$ref"), str):
                 seen = (*seen, reference)
@@ -167,7 +167,7 @@ def _limits(schema: Schema) -> list[str]:
 
 
 def _join(description: str, kind: str, *more: str) -> str:
-    """Return a hint: what it is, and what it may be."""
+    """Return a hint: the description, and the possible values."""
     limits = ", ".join(each for each in (kind, *more) if each)
     sentence = description.strip()
     if sentence and limits:
@@ -181,14 +181,14 @@ def write_option(value: object) -> str:
 
 
 AS_JSON: Final = ":json"
-"""Ends the name of a field that has JSON text although its slot could have had something plainer."""
+"""The end of the name of a field that has JSON text although its slot could have a plainer value."""
 OTHERS: Final = ".*"
-"""Ends the name of the field with what an object has beside its parts."""
+"""The end of the name of the field for an object's fields beside its parts."""
 ABSENT: Final = object()
 
 
 def write_texts(slot: Slot, value: object) -> dict[str, str]:
-    """Return the texts of the fields that show a value; `ABSENT` for none."""
+    """Return the texts of the fields that show a value, or none for `ABSENT`."""
     if slot.kind == GROUP and isinstance(value, dict):
         texts: dict[str, str] = {}
         for part in slot.slots:
@@ -204,7 +204,7 @@ def write_texts(slot: Slot, value: object) -> dict[str, str]:
 
 
 def _write_plain(slot: Slot, value: object) -> str | None:
-    """Return a value as the text of its slot; None if the slot cannot have it and give it back unchanged."""
+    """Return a value as the text of its slot. None if the slot cannot hold it and give it back unchanged."""
     if slot.kind == LINES and slot.item is not None and isinstance(value, list):
         lines = [_write_plain(slot.item, each) for each in value]
         fits = all(line is not None and line.strip() == line != "" and len(line.splitlines()) == 1 for line in lines)
@@ -220,7 +220,7 @@ def _write_plain(slot: Slot, value: object) -> str | None:
 
 
 def read_value(slot: Slot, texts: Mapping[str, str], errors: dict[str, str]) -> Any:  # noqa: ANN401 - any JSON
-    """Return the value that the fields give, or `ABSENT`; what is wrong goes to `errors`, by the field's name."""
+    """Return the value that the fields give, or `ABSENT`. Problems go to `errors`, by the field's name."""
     if slot.name + AS_JSON in texts:
         return _read_json(slot.name + AS_JSON, texts[slot.name + AS_JSON], errors)
     if slot.kind == GROUP:

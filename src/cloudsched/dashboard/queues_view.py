@@ -1,4 +1,4 @@
-"""Queues, workers and locks: what waits, in which order and for how long, who listens, and who holds what."""
+"""Queues, workers and locks: the waiting tasks with their order and their times, the workers, and the holders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRow:
-    """What waits in a queue."""
+    """A task that waits in a queue."""
 
     task_id: str
     title: str
@@ -57,14 +57,14 @@ class QueuesPage:
     queues: list[QueueRow]
     workers: list[WorkerRow]
     chosen: str
-    """The queue of which what waits is listed."""
+    """The queue whose waiting tasks are listed."""
     waiting: list[WaitingRow]
     next_page: str | None
     zones: list[ZoneChoice]
 
 
 def fetch(api: Api, visit: Visit) -> Json:
-    """Ask the API for queues and workers, and for what waits in the queue that the address names."""
+    """Ask the API for queues and workers, and for the tasks that wait in the queue that the address names."""
     chosen = visit.query.get("queue", "")
     path = f"/v1/queues/{quote(chosen, safe='')}/tasks"
     waiting = api.get(path, pageSize=50, pageToken=visit.query.get("page")) if chosen else {"tasks": []}

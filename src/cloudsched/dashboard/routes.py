@@ -1,4 +1,4 @@
-"""Which address shows which view, what stands in the top bar, and what is said after a verb."""
+"""The addresses of the views, the top bar, and the messages after a verb."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ DONE: Final = {
     "retries": "Started. This task retries them, and shows how far it is. Cancel it to leave the rest.",
     "clock": "The clock was moved.",
 }
-"""What is said after a verb. The address only names the verb, so nobody can make a link that says something else."""
+"""The message after a verb. The address only names the verb, so nobody can make a link with another message."""
 
 
 UNDONE_BY: Final[dict[str, str]] = {Verb.PAUSE: Verb.RESUME, Verb.RESUME: Verb.PAUSE}
-"""Which verb takes back another one."""
+"""The verb that takes back another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view: what it asks the API, and what it makes of the answers."""
+    """A view: its requests to the API, and its page of the answers."""
 
     fetch: Callable[..., Json]
     build: Callable[[Json, Visit], Any]
@@ -62,11 +62,12 @@ class View:
     """The name of the view in the top bar that it belongs to."""
     title: Callable[[Any], str]
     send: Callable[..., Done | Again] | None = None
-    """What the view's form does; None if it has none."""
+    """Carries out the view's form. None if it has none."""
     is_form: bool = False
-    """Whether the view is a form: only for those who may change something, and it does not change by itself."""
+    """True if the view is a form. Forms are only for those who may change something, and do not change by
+    themselves."""
     is_live: bool = True
-    """Whether it changes by itself. Usage does not: a look sums up what has changed, at a read for each task."""
+    """True if it changes by itself. Usage does not, because each look sums up the changes, at a read for each task."""
 
 
 def _make_form(
@@ -116,7 +117,7 @@ TABS: Final = {
 }
 """The views in the top bar: their paths, and the key after ``g`` that leads there."""
 NEW_FORM: Final = {"task_id": "new"}
-"""The arguments of `tasks/new`: the task `new` if there is one, otherwise the form for a new one, which is at `new`."""
+"""The arguments of `tasks/new`: the task `new` if it exists, or else the form for a new one, which is at `new`."""
 MAP: Final = Map(
     [
         Rule("/", endpoint="home"),

@@ -1,7 +1,7 @@
-"""Runs: the executions of all tasks, what failed first; how many, in which way, and all of them retried at once.
+"""Runs: the executions of all tasks, failures first, with groups of failures, and a retry of all of them.
 
-The filters are in the address, as everywhere. Calls are left out unless they are asked for: how a call ends is in the
-record of the execution that made it.
+The filters are in the address, as everywhere. Calls are left out unless they are requested, because the record of the
+execution that made a call has the call's end.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PAGE_SIZE: Final = 50
 FILTERS: Final = (
     *("status", "handler", "owner", "label", "category", "error", "errorType", "minDuration", "minLateness"),
 )
-"""The filters of the API by these names, beside the window and the calls."""
+"""The filters that the API has under these names, beside the window and the calls."""
 RETRY_FILTERS: Final = (*FILTERS, "from", "until")
-"""Those that choose what is retried."""
+"""The filters that choose the executions to retry."""
 WINDOWS: Final = {
     "PT15M": "15 minutes",
     "PT1H": "hour",
@@ -42,7 +42,7 @@ _LENGTHS: Final = {
     "P7D": timedelta(days=7),
 }
 WINDOW: Final = "PT1H"
-"""What is asked for if the address does not say: whoever is called at night asks about the last hour."""
+"""The default window. Somebody who is called at night asks about the last hour."""
 COLUMNS: Final = {"status": "Status", "late": "Late by", "took": "Took", "at": "Scheduled for"}
 _LONG: Final = {"PT10S": "10 s", "PT1M": "1 min", "PT10M": "10 min", "PT1H": "1 h"}
 
@@ -53,16 +53,16 @@ class RunRow:
 
     run: ExecutionRow
     pick: str
-    """By which a form names it; empty if it can neither be retried nor cancelled with its task."""
+    """Its name in a form. Empty if it can neither be retried nor cancelled with its task."""
     handler: str
     owner: str
     called_by: str
-    """The path of the execution that called it; empty if none did."""
+    """The path of the execution that called it. Empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """What failed in the same way at the same place."""
+    """A group of failures of the same kind at the same place."""
 
     kind: str
     place: str
@@ -76,7 +76,7 @@ class GroupRow:
     href: str
     """The same list, of this type of error alone."""
     retry: dict[str, str]
-    """The filters by which these are retried: by the type of their error."""
+    """The filters with which these are retried, by the type of their error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class RunsPage:
     rows: list[RunRow]
     groups: list[GroupRow]
     failed: str
-    """How many failed, as a button says it; empty if none has."""
+    """The number of failures on a button. Empty if there are none."""
     filters: dict[str, str]
     window: str
     windows: dict[str, str]
@@ -124,7 +124,7 @@ def read_filters(visit: Visit) -> dict[str, str]:
 
 
 def fetch(api: Api, visit: Visit) -> Json:
-    """Ask the API for a page of executions, and for what of them failed."""
+    """Ask the API for a page of executions, and for the failures among them."""
     filters = read_filters(visit)
     calls = None if visit.query.get("calls") else "false"
     page = api.get("/v1/executions", **filters, calls=calls, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
@@ -211,7 +211,7 @@ def _write_failed(failures: Json | None) -> str:
 
 
 def _write_sentence(answer: Json, window: str, visit: Visit) -> str:
-    """Return what ran: how many failed of all, and what else is on this page."""
+    """Return the number of runs and of failures, and the other runs on this page, in words."""
     failures, listed = answer["failures"], answer["executions"]
     when = _write_window(window, visit)
     others = sum(each["status"] not in BAD for each in listed)

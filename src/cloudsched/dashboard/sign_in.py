@@ -1,8 +1,8 @@
-"""A page that asks for a key: everybody acts with their own, which only this process knows.
+"""A page that asks for a key. Everybody acts with their own key, which only this process knows.
 
-Other users of a machine reach its local servers, too, so such a page must not act with the operator's key for whoever
-calls it. The browser keeps a random name of the session, in a cookie that no script reads and no other site sends
-(``HttpOnly``, ``SameSite=Strict``); the key itself stays in this process's memory. Browsers send cookies to all ports
+Other users of a machine reach its local servers, too, so such a page must not act with the operator's key for every
+caller. The browser keeps a random name of the session, in a cookie that no script reads and no other site sends
+(``HttpOnly``, ``SameSite=Strict``). The key itself stays in this process's memory. Browsers send cookies to all ports
 of a host, so the cookie is for the page's path only, is worth nothing to another server, and ends with the session.
 """
 
@@ -29,21 +29,22 @@ if TYPE_CHECKING:
     from cloudsched.client.client import Client
 
 SESSIONS: Final = 100
-"""How many people may be signed in; beyond that, who has been away the longest has to sign in again."""
+"""The number of people who may be signed in. Beyond that, the one who has been away the longest has to sign in
+again."""
 SESSION_SECONDS: Final = 12 * 3600
 SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
 _LONGEST_KEY, _LONGEST_ADDRESS = 4096, 2000
 
 
 class Sessions(Protocol):
-    """Who is signed in."""
+    """The signed-in people."""
 
     def start(self, key: str) -> str:
-        """Sign somebody in; return what the browser keeps. Raises CloudschedError if the API refuses the key."""
+        """Sign somebody in. Return the browser's token. Raises CloudschedError if the API refuses the key."""
         ...
 
     def find(self, token: str) -> Dashboard | None:
-        """Return the page of a session; None if there is none, or it has ended."""
+        """Return the page of a session. None if there is none, or it has ended."""
         ...
 
     def end(self, token: str) -> None:
@@ -51,7 +52,7 @@ class Sessions(Protocol):
         ...
 
     def close(self) -> None:
-        """End what ends with the process."""
+        """End the sessions that end with the process."""
         ...
 
 
@@ -77,7 +78,7 @@ class ProcessSessions:
         self._lock = threading.Lock()
 
     def start(self, key: str) -> str:
-        """Sign somebody in; see `Sessions`."""
+        """Sign somebody in. See `Sessions`."""
         client = self._open_client(key)
         try:
             Api(client).get("/v1/caller")
@@ -93,7 +94,7 @@ class ProcessSessions:
         return token
 
     def find(self, token: str) -> Dashboard | None:
-        """Return the page of a session; see `Sessions`."""
+        """Return the page of a session. See `Sessions`."""
         with self._lock:
             session = self._sessions.get(token)
             if session is None:
@@ -124,8 +125,8 @@ class SignIn:
     """Asks for a key, and serves the pages with it.
 
     Args:
-        sessions: Who is signed in.
-        hosts: The names by which this server may be called; None for any.
+        sessions: The signed-in people.
+        hosts: The names by which this server may be called. None for any.
     """
 
     def __init__(self, sessions: Sessions, hosts: frozenset[str] | None) -> None:
@@ -138,7 +139,7 @@ class SignIn:
         return protect(self._respond(request))(environ, start_response)
 
     def close(self) -> None:
-        """End what ends with the process."""
+        """End the sessions that end with the process."""
         self._sessions.close()
 
     def _respond(self, request: Request) -> Response:  # noqa: PLR0911 - one answer for each kind of request
@@ -202,7 +203,7 @@ def _cookie_name(request: Request) -> str:
 
 
 def _find_way_back(request: Request) -> str:
-    """Return the address that was asked for at first, relative to the mount; never one elsewhere."""
+    """Return the address of the first request, relative to the mount, and never one elsewhere."""
     then = request.form.get("then", "")
     path = then.partition("?")[0]
     is_below = len(then) <= _LONGEST_ADDRESS and then.isascii() and then.isprintable() and "\\" not in then

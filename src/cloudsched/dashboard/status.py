@@ -1,4 +1,4 @@
-"""What a status looks like: a shape, a word and a class; and what an execution says about it.
+"""The look of a status, which is a shape, a word and a class, and an execution's message about it.
 
 Never a shape without its word, never colour alone.
 """
@@ -27,7 +27,7 @@ def shorten(text: str, limit: int = 160) -> str:
 
 
 def write_message(record: Json, visit: Visit) -> str:
-    """Return what an execution says about its status; if it sleeps, until when as pages show instants, not as ISO."""
+    """Return an execution's message about its status. A sleep's end is written as pages show instants, not as ISO."""
     message = str(record.get("message") or "")
     if record["status"] != "SUSPENDED":
         return message
@@ -82,12 +82,12 @@ _STEP: Final = complete_table(
     },
 )
 OPEN: Final = frozenset(OPEN_STATUSES)
-"""The statuses of an execution that is not over."""
+"""The statuses of an open execution."""
 BAD: Final = FAILURE_STATUSES
 """The statuses that lie below the line."""
 
 
 def show_status(name: str) -> Status:
-    """Return a status as it is shown; one that only a newer API knows has its own name as its word."""
+    """Return a status as it is shown. One that only a newer API knows has its own name as its word."""
     found = _TASK.get(name) or _EXECUTION.get(name) or _STEP.get(name)
     return found or Status("due", name.replace("_", " ").capitalize(), "due")

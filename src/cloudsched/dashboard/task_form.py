@@ -1,7 +1,6 @@
-"""Forms made from a handler's schema: of a task, of a run with another payload, and of the answer that a run waits for.
+"""Forms made from a handler's schema: of a task, of a run with another payload, and of an answer to an awaited event.
 
-The API checks each before anything is stored. A schedule is read back: what it means, what was assumed, and when it
-runs next.
+The API checks each before anything is stored. A schedule is read back: its meaning, its assumptions, and its next runs.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ COUNT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One of the meanings of words that have several."""
+    """One meaning of words that have several."""
 
     label: str
     description: str
     schedule: str
-    """As JSON text, which the form takes as the schedule."""
+    """The schedule as JSON text, which the form takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleCheck:
-    """What is shown of a schedule before anything is stored."""
+    """The reading of a schedule that is shown before anything is stored."""
 
     description: str
     assumptions: tuple[str, ...]
@@ -59,12 +58,12 @@ class ScheduleCheck:
 
 
 def check_schedule(api: Api, content: Json, errors: dict[str, str]) -> Json | None:
-    """Ask the API what a schedule means; what is wrong with it goes to `errors`.
+    """Ask the API for the meaning of a schedule. Problems go to `errors`.
 
     Args:
         api: The API.
         content: A task whose ``schedule`` is text with its ``timezone`` beside it, or JSON.
-        errors: What is wrong, by field.
+        errors: The problems, by field.
     """
     if "schedule" not in content:
         return None
@@ -73,7 +72,7 @@ def check_schedule(api: Api, content: Json, errors: dict[str, str]) -> Json | No
 
 
 def _check_change(api: Api, task: Json, content: Json, errors: dict[str, str]) -> Json | None:
-    """Ask the API what a task's schedule would be, which its words may change; see `check_schedule`."""
+    """Ask the API for a task's new schedule, if words may change the present one. See `check_schedule`."""
     when: dict[str, Any] = {name: content[name] for name in ("schedule", "timezone") if name in content}
     if not when:
         return None
@@ -98,7 +97,7 @@ def _ask_schedule(ask: Callable[[], Json], errors: dict[str, str]) -> Json | Non
 
 
 def build_check(preview: Json | None, visit: Visit) -> ScheduleCheck | None:
-    """Return what is shown of the API's answer; None if there is none."""
+    """Return the reading in the API's answer. None if there is none."""
     if preview is None:
         return None
     occurrences = preview.get("occurrences", [])
@@ -137,7 +136,7 @@ class Conflict:
     yours: str
     theirs: str
     is_yours_kept: bool
-    """Whether it was touched in this form, too, so that saving replaces theirs."""
+    """True if it was touched in this form, too, so that saving replaces the other value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +153,14 @@ class TaskFormPage:
     is_more_open: bool
     schedule_now: str
     taken_back: str
-    """Which edit the form takes back, if it does."""
+    """The edit that the form takes back, if it does."""
     key: str
     base: str
     error: str
     conflicts: list[Conflict]
     check: ScheduleCheck | None
     is_checked: bool
-    """Whether the API has found nothing wrong."""
+    """True if the API has found no problem."""
     zones: list[ZoneChoice]
 
 
@@ -176,7 +175,7 @@ def _describe_new(api: Api, _visit: Visit, handler: str, texts: Mapping[str, str
 
 
 def fetch_edit(api: Api, visit: Visit, task_id: str) -> Json:
-    """Ask the API for a task and what its handler takes; with an edit that is to be taken back, what was before it."""
+    """Ask the API for a task, its handler's schema, and the previous values of an edit that is to be taken back."""
     task, etag = api.task(task_id)
     answer = _describe_task(api, task, etag)
     back = visit.query.get("back")
@@ -209,11 +208,11 @@ def _describe_task(api: Api, task: Json, etag: str) -> Json:
 
 
 _OF_PLACE: Final = frozenset({"dtstart", "startZone", "timezone", "followsOwner"})
-"""What words for a schedule need not say: where it begins, and its zone, which stands beside them."""
+"""The parts that words for a schedule need not contain: its beginning, and its zone, which stands beside them."""
 
 
 def _write_words(api: Api, task: Json, words: str) -> str:
-    """Return the present schedule as a text that means it: its own words if they are read as it, otherwise JSON."""
+    """Return a text for the present schedule: its own words if they are read as the same, otherwise JSON."""
     schedule, zone = task["schedule"], task.get("timezone", "UTC")
     said = words.removesuffix(f", {zone}")
     if schedule.get("rrule") and not schedule.get("startZone"):
@@ -235,12 +234,12 @@ def _is_same(one: Json, other: Json) -> bool:
 
 
 def preview_saved(api: Api, checked: Json, task: Json | None = None) -> Json:
-    """Return how the plan is read back that the API would save: with its calendars, its end and its policies.
+    """Return the reading of the plan that the API would save, with its calendars, its end and its policies.
 
     Args:
         api: The API.
-        checked: What a check has answered: the task as it would be.
-        task: The task as it is; None for a new one.
+        checked: The answer of a check, which is the task that would result.
+        task: The present task. None for a new one.
     """
     notes = [str(each) for each in (checked.get("readBack") or {}).get("assumed", ())]
     occurrences = checked.get("upcoming", [])
@@ -263,7 +262,7 @@ def preview_saved(api: Api, checked: Json, task: Json | None = None) -> Json:
 
 
 def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
-    """Check or create a task; the form's key makes a second sending find the first one's task."""
+    """Check or create a task. The form's key makes a second request find the task of the first."""
     handler = texts.get("handler", "")
     answer = _describe_new(api, visit, handler, _choose_reading(texts))
     key = texts.get("key", "")
@@ -295,7 +294,7 @@ def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
 def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tries: int = 3) -> Done | Again:
     """Check or edit a task. If somebody has changed it meanwhile, nothing is stored, and both versions are shown.
 
-    Fields that were not touched in this form then show what the other one wrote.
+    Fields that were not touched in this form then show the other person's values.
     """
     task, etag = api.task(task_id)
     answer = _describe_task(api, task, etag)
@@ -324,7 +323,7 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
 
 
 def _list_assumed(task: Json) -> tuple[str, ...]:
-    """Return what the API has assumed of the schedule that was just saved."""
+    """Return the API's assumptions about the schedule that was just saved."""
     return tuple(map(str, (task.get("readBack") or {}).get("assumed", ())))
 
 
@@ -338,7 +337,7 @@ def _read_edit(answer: Json, slot: Slot, errors: dict[str, str]) -> Json:
 
 
 def _refuse(answer: Json, error: CloudschedError, slot: Slot, options: tuple[str, ...] = ()) -> Again:
-    """Show a refusal at the field that it names, of the payload or one of the options, or above all of them."""
+    """Show a refusal at its field, of the payload or one of the options, or above all of them."""
     status, what, then = describe_problem(error)
     errors = dict(answer.get("errors", {}))
     if isinstance(error, InvalidInput):
@@ -395,7 +394,7 @@ def _may_choose_owner(visit: Visit, task: Json | None) -> bool:
 
 
 def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the form's texts, with the meaning that was chosen as the schedule."""
+    """Return the form's texts, with the chosen meaning as the schedule."""
     return {**texts, "schedule": texts["choose"]} if texts.get("choose") else dict(texts)
 
 
@@ -408,7 +407,7 @@ def _payload_of(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _find_conflicts(texts: Mapping[str, str], now: Mapping[str, str], base: str) -> list[tuple[str, str | None, str]]:
-    """Return the fields that are not as they were when the form was opened: name, mine, theirs.
+    """Return the fields that have changed since the form was opened: name, mine, theirs.
 
     Mine is None if the field was not touched in the form.
     """
@@ -433,14 +432,14 @@ def _digest(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """The view model of a form for what a handler is given: a payload for one run, or an event's."""
+    """The view model of a form for a handler's input: a payload for one run, or an event's."""
 
     title: str
     task_id: str
     task_title: str
     handler: str
     event: str
-    """The event that is answered; empty if this is a run."""
+    """The event that is answered. Empty if this is a run."""
     payload: tuple[Field, ...]
     key: str
     error: str
@@ -449,7 +448,7 @@ class RunPage:
 
 
 def fetch_run(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
-    """Ask the API for the task and its payload, or for what an event of its handler carries."""
+    """Ask the API for the task and its payload, or for the payload's schema of an event of its handler."""
     task, _ = api.task(task_id)
     if task.get("children"):
         raise NotFound("payload of the task", task_id)
@@ -464,7 +463,7 @@ def fetch_run(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
 
 
 def send_run(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: str = "") -> Done | Again:
-    """Check or start the run, or send the answer; the form's key makes a second sending find the first one's."""
+    """Check or start the run, or send the answer. The form's key makes a second request find the first one's."""
     answer = fetch_run(api, visit, task_id, event)
     key = texts.get("key", "")
     answer |= {"texts": dict(texts), "key": key if key.isascii() and key.isalnum() else answer["key"]}

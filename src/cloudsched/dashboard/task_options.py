@@ -1,4 +1,4 @@
-"""What a form asks of a task besides its payload: as texts, as the API's JSON, and as fields."""
+"""The options of a task in a form, without its payload: as texts, as the API's JSON, and as fields."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MORE: Final[tuple[str, ...]] = (
 )
 NAMES: Final[tuple[str, ...]] = (*_FIRST, *MORE)
 _OF_FOLLOWERS: Final = frozenset({"followsOwner", "startZone"})
-"""The fields of a schedule that say which zone it follows: another zone in the form replaces them."""
+"""The fields of a schedule with the zone that it follows. Another zone in the form replaces them."""
 _LABELS: Final = {
     "title": "Title",
     "schedule": "When: words, cron, an instant, a duration or a rule",
@@ -74,7 +74,7 @@ _HINTS: Final = {
 
 
 def write_options(task: Json) -> dict[str, str]:
-    """Return a task's options as texts, but for its schedule: words for that are the API's."""
+    """Return a task's options as texts, without its schedule, whose words come from the API."""
     retry = task.get("retry") or {}
     return {
         "title": task["title"],
@@ -93,7 +93,7 @@ def write_options(task: Json) -> dict[str, str]:
 
 
 def read_new(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
-    """Return the options of a new task as the API takes them: what is left empty is left out."""
+    """Return the options of a new task as the API takes them. Empty ones are left out."""
     filled = {name: texts[name] for name in MORE if texts.get(name, "").strip()}
     content = _read(filled, errors)
     if texts.get("title", "").strip():
@@ -104,13 +104,13 @@ def read_new(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
 
 
 _TAKEN_BACK: Final = {"catchUp": ("catchUp", "mode"), "retry": ("retries", "maxRetries")}
-"""Fields of a task of which the form has a part: the form's field, and the part."""
+"""Fields of a task of which the form has only a part, each with the form's field and the part."""
 _EMPTY_BEFORE: Final = frozenset({"labels", "deliveryChannels", "lockKey"})
-"""Fields of which a history leaves out only that they were empty."""
+"""Fields whose previous value a history leaves out only if it was empty."""
 
 
 def read_before(fields: Iterable[Json]) -> tuple[dict[str, str], list[str]]:
-    """Return what an edit's fields were before it, as the form's texts; and which of them the form cannot take back."""
+    """Return an edit's previous values as the form's texts, and the fields that the form cannot take back."""
     texts: dict[str, str] = {}
     left = []
     for each in fields:
@@ -133,7 +133,7 @@ def read_before(fields: Iterable[Json]) -> tuple[dict[str, str], list[str]]:
 
 
 def drop_defaults(schedule: Json) -> Json:
-    """Return a schedule without what it has by default; one that only a newer API knows as it is."""
+    """Return a schedule without its defaults. One that only a newer API knows stays as it is."""
     try:
         return Schedule.model_validate(schedule).model_dump(mode="json", by_alias=True, exclude_defaults=True)
     except (InvalidSchedule, ValueError):
@@ -141,7 +141,7 @@ def drop_defaults(schedule: Json) -> Json:
 
 
 def write_schedule(schedule: Json) -> str:
-    """Return a schedule as the text that means it: an instant, a local time, or else JSON without its zone."""
+    """Return a schedule as text: an instant, a local time, or else JSON without its zone."""
     plain = drop_defaults(schedule)
     kept = {name: value for name, value in plain.items() if name not in {"timezone", *_OF_FOLLOWERS}}
     if len(kept) == 1 and {*kept} <= {"at", "local"}:
@@ -150,12 +150,12 @@ def write_schedule(schedule: Json) -> str:
 
 
 def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str], schedule: str = "") -> Json:
-    """Return the merge patch that gives a task the options of the form: only what differs.
+    """Return the merge patch that gives a task the options of the form. It has only the differences.
 
     Args:
         texts: The form's texts.
         task: The task.
-        errors: What is wrong, by field.
+        errors: The problems, by field.
         schedule: The text with which the form shows the present schedule.
     """
     texts = {"deliveryChannels": "", **texts}  # a box that is not ticked is not sent

@@ -1,4 +1,4 @@
-"""A task: why it is where it is, its life, its executions, what is to come, and what it consists of."""
+"""A task: the reason for its state, its life, its executions, its next occurrences, and its fields."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Life:
 
     chart: Markup
     text: str
-    """What the chart shows, in words."""
+    """The chart's content in words."""
     moves: list[Move]
 
 
@@ -50,8 +50,8 @@ def build_life(executions: list[Json], due: list[datetime], visit: Visit, noted:
 
     Args:
         executions: The latest ones, the latest first.
-        due: What is to come, the soonest first.
-        visit: Who looks, in the zone of the axis.
+        due: The next occurrences, the soonest first.
+        visit: The viewer, in the zone of the axis.
         noted: Pauses, edits and skips.
     """
     lived = [make_lived(each) for each in reversed(executions)]
@@ -86,11 +86,11 @@ def _find_word(record: Json) -> str:
 
 
 _DID: Final = {"EDITED": "edited", "MOVED": "moved", "CANCELLED": "cancelled"}
-"""What the chart says of an entry in the history, other than pauses."""
+"""The chart's words for entries in the history, other than pauses."""
 
 
 def list_noted(history: Json | None, explanation: Json, task: Json, visit: Visit) -> list[Noted]:
-    """Return what a task's life shows besides its executions: pauses, edits, and what is to be left out."""
+    """Return the pauses, edits and skips that a task's life shows besides its executions."""
     noted, paused = [], None
     for entry in reversed((history or {}).get("entries", [])):
         at = parse_instant(entry["at"])
@@ -122,24 +122,24 @@ def _describe(lived: list[Lived], due: list[datetime], visit: Visit, noted: Sequ
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """One thing that was done."""
+    """One entry of the history."""
 
     at: Moment
     what: str
     who: str
     fields: list[tuple[str, str, str]]
-    """What an edit changed: the field, and its values before and after, if they are shown."""
+    """The changes of an edit: the field, and its values before and after, if they are shown."""
     execution_id: str | None
     back: str
-    """The query of the form that takes it back; nothing for what is no edit, or is not known."""
+    """The query of the form that takes it back. Empty if it is not an edit, or if its values are not known."""
 
 
 _MOST_SAID: Final = 12
-"""How many schedules of a history are said in words: a request for each that is not known yet."""
+"""The number of a history's schedules that are put into words. Each that is not known yet takes a request."""
 
 
 def say_schedules(api: Api, history: Json | None) -> dict[str, str]:
-    """Return the schedules of a history in words, by their JSON texts, as far as the API reads them."""
+    """Return a history's schedules in words, by their JSON texts, as far as the API reads them."""
     fields = [one for each in (history or {}).get("entries", []) for one in each.get("fields", ())]
     texts = [one[name] for one in fields if one["field"] == "schedule" for name in ("before", "after") if one.get(name)]
     words = {}
@@ -150,12 +150,12 @@ def say_schedules(api: Api, history: Json | None) -> dict[str, str]:
 
 
 def build_history(answer: Json | None, words: Mapping[str, str], visit: Visit) -> list[HistoryRow]:
-    """Return the rows of the API's answer, the latest first; none if the API has no history.
+    """Return the rows of the API's answer, the latest first. Empty if the API has no history.
 
     Args:
         answer: The API's answer.
         words: The schedules in it, in words.
-        visit: Who looks.
+        visit: The viewer.
     """
     return [
         HistoryRow(
@@ -190,7 +190,7 @@ PAGE_SIZE: Final = 20
 _UPCOMING: Final = 10
 NONE: Final = "\N{EN DASH}"
 _QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
-"""Reasons that need nobody: their evidence is folded."""
+"""Reasons that are no problem: their evidence is folded."""
 
 
 _TRIGGERS: Final = complete_table(
@@ -210,7 +210,7 @@ class ExecutionRow:
 
     task_id: str
     title: str
-    """Its task's, as it was then."""
+    """The title of its task at that time."""
     id: str
     at: Moment
     status: Status
@@ -218,20 +218,20 @@ class ExecutionRow:
     took: str
     late: str
     trigger: str
-    """Who has asked for it; nothing for its schedule."""
+    """The requester. Empty for its schedule."""
     until: Moment | None = None
-    """When its next attempt starts, or its lease ends."""
+    """The start of its next attempt, or the end of its lease."""
     until_word: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DueRow:
-    """An occurrence to come."""
+    """A next occurrence."""
 
     at: Moment
     utc: str
     change: str
-    """The clock change before it that moves its UTC time; empty if there is none."""
+    """The clock change before it that moves its UTC time. Empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,17 +245,17 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class AskedDay:
-    """What somebody asks about a day, and what is known of it."""
+    """A question about a day, and its answer."""
 
     day: str
     clock: str
     """The day and the time of day as they were given."""
     zone: str
-    """By the clocks of which zone."""
+    """The zone of that time."""
     evidence: list[Evidence]
-    """What answers it, what matters most first; empty if nothing was asked."""
+    """The evidence of the answer, the most important first. Empty if nothing was asked."""
     problem: str
-    """What is wrong with what was given."""
+    """The problem with the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,12 +274,11 @@ class TaskPage:
     is_evidence_open: bool
     asked: AskedDay
     kept: list[tuple[str, str]]
-    """What of the address the form that asks sends along."""
+    """The parameters of the address that the question's form sends along."""
     awaited: list[tuple[str, str]]
     """The events that its executions wait for, each with the execution."""
     forms: frozenset[str]
-    """The events whose payload its handler has declared: a form asks for its fields."""
-    """Events that executions wait for: the event's name, and the execution."""
+    """The events whose payload its handler has declared, so that a form asks for its fields."""
     verbs: tuple[str, ...]
     life: Life
     executions: list[ExecutionRow]
@@ -287,27 +286,27 @@ class TaskPage:
     latest: str | None
     upcoming: list[DueRow]
     facts: list[tuple[str, str, bool]]
-    """Name, value, and whether a machine reads it."""
+    """The facts: name, value, and whether a machine reads it."""
     history: list[HistoryRow]
     history_left_out: int
     as_json: str
     can_retry: str | None
     """The latest execution that failed and may be retried."""
     retry_question: Question | None
-    """What is asked before that."""
+    """The question before it is retried."""
     why_no_retry: str
-    """Why that is not possible now, if something failed."""
+    """The reason why no retry is possible now, if there was a failure."""
     impossible: list[Impossible]
-    """What is not possible now, with the reasons."""
+    """The verbs that are not possible now, with the reasons."""
     question: Question | None
-    """What is asked before the task is run by hand; nothing if it cannot be."""
+    """The question before the task is run by hand. None if it cannot be."""
     zones: list[ZoneChoice]
     may_change: bool
     role: str
 
 
 def fetch(api: Api, visit: Visit, task_id: str) -> Json:
-    """Ask the API for all that it knows of a task."""
+    """Ask the API for all data on a task."""
     task, etag = api.task(task_id)
     path = task_path(task_id)
     records = api.get(f"{path}/executions", pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
@@ -344,7 +343,7 @@ def fetch_event_schemas(api: Api, task: Json) -> Json:
 
 
 def read_asked(visit: Visit, zone: tzinfo) -> datetime | None:
-    """Return the instant that the address asks about, by the clocks of a zone; the day's first, if it has no time."""
+    """Return the instant in the address's question, in a zone. Without a time, it is the beginning of the day."""
     day, clock = visit.query.get("on", ""), visit.query.get("clock", "") or "00:00"
     try:
         return datetime.combine(date.fromisoformat(day), time.fromisoformat(clock), zone).astimezone(UTC)
@@ -353,7 +352,7 @@ def read_asked(visit: Visit, zone: tzinfo) -> datetime | None:
 
 
 def build_asked(answer: Json, visit: Visit, zone: str) -> AskedDay:
-    """Return what was asked about a day, and the API's answer."""
+    """Return the question about a day, and the API's answer."""
     day, clock = visit.query.get("on", ""), visit.query.get("clock", "")
     found = answer.get("asked")
     findings = found["findings"] if found else []
@@ -450,7 +449,7 @@ def _name_until(record: Json) -> str:
 
 
 def build_upcoming(due: list[datetime], visit: Visit, own_zone: str) -> list[DueRow]:
-    """Return the occurrences to come, each with the clock change before it, if there is one."""
+    """Return the next occurrences, each with the clock change before it, if there is one."""
     zone = find_zone(own_zone) or UTC_ZONE
     rows = []
     before = visit.now

@@ -1,4 +1,4 @@
-"""The list of tasks: which ones need somebody, when each runs next, and how the last run went."""
+"""The list of tasks: open problems, next runs, and the results of the last ones."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 MARKS: Final = 12
-"""How many marks there are at most."""
+"""The largest number of marks."""
 _STEP, _WIDE, _LINE = 7, 5, 12
 _ABOVE, _BELOW, _NOT_RUN = 9, 8, 1
 _FILLS: Final[dict[str, str]] = {ExecutionStatus.RUNNING: "f-run", ExecutionStatus.RETRYING: "f-retry"}
 
 
 def draw_runs(statuses: Sequence[str]) -> Markup:
-    """Return the marks of executions, the earliest first; the latest is at the right."""
+    """Return the marks of executions, the earliest first. The latest is at the right."""
     shown = statuses[-MARKS:]
     first = MARKS - len(shown)
     parts = [element("line", cls="base", x1=0, x2=_STEP * MARKS, y1=_LINE, y2=_LINE)]
@@ -79,12 +79,12 @@ PAGE_SIZE: Final = 50
 
 
 class BulkAction(NamedTuple):
-    """What can be done with many tasks at once."""
+    """A change of many tasks at once."""
 
     label: str
     """The button beside a list."""
     verb: str
-    """The button of the question whether it is meant."""
+    """The button below the question."""
     means: str
 
 
@@ -106,11 +106,11 @@ BULK_ACTIONS: Final = complete_table(
 )
 FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUntil")
 TROUBLE: Final = "trouble"
-"""A filter that stands alone, beside an owner: why tasks need somebody."""
+"""A filter that stands alone, or beside an owner: the reason why tasks need somebody."""
 CATEGORY: Final = "category"
-"""A filter that no index has: it is looked for like words."""
+"""A filter that no index has. It is searched for like words."""
 CALLS: Final = "calls"
-"""Whether calls are listed, too; by default they are folded under the tasks that made them."""
+"""The choice to list calls, too. By default they are folded under the tasks that made them."""
 _ORDERS: Final = {
     "": "What failed last first, on each page",
     "nextExecutionTime": "Due soonest",
@@ -128,7 +128,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """Tasks that need somebody for one cause, and where they are listed."""
+    """Tasks that need somebody for one cause, and the path of their list."""
 
     text: str
     href: str
@@ -146,7 +146,7 @@ class Row:
     labels: tuple[str, ...]
     status: Status
     note: str
-    """What is not plain about it."""
+    """A note on its present state."""
     is_bad: bool
     schedule: str
     runs: str
@@ -156,7 +156,7 @@ class Row:
     next: Moment | None
     why_never: str
     verbs: tuple[str, ...]
-    """What can be done with it, alone or with others."""
+    """The verbs that are possible for it, alone or with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +171,12 @@ class TasksPage:
     query_text: str
     tokens: list[Token]
     chips: list[Chip]
-    """What needs somebody, of all tasks that the viewer sees."""
+    """The open problems of all tasks that the viewer sees."""
     statuses: tuple[str, ...]
     orders: dict[str, str]
     order: str
     instead: Token | None
-    """What was meant, if nothing matches: another handler's name, and the address with it."""
+    """A guess if nothing matches: another handler's name, and the address with it."""
     query: str
     """The query of this address, without the page."""
     next_page: str | None
@@ -188,26 +188,26 @@ class TasksPage:
     bulk_query: dict[str, str]
     """The filters that a change of many tasks takes over."""
     bulk_actions: dict[str, str]
-    """What is offered for many tasks at once; nothing to those who may only look."""
+    """The changes that are offered for many tasks at once. Empty for those who may only look."""
     has_calls: bool
     calls_href: str
     columns: frozenset[str]
-    """Those that are shown beside the title."""
+    """The columns that are shown beside the title."""
     all_columns: dict[str, str]
     searched: int = 0
-    """How many tasks were looked through for the words."""
+    """The number of tasks that were searched for the words."""
 
 
 COLUMNS: Final = {"status": "Status", "schedule": "Schedule", "last": "Last 12", "next": "Next"}
 
 
 def read_columns(visit: Visit, known: Mapping[str, str]) -> frozenset[str]:
-    """Return the columns of a list that the address asks for; all if it asks for none that there is."""
+    """Return the columns of a list that the address names, or all if it names no valid one."""
     return frozenset(visit.query.get("columns", "").split()) & known.keys() or frozenset(known)
 
 
 def fetch(api: Api, visit: Visit) -> Json:
-    """Ask the API for one page of the list; an exact id of a task or of a person opens at once."""
+    """Ask the API for one page of the list. An exact id of a task or of a person opens at once."""
     filters, words = read_filters(visit)
     if elsewhere := _find_exact(api, visit, filters, words):
         return {"goTo": elsewhere}
@@ -233,7 +233,7 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 
 def _find_exact(api: Api, visit: Visit, filters: dict[str, str], words: list[str]) -> str | None:
-    """Return the page of what a search names whole, a task or a person; None if it names neither."""
+    """Return the page of the task or person whose exact name is searched for. None if there is none."""
     if filters or len(words) != 1 or visit.query.get("page") or words[0] in {".", ".."}:
         return None
     word = words[0]
@@ -250,7 +250,7 @@ def _read_trouble(visit: Visit) -> dict[str, str]:
 
 
 def read_filters(visit: Visit) -> tuple[dict[str, str], list[str]]:
-    """Return the filters and the words to search for; ``owner:ada`` in the search is a filter, too."""
+    """Return the filters and the words to search for. ``owner:ada`` in the search is a filter, too."""
     filters = {name: visit.query[name] for name in FILTERS if visit.query.get(name)}
     words = []
     for word in _split(visit.query.get("q", "")):
@@ -309,7 +309,7 @@ def build(answer: Json, visit: Visit) -> TasksPage:
 
 
 def _build_chips(needs: Iterable[Json], visit: Visit) -> list[Chip]:
-    """Return a chip for each cause for which there are any."""
+    """Return a chip for each cause that any task has."""
     chosen = visit.query.get(TROUBLE, "").upper()
     return [
         Chip(
@@ -324,7 +324,7 @@ def _build_chips(needs: Iterable[Json], visit: Visit) -> list[Chip]:
 
 
 def _find_instead(filters: dict[str, str], handlers: Sequence[str], visit: Visit) -> Token | None:
-    """Return the handler whose name is most like the one that nothing matches."""
+    """Return the handler with the name that is most like the one that nothing matches."""
     close = difflib.get_close_matches(
         filters.get("handler", ""), [each for each in handlers if each != filters.get("handler")], 1
     )
@@ -335,7 +335,7 @@ def _find_instead(filters: dict[str, str], handlers: Sequence[str], visit: Visit
 
 
 def needs_attention(task: Json) -> bool:
-    """Return whether somebody should look at a task: it failed last, or failures have ended or paused it."""
+    """Return whether somebody should look at a task: its last run failed, or failures have ended or paused it."""
     return bool(task.get("consecutiveFailures")) or task["status"] == "FAILED"
 
 
@@ -370,7 +370,7 @@ def _build_row(task: Json, words: str, visit: Visit) -> Row:
 
 
 def _write_why_never(task: Json) -> str:
-    """Return why no occurrence is to come; of a task that is active, that what it has is under way or was the last."""
+    """Return the reason why there is no next occurrence. For an active task, it has run out of occurrences."""
     return "none to come" if task["status"] == "ACTIVE" else show_status(task["status"]).word.lower()
 
 
@@ -397,7 +397,7 @@ def _write_bulk(filters: dict[str, str], words: list[str]) -> str:
 
 
 def _without(visit: Visit, name: str | None) -> str:
-    """Return the address without a filter, wherever it was given; None stands for the words of the search."""
+    """Return the address without a filter, wherever it was given. None stands for the words of the search."""
     kept = []
     for word in _split(visit.query.get("q", "")):
         prefix = word.partition(":")[0] if ":" in word and word.partition(":")[0] in (*FILTERS, CATEGORY) else None

@@ -1,6 +1,6 @@
-"""How time is written: absolute with its offset, relative in two units that are cut and not rounded.
+"""Times in words: absolute with their offsets, and relative in two units that are cut and not rounded.
 
-A `WallDay` is a day as the clock on the wall shows it: what is skipped, what comes twice, and where instants lie.
+A `WallDay` is a day of the wall clock: its skipped and repeated spans, and the places of instants.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Moment:
 
     iso: str
     text: str
-    """Such as ``Thu 25 Mar 2027 09:00 +0100``, with seconds if it has any."""
+    """The full text, such as ``Thu 25 Mar 2027 09:00 +0100``, with seconds if it has any."""
     short: str
     """The same without the year if it is this year's."""
     relative: str
-    """``in 17 h 17 min`` or ``2 min 53 s ago``."""
+    """The distance from now: ``in 17 h 17 min`` or ``2 min 53 s ago``."""
     both: str
     """The instant in its zone, with the zone's name, and in UTC."""
 
@@ -37,7 +37,7 @@ def parse_instant(text: str) -> datetime:
 
 
 def find_zone(name: str | None) -> zoneinfo.ZoneInfo | None:
-    """Return a zone by its name; None if there is no such zone."""
+    """Return a zone by its name. None if there is no such zone."""
     if not name or len(name) > _LONGEST_NAME:
         return None
     try:
@@ -67,14 +67,14 @@ def write_time(local: datetime, *, with_year: bool = True) -> str:
 
 
 def write_relative(distance: timedelta) -> str:
-    """Return how far away an instant is, such as ``in 2 min 53 s``."""
+    """Return the distance of an instant, such as ``in 2 min 53 s``."""
     if distance >= timedelta(0):
         return f"in {write_duration(distance)}"
     return f"{write_duration(-distance)} ago"
 
 
 def write_duration(duration: timedelta) -> str:
-    """Return a duration in at most two units: minutes alone from 10, days alone from 30; tenths below ten seconds."""
+    """Return a duration in at most two units: minutes alone from 10, days alone from 30, tenths below ten seconds."""
     seconds = duration.total_seconds()
     whole = int(seconds)
     if whole < _MINUTE:
@@ -102,7 +102,7 @@ class ClockChange:
     at: datetime
     """The instant, to the second."""
     shift: timedelta
-    """How far clocks go forward; negative if they go back."""
+    """The time by which clocks go forward. Negative if they go back."""
 
     def describe(self, zone: zoneinfo.ZoneInfo) -> str:
         """Return it in words, such as ``clocks go forward on 28 Mar``."""
@@ -111,7 +111,7 @@ class ClockChange:
         return f"clocks go {direction} on {local.day} {local:%b}"
 
     def write_clocks(self, zone: zoneinfo.ZoneInfo) -> str:
-        """Return what the clock would show and what it shows, such as ``02:00 +0100 becomes 03:00 +0200``."""
+        """Return the clock's time without the change and with it, such as ``02:00 +0100 becomes 03:00 +0200``."""
         before = self.at.astimezone(timezone(_offset(self.at - timedelta(seconds=1), zone)))
         after = self.at.astimezone(zone)
         return f"{_write_clock(before)} becomes {_write_clock(after)}"
@@ -147,7 +147,7 @@ DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a day that a clock change skips, or shows twice; wall-clock times since midnight."""
+    """A part of a day that a clock change skips or repeats, in wall-clock times since midnight."""
 
     start: timedelta
     end: timedelta
@@ -164,16 +164,16 @@ class WallDay:
 
     @property
     def length(self) -> timedelta:
-        """The day's real length: 23 or 25 hours if clocks change."""
+        """Return the day's real length: 23 or 25 hours if clocks change."""
         return DAY + sum(
             ((span.start - span.end) if span.is_skipped else (span.end - span.start) for span in self.spans),
             timedelta(0),
         )
 
     def place(self, at: datetime) -> float:
-        """Return where an instant of this day lies, from 0 to 1. What is later is not further left.
+        """Return the place of an instant in this day, from 0 to 1. A later instant is never further left.
 
-        Both times that a repeated span comes share its width: the first has the left half.
+        Both passes of a repeated span share its width, and the first has the left half.
         """
         local = at.astimezone(self.zone)
         wall = local.replace(tzinfo=None, fold=0) - datetime.combine(self.day, time())
@@ -200,7 +200,7 @@ def make_day(day: date, zone: zoneinfo.ZoneInfo) -> WallDay:
 
 
 def find_start(day: date, zone: zoneinfo.ZoneInfo) -> datetime:
-    """Return a day's first instant, in UTC; of a midnight that is skipped, the instant of the change."""
+    """Return a day's first instant, in UTC. If midnight is skipped, it is the instant of the change."""
     return datetime.combine(day, time(), tzinfo=zone).astimezone(UTC)
 
 

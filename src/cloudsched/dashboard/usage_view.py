@@ -1,4 +1,4 @@
-"""What was used in a month, by owner and handler, what it costs, and how much of each budget is left."""
+"""The usage of a month, by owner and handler, its cost, and the rest of each budget."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 WARNING: Final = 0.8
-"""The part of a budget from which on the API warns."""
+"""The part of a budget at which the API begins to warn."""
 _HEIGHT, _BAR, _LEAST = 16, 10, 0.01
 
 
 def draw_budget(used: int, most: int) -> Markup:
-    """Return the bar; the words beside it say the same.
+    """Return the bar. The words beside it say the same.
 
     Args:
-        used: How many queries were used.
-        most: How many may be used. None of a budget of 0 is left.
+        used: The number of queries that were used.
+        most: The number that may be used. A budget of 0 is always used up.
     """
     part = min(1.0, used / most) if most else 1.0
     filled = max(part, _LEAST) if used or not most else 0.0
@@ -45,7 +45,7 @@ def draw_budget(used: int, most: int) -> Markup:
 
 
 OWNERS: Final = 50
-"""The usage of how many owners, and how many budgets, one page has at most."""
+"""The number of owners with usage, and of budgets, on one page."""
 FILTERS: Final = ("owner", "handler")
 _MONTH: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _FIRST, _LAST = "1971-01", "9990-12"
@@ -53,12 +53,12 @@ _FIRST, _LAST = "1971-01", "9990-12"
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """What was used, as it is written."""
+    """Amounts of usage, in words."""
 
     executions: str
     queries: str
     queries_note: str
-    """What the tasks had estimated, if that is something else."""
+    """The tasks' estimate, if it differs."""
     tokens: str
     tokens_note: str
     reads: str
@@ -71,12 +71,12 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """What a handler used for an owner."""
+    """The usage of a handler for an owner."""
 
     owner: str
     handler: str
     href: str
-    """Where their tasks are."""
+    """The path of the list of their tasks."""
     amounts: Amounts
 
 
@@ -89,9 +89,9 @@ class BudgetRow:
     chart: Markup
     status: Status
     what: str
-    """What follows from it."""
+    """The consequence."""
     paused: str | None
-    """Where the tasks are that it has paused; None if it has not."""
+    """The path of the list of the tasks that it has paused. None if it has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,11 @@ class UsagePage:
     notes: list[str]
     month: str
     months: list[tuple[str, str]]
-    """Other months: name and address."""
+    """Other months, with name and address."""
     rows: list[UsageRow]
     total: Amounts
     is_partial: bool
-    """Whether the total is that of this page alone."""
+    """True if the total is that of this page alone."""
     budgets: list[BudgetRow]
     more_budgets: bool
     summed: Moment
@@ -117,7 +117,7 @@ class UsagePage:
 
 
 def fetch(api: Api, visit: Visit) -> Json:
-    """Ask the API what was used in a month, and for the budgets, if the month is the present one."""
+    """Ask the API for the usage of a month, and for the budgets, if the month is the present one."""
     wanted = {name: visit.query.get(name, "") for name in FILTERS}
     month = _read_month(visit)
     usage = api.get("/v1/usage", **wanted, month=month, pageSize=OWNERS, pageToken=visit.query.get("page"))
@@ -154,7 +154,7 @@ def build(answer: Json, visit: Visit) -> UsagePage:
 
 
 def _sort_rows(rows: Sequence[Json]) -> list[Json]:
-    """Return the rows, those of the owner who costs most first, and of each owner what costs most."""
+    """Return the rows, the owner with the highest cost first, and of each owner the highest cost first."""
     sums: defaultdict[str, float] = defaultdict(float)
     for each in rows:
         sums[each["owner"]] += each["dollars"]
@@ -186,7 +186,7 @@ def _write_estimate(used: int, estimated: float) -> str:
 
 
 def _write_dollars(dollars: float) -> str:
-    """Return an amount in cents, or as exactly as needed to see that it is not nothing."""
+    """Return an amount in cents, or with as many digits as show that it is not zero."""
     if 0 < dollars < 0.01:  # noqa: PLR2004 - a cent
         return f"{dollars:.4f}" if dollars >= 0.0001 else "< 0.0001"  # noqa: PLR2004 - four places
     return f"{dollars:,.2f}"
@@ -267,6 +267,6 @@ def _now(visit: Visit) -> str:
 
 
 def _read_month(visit: Visit) -> str:
-    """Return the month of the address, and the present one if that names none."""
+    """Return the month of the address, or the present one."""
     month = visit.query.get("month", "")
     return min(max(month, _FIRST), _LAST) if _MONTH.fullmatch(month) else _now(visit)

@@ -1,4 +1,4 @@
-"""What every view needs: who looks, when and in which zone, and the HTTP API through the client, JSON in and out."""
+"""The basis of every view: the viewer, the time and the zone, and the HTTP API through the client, JSON in and out."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Visit:
     """One look at one page."""
 
     now: datetime
-    """The API's clock."""
+    """The time of the API's clock."""
     zone: zoneinfo.ZoneInfo
     query: Mapping[str, str]
     may_change: bool
     role: str
     owner: str | None
-    """The caller as an owner of tasks; None for a server."""
+    """The caller as an owner of tasks. None for a server."""
     is_local: bool
-    """Whether this is the local stack, whose clock can be moved."""
+    """True if this is the local stack, whose clock can be moved."""
     has_chosen_zone: bool = False
-    """Whether the address names the zone."""
+    """True if the address names the zone."""
     own_zone: str = ""
-    """The zone of whoever looks, as their browser has said; nothing if it has not."""
+    """The zone of the viewer's browser. Empty if it is not known."""
 
     @property
     def may_move_clock(self) -> bool:
@@ -44,17 +44,17 @@ class Visit:
 
     @property
     def soonest(self) -> str:
-        """The first instant to come. What was due before and has not started is overdue, and not due next."""
+        """Return the first future instant. An earlier occurrence that has not started is overdue, and not due next."""
         return (self.now + timedelta(microseconds=1)).isoformat()
 
     def moment(self, at: str | datetime | None) -> Moment | None:
-        """Return an instant as it is shown; None if there is none."""
+        """Return an instant as it is shown. None if there is none."""
         if not at:
             return None
         return make_moment(parse_instant(at) if isinstance(at, str) else at, self.now, self.zone)
 
     def sure(self, at: str | datetime) -> Moment:
-        """Return an instant that there is, as it is shown."""
+        """Return an instant, which must exist, as it is shown."""
         return make_moment(parse_instant(at) if isinstance(at, str) else at, self.now, self.zone)
 
     def in_zone_of(self, task: Json) -> Visit:
@@ -89,10 +89,10 @@ Json = dict[str, Any]
 
 
 class Api:
-    """Asks one API.
+    """Sends requests to one API.
 
     Args:
-        client: Its client, or what else sends requests to it, with the credentials of whoever looks.
+        client: Its client, or another sender of requests, with the viewer's credentials.
     """
 
     def __init__(self, client: FlowRunner) -> None:
@@ -100,7 +100,7 @@ class Api:
         self._describe = lru_cache(maxsize=2000)(self._ask_for_words)
 
     def get(self, path: str, **query: str | int | None) -> Json:
-        """Return what the API answers to a GET. Raises CloudschedError if it refuses."""
+        """Return the API's answer to a GET. Raises CloudschedError if it refuses."""
         given = {name: value for name, value in query.items() if value not in {None, ""}}
         return self._send(ApiRequest("GET", path, query=given)).content
 
@@ -132,7 +132,7 @@ class Api:
         self._send(ApiRequest("DELETE", path))
 
     def find(self, path: str, **query: str | int | None) -> Json | None:
-        """Return what `get` returns; None where the API has nothing at this path, or refuses to say."""
+        """Return the result of `get`. None where the API has nothing at this path, or refuses to say."""
         try:
             return self.get(path, **query)
         except CloudschedError:
@@ -144,7 +144,7 @@ class Api:
         return response.content, response.etag
 
     def describe(self, schedule: Mapping[str, Any]) -> str:
-        """Return a schedule in words, as the API words it. The answer is remembered: it depends on nothing else."""
+        """Return a schedule in the API's words. The answer is cached, because it depends on nothing else."""
         return self._describe(json.dumps(schedule, sort_keys=True))
 
     def _ask_for_words(self, schedule: str) -> str:
@@ -160,7 +160,7 @@ class Api:
 
 
 def task_path(task_id: str) -> str:
-    """Return a task's path in the API. Raises NotFound for what no id can be."""
+    """Return a task's path in the API. Raises NotFound for a text that cannot be an id."""
     if task_id in {"", ".", ".."}:
         raise NotFound("task", task_id)
     return f"/v1/tasks/{quote(task_id, safe='')}"

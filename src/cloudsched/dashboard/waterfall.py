@@ -1,4 +1,4 @@
-"""What an execution did, as rows: attempts of its handler, steps, sleeps, waits and calls.
+"""The parts of an execution as rows: attempts of its handler, steps, sleeps, waits and calls.
 
 A `Scale` places them from left to right, and compresses the gaps between them.
 """
@@ -40,38 +40,38 @@ class Stretch:
     start: datetime
     end: datetime
     left: float
-    """Where it begins, as a fraction of the width."""
+    """Its left end, as a fraction of the width."""
     width: float
     is_gap: bool
     is_future: bool = False
-    """Whether it leads from now to a known end."""
+    """True if it leads from now to a known end."""
 
     @property
     def duration(self) -> timedelta:
-        """Its length in time."""
+        """Return its length in time."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where an instant lies on the axis."""
+    """The places of instants on the axis."""
 
     stretches: tuple[Stretch, ...]
 
     @property
     def gaps(self) -> tuple[Stretch, ...]:
-        """The stretches that are compressed."""
+        """Return the stretches that are compressed."""
         return tuple(stretch for stretch in self.stretches if stretch.is_gap)
 
     def place(self, at: datetime) -> float:
-        """Return an instant's place as a fraction of the width; one outside the axis lies at its end."""
+        """Return an instant's place as a fraction of the width. One outside the axis lies at its end."""
         index = max(0, bisect_right(self.stretches, at, key=lambda stretch: stretch.start) - 1)
         stretch = self.stretches[index]
         part = (at - stretch.start) / stretch.duration if stretch.duration else 0.0
         return stretch.left + stretch.width * min(1.0, max(0.0, part))
 
     def find_instant(self, place: float) -> datetime:
-        """Return which instant lies at a place: what `place` reverses."""
+        """Return the instant at a place: the reverse of `place`."""
         index = max(0, bisect_right(self.stretches, place, key=lambda stretch: stretch.left) - 1)
         stretch = self.stretches[index]
         part = (place - stretch.left) / stretch.width if stretch.width else 0.0
@@ -79,7 +79,7 @@ class Scale:
 
     @property
     def span(self) -> Interval:
-        """The axis's beginning and end."""
+        """Return the axis's beginning and end."""
         return self.stretches[0].start, self.stretches[-1].end
 
 
@@ -105,11 +105,11 @@ def make_scale(
     """Return the scale of an execution.
 
     Args:
-        running: When anything in view runs.
-        start: Where the axis begins.
+        running: The intervals in which any visible row runs.
+        start: The beginning of the axis.
         end: Its present end: now, or the end of the execution.
-        known_end: What it waits for, if that has a known end: one more gap, from `end` on.
-        true: Whether nothing is compressed.
+        known_end: The known end of its wait, if there is one: one more gap, from `end` on.
+        true: True to compress nothing.
     """
     last = known_end if known_end is not None and known_end > end else None
     if true or start >= end:
@@ -181,7 +181,7 @@ _LEAST_LABELLED: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar in a row: ``past``, ``fail``, ``run``, the name of a wait, or ``due`` for what lies ahead."""
+    """A bar in a row: ``past``, ``fail``, ``run``, the name of a wait, or ``due`` for the future."""
 
     start: datetime
     end: datetime
@@ -193,7 +193,7 @@ class WaterfallRow:
     """One row, or several that were folded."""
 
     number: int
-    """The step's number; 0 for the handler."""
+    """The step's number. 0 for the handler."""
     kind: str
     name: str
     status: str
@@ -202,7 +202,7 @@ class WaterfallRow:
     count: int = 1
     tries: int = 0
     waited: timedelta = timedelta(0)
-    """How long it waited between its tries."""
+    """The time that it waited between its tries."""
 
 
 WAITS: Final = {
@@ -212,7 +212,7 @@ WAITS: Final = {
     "wait": "was suspended",
     "queue": "was queued",
 }
-"""What an execution does while none of its own code runs, the most telling first: the names of bars, in words."""
+"""The states of an execution while none of its code runs, the most telling first: the names of bars, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +223,11 @@ class Waterfall:
     scale: Scale
     now: datetime
     sums: Mapping[str, timedelta]
-    """How long its own code ran (``ran``), and how long it waited for what, by the names in `WAITS`: all of its time,
-    from when it was due or asked for to its end, or to now."""
+    """The time that its own code ran (``ran``), and the time of each wait, by the names in `WAITS`. They add up to all
+    of its time, from the instant at which it was due or requested to its end, or to now."""
     is_open: bool
     whole: Scale
-    """That of all of the execution, of which `scale` may show a part."""
+    """The scale of the whole execution, of which `scale` may show a part."""
 
     @property
     def has_now(self) -> bool:
@@ -237,7 +237,7 @@ class Waterfall:
 
     @property
     def gaps_text(self) -> str:
-        """The compressed stretches, in words."""
+        """Return the compressed stretches, in words."""
         gaps = [gap for gap in self.scale.gaps if not gap.is_future]
         if not gaps:
             return ""
@@ -249,7 +249,7 @@ class Waterfall:
 def make_waterfall(
     record: Json, now: datetime, *, true_scale: bool = False, window: Interval | None = None
 ) -> Waterfall:
-    """Return an execution's rows and their scale; with a window, those of this part, without the gaps outside it."""
+    """Return an execution's rows and their scale. With a window, only those in it, without the gaps outside."""
     is_open = not record.get("finishedAt")
     started = parse_instant(record.get("startedAt") or record["scheduledFor"])
     is_planned = record.get("trigger", "SCHEDULE") == "SCHEDULE"
@@ -283,7 +283,7 @@ def make_waterfall(
 def _divide(
     record: Json, start: datetime, end: datetime, now: datetime
 ) -> tuple[list[Bar], list[tuple[datetime, datetime, str]]]:
-    """Return the bars of the handler's attempts, and all of the time divided: who ran, or what was waited for."""
+    """Return the bars of the handler's attempts, and all of the time, divided into its running code and its waits."""
     steps, attempts = record.get("steps", []), record["attempts"]
     tries = [(parse_instant(each["startedAt"]), parse_instant(each["finishedAt"]), each) for each in attempts]
     suspended = merge(_interval(step, now) for step in steps if step["kind"] in _WAITS)
@@ -338,7 +338,7 @@ def _divide(
 
 
 def _list_tries(step: Json, now: datetime) -> list[Interval]:
-    """Return when a step's function ran; of one that was never retried, all of its time."""
+    """Return the intervals in which a step's function ran. If it was never retried, that is all of its time."""
     tries = [(parse_instant(each["startedAt"]), parse_instant(each["finishedAt"])) for each in step.get("tries", ())]
     if step["status"] == "WAITING" and not tries:
         return [_interval(step, now)]
@@ -346,7 +346,7 @@ def _list_tries(step: Json, now: datetime) -> list[Interval]:
 
 
 def _list_retries(steps: Iterable[Json], now: datetime) -> Iterator[Interval]:
-    """Yield when steps waited to be tried again."""
+    """Yield the intervals in which steps waited for another try."""
     for step in steps:
         if step["kind"] != "STEP" or not step.get("tries"):
             continue
@@ -387,7 +387,7 @@ _FILLS: Final = {"wait": "url(#hatch)", "calls": "url(#hatch)", "lock": "url(#ga
 
 
 def draw_ground(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> tuple[Markup, Markup]:
-    """Return what all rows have: the gaps below their bars, and now above them."""
+    """Return the common ground of all rows: the gaps below their bars, and now above them."""
     ticks = group(*_draw_tick_lines(waterfall.scale, zone))
     ground = group(*_draw_gaps(waterfall.scale, _HEIGHT), ticks)
     return ground, _draw_now(waterfall, _HEIGHT) if waterfall.has_now else group()
@@ -403,7 +403,7 @@ def _draw_tick_lines(scale: Scale, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
 
 
 def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> Markup:
-    """Return a row's bars on what `draw_ground` returns. What failed is half as high, and lower."""
+    """Return a row's bars on the ground of `draw_ground`. Failures are half as high, and lower."""
     marks = [ground[0]]
     start, end = scale.span
     for bar in row.bars:
@@ -419,7 +419,7 @@ def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> 
 
 
 def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
-    """Return the axis: dates, times, and how long the gaps are, each where the narrowest screen has room for it."""
+    """Return the axis: dates, times, and the gaps' durations, each where the narrowest screen has room for it."""
     marks = [*_draw_gaps(waterfall.scale, _AXIS)]
     free_date = free_gap = 0.0
     for stretch in waterfall.scale.stretches:
@@ -445,9 +445,9 @@ def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
 
 
 _DATE, _LETTER, _SPACE = 48, 7.6, 6
-"""In pixels: what a date takes, a letter of a duration, and what lies between two of them at least."""
+"""In pixels: the width of a date, that of a duration's letter, and the least space between two of them."""
 _BEGINNING, _TICK_LABEL, _LEAST_WIDTH = 110, 62, 440
-"""In pixels: what the time at a stretch's beginning and a tick's label take; the least width of an axis with labels."""
+"""In pixels: the widths of a stretch's first time and of a tick's label, and the least width of an axis with labels."""
 
 
 def _draw_ticks(stretch: Stretch, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
@@ -463,7 +463,7 @@ def _draw_ticks(stretch: Stretch, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
 
 
 def _draw_duration(gap: Stretch, waterfall: Waterfall) -> Markup:
-    """Return how long a gap is, in its middle; beside now, on its own side of the line."""
+    """Return a gap's duration, in its middle. Beside now, it is on its own side of the line."""
     text = write_duration(gap.duration)
     if waterfall.has_now and waterfall.now in {gap.start, gap.end}:
         x, is_past = percent(waterfall.scale.place(waterfall.now)), gap.end == waterfall.now

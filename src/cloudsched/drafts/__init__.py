@@ -1,4 +1,4 @@
-"""From what somebody says to a task that they can confirm: nothing here stores anything.
+"""From a person's words to a task that they can confirm. Nothing here stores anything.
 
-`request` bounds what is said, `service` is the pipeline, `tokens` binds what was shown to what is stored.
+`request` limits the words, `service` is the pipeline, and `tokens` binds the stored task to the draft that was shown.
 """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def read_text(situation: Situation) -> Proposal:
-    """Return what the text asks for, as far as the grammar understands it."""
+    """Return the proposal that the text asks for, as far as the grammar understands it."""
     text = " ".join(situation.request.text.split())
     update = read_update(situation, text)
     if update is not None:
@@ -46,7 +46,7 @@ def read_text(situation: Situation) -> Proposal:
 
 
 def _read_again(situation: Situation, text: str) -> Proposal | None:
-    """Return a task like an earlier one of the owner, with another schedule; None if that is not what is said."""
+    """Return a task like an earlier one of the owner, with another schedule. None if the text asks for none."""
     wish = find_again(text)
     if wish is None or not situation.tasks:
         return None
@@ -157,7 +157,7 @@ def _needs_words(reading: Reading) -> bool:
 def ask_schedule(
     situation: Situation, reading: Reading, title: str | None, delivery: Delivery, filled: Filled
 ) -> DraftQuestion:
-    """Return the question which of the readings is meant; each answer is a text that has only one."""
+    """Return a question with the possible readings. The text of each answer has only one reading."""
     more = "".join(f', {name}: "{value}"' for name, value in filled.payload.items() if isinstance(value, str))
     by = "".join(f" by {channel.value.lower()}" for channel in delivery.channels)
     answers = []

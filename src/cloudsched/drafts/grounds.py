@@ -1,7 +1,7 @@
-"""What a model's answer is grounded in: what the user said, and nothing that says otherwise or less.
+"""The check that a model's answer has a ground: the user's own words, without contradiction or omission.
 
-Words are compared as facts: a number with its unit, an hour apart from a day of the month, what is left out, and where
-it ends. A fact of the answer needs a ground, and what the user said of when must not be missing.
+Words are compared as facts: a number with its unit, an hour apart from a day of the month, exclusions, and the end. A
+fact of the answer needs a ground, and no time that the user named may be missing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COUNTED: Final = {
 _REPEATED: Final = frozenset(
     {"each", "adverb", "bi", "weekdays", "daysets", "parts", "part-adverb", "always", "recurring"}
 )
-"""The kinds of words that say that something repeats."""
+"""The kinds of words that express repetition."""
 _WORDS: Final = (
     (r"noon|midday|mittags?", [("number", 12)]),
     (r"midnight|mitternachts?", [("number", 0), ("number", 24)]),
@@ -72,15 +72,15 @@ def find_unfounded(
     referred: Iterable[str] = (),
     text: str | None = None,
 ) -> list[Fact]:
-    """Return what a schedule in canonical English says without a ground, or leaves out of what was said.
+    """Return the facts of a schedule in canonical English that have no ground, and those of the user's that it omits.
 
     Args:
         canonical: The model's words for the grammar.
-        said: All that the user said themselves.
-        assumptions: What the model declares as assumed. It adds to what was said, and replaces nothing of it.
+        said: All of the user's own words.
+        assumptions: The assumptions that the model declares. They add to the user's words, and replace none of them.
         timezone: The request's zone, which need not be said.
         referred: The schedules, in English, of the tasks that the user refers to.
-        text: What the user said last, of which nothing may be missing; all of it, if omitted.
+        text: The user's last words, of which nothing may be missing. All words, if omitted.
     """
     referred, said = tuple(referred), _space(said)
     text = said if text is None else _space(text)
@@ -114,7 +114,7 @@ def _space(text: str) -> str:
 
 
 def says_repeated(text: str) -> bool:
-    """Return whether words of a text say that something repeats, in any of the languages."""
+    """Return whether words of a text express repetition, in any of the languages."""
     return any(
         not _REPEATED.isdisjoint(matches)
         for language in LANGUAGES.values()
@@ -132,7 +132,7 @@ def _is_date(fact: Fact) -> bool:
 
 
 def _find_facts(text: str, language: Language, *, exact: bool = False) -> set[Fact]:
-    """Return what a text says; with `exact` only what it says itself, and not what its words may stand for."""
+    """Return the facts of a text. With `exact`, only literal ones, and not those that its words may stand for."""
     tokens = tokenise(text, language)
     facts: set[Fact] = set()
     for token, matches in zip(tokens, classify(tokens, language), strict=True):
@@ -156,14 +156,14 @@ def _find_facts(text: str, language: Language, *, exact: bool = False) -> set[Fa
 
 @dataclass
 class _Numbers:
-    """The numbers of a text by what they are: hours, days of the month, amounts of a unit, or anything.
+    """The numbers of a text by their kinds: hours, days of the month, amounts of a unit, or anything.
 
     Attributes:
         hours: Hours, as they are said: 5 for "5 pm".
         days: Days of the month, and other ordinals.
-        amounts: Amounts, each in the smallest unit that all of them can be said in: "2 weeks" is 14 days.
+        amounts: Amounts, each in the smallest unit that can express all of them: "2 weeks" is 14 days.
         counted: The numbers of the amounts, as they are said.
-        open: Numbers of which nothing says what they are.
+        open: Numbers of an unknown kind.
         units: The units that are named, with or without a number.
     """
 
@@ -175,7 +175,7 @@ class _Numbers:
     units: set[Unit] = field(default_factory=set)
 
     def add_amount(self, number: int, unit: int) -> None:
-        """Add so many of a unit."""
+        """Add a number of a unit."""
         name, length = _LENGTHS[Unit(unit)]
         self.amounts.add((name, number * length))
         self.counted.add(number)
@@ -207,7 +207,7 @@ _UNSPACED: Final = sorted((word for word in _BY_WORD if ord(word[0]) > 0x3000), 
 
 
 def _find_unit(word: str) -> int | None:
-    """Return the unit that a word of a language without a lexicon is, or begins with if it has no spaces."""
+    """Return the unit of a word, or of its beginning without spaces, in a language without a lexicon."""
     unit = _BY_WORD.get(word)
     if unit is not None or word.isascii():
         return unit
@@ -263,7 +263,7 @@ def _read_unit(found: _Numbers, c: Cursor) -> None:
 
 
 def _place_number(found: _Numbers, number: int, c: Cursor, start: int) -> None:
-    """Add a number whose end is at the cursor as what its neighbours say that it is."""
+    """Add a number that ends at the cursor as the kind that its neighbours determine."""
     before = c.tokens[start - 1].text if start else ""
     behind = c.token.text if c.token is not None else ""
     is_glued = c.token is not None and c.token.glued
@@ -291,11 +291,11 @@ def _place_number(found: _Numbers, number: int, c: Cursor, start: int) -> None:
 
 _DATE_MARKS: Final = frozenset("日일")
 _LENGTH_MARKS: Final = frozenset("間ご後お毎마간후뒤")
-"""Behind the sign for a day, these make a number of it a length: the 3rd is "3日", three days are "3日間"."""
+"""After the sign for a day, these make a number of it a length: the 3rd is "3日", three days are "3日間"."""
 
 
 def _find_misplaced(canonical: str, text: str) -> set[Fact]:
-    """Return numbers and units of an answer that were said as something else: 3 days for 3 weeks, the 5th for 5 pm."""
+    """Return numbers and units that the user said as another kind: 3 days for 3 weeks, the 5th for 5 pm."""
     answer, said = _read_numbers(canonical), _read_numbers(text)
     found: set[Fact] = set()
     for name, amount in answer.amounts - said.amounts:
@@ -339,7 +339,7 @@ def _find_ranges(text: str) -> set[int]:
 
 
 def _find_omitted(canonical: str, text: str) -> set[Fact]:
-    """Return what a text says of when, and an answer does not."""
+    """Return the times in a text that an answer omits."""
     text = _drop_replaced(text)
     wanted, given = _read_numbers(text), _read_numbers(canonical)
     hours = {hour % 12 for hour in given.hours | given.open}
@@ -359,7 +359,7 @@ def _find_omitted(canonical: str, text: str) -> set[Fact]:
 
 
 def _find_weekdays(text: str) -> set[int]:
-    """Return the weekdays of a text in any language; words of three letters are words of too many."""
+    """Return the weekdays of a text in any language. Words of three letters are words of too many languages."""
     found = find_days(text) - {TOMORROW}
     for word in set(re.findall(r"[^\W\d_]{4,}", text.casefold())):
         found |= {
@@ -375,7 +375,7 @@ def _find_weekdays(text: str) -> set[int]:
 
 
 def _find_turned(canonical: str, said: str, text: str) -> set[Fact]:
-    """Return whether an answer leaves out what it should not, or the other way round; likewise where it ends."""
+    """Return the contradictions of exclusions: missing ones, or unfounded ones. Likewise a missing end."""
     found: set[Fact] = set()
     days, excluded = _find_weekdays(canonical), _find_excluded(text)
     is_kept = bool(days and excluded) and not days & excluded  # "every weekday" is every day but at weekends
@@ -390,11 +390,11 @@ def _find_turned(canonical: str, said: str, text: str) -> set[Fact]:
 
 
 _ONE: Final = {("seconds", 86_400), ("seconds", 604_800), ("months", 1), ("months", 12)}
-"""One of a unit, which is how often rather than how long."""
+"""One of a unit, which is a frequency rather than a length."""
 
 
 def _drop_replaced(text: str) -> str:
-    """Return a text without what it names as what there was: "10 instead of 9"."""
+    """Return a text without the words for a replaced value, and all words after them: "10 instead of 9"."""
     for language in LANGUAGES.values():
         tokens = tokenise(text, language)
         for token, matches in zip(tokens, classify(tokens, language), strict=True):
@@ -408,7 +408,7 @@ def _list_words(text: str) -> list[str]:
 
 
 def _list_exclusions(text: str, *, anything: bool = False) -> list[tuple[str, str, str]]:
-    """Return the words around each word that leaves something out: the one before, and two behind."""
+    """Return the words around each word of exclusion: the one before, and two after."""
     words = ["", *_list_words(text), "", ""]
     return [
         (words[at - 1], words[at + 1], words[at + 2])
@@ -418,7 +418,7 @@ def _list_exclusions(text: str, *, anything: bool = False) -> list[tuple[str, st
 
 
 def _leaves_out(text: str, *, anything: bool = False) -> bool:
-    """Return whether a text leaves out a day or a date, or `anything`: "never on Mondays", "月曜以外"."""
+    """Return whether a text excludes a day or a date, or `anything`: "never on Mondays", "月曜以外"."""
     return any(part in text for part in EXCLUSIONS) or any(
         anything or _is_day(first) or _is_day(second) or bool(_find_weekdays(before))
         for before, first, second in _list_exclusions(text, anything=anything)
@@ -426,12 +426,12 @@ def _leaves_out(text: str, *, anything: bool = False) -> bool:
 
 
 def _find_excluded(text: str) -> set[int]:
-    """Return the weekdays that a text leaves out."""
+    """Return the weekdays that a text excludes."""
     return {day for around in _list_exclusions(text) for word in around for day in _find_weekdays(word)}
 
 
 def _ends(text: str) -> bool:
-    """Return whether a text says until when."""
+    """Return whether a text names an end."""
     words = _list_words(text)
     is_until = any(
         word in _SIGNS["end"]

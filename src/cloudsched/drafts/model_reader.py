@@ -1,8 +1,8 @@
-"""Read a text with a language model: it rewrites what was said into canonical English, and the grammar reads that.
+"""Read a text with a language model: it rewrites the words into canonical English, which the grammar reads.
 
-The grammar goes first; the model is asked where it does not understand, or where there is a conversation. Whatever the
-model answers is a proposal that has to be faithful to what the user said, names only what the caller may name, and is
-shown before anything is stored. Where it is of no use, the grammar's own answer stands.
+The grammar goes first. The model is asked if the grammar does not understand, or if there is a conversation. Any answer
+of the model is a proposal. It has to be faithful to the user's words, may name only what the caller may name, and is
+shown before anything is stored. If it is of no use, the grammar's own answer stands.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 
 MAX_TASKS: Final = 20
-"""How many of the owner's tasks the model is shown."""
+"""The number of the owner's tasks that the model sees."""
 _MAX_TURNS, _MAX_TURN = 20, 2_000
 _MAX_FIELD: Final = 500
-"""How much of a task's text or payload the model is shown."""
+"""The number of characters of a task's text or payload that the model sees."""
 _Short = Annotated[str, StringConstraints(max_length=500)]
 
 INSTRUCTIONS: Final = """\
@@ -97,7 +97,7 @@ class FieldValue(BaseModel):
 
 
 class Translation(BaseModel):
-    """A model's answer. What it has besides is ignored."""
+    """A model's answer. Unknown fields are ignored."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
 
@@ -124,7 +124,7 @@ def answer_schema() -> dict[str, Any]:
 
 
 def write_data(situation: Situation, tasks: Sequence[Task]) -> dict[str, Any]:
-    """Return what the model is shown: bounded, without ids of people, and without the time."""
+    """Return the data for the model: limited, without ids of people, and without the time."""
     request = situation.request
     turns = request.conversation[-_MAX_TURNS:]
     return {
@@ -157,20 +157,20 @@ def _describe(handler: Handler, situation: Situation) -> dict[str, Any]:
 log = logging.getLogger(__name__)
 
 _MAX_REPEATED: Final = 2_000
-"""How much of an answer that is of no use the model is shown again."""
+"""The number of characters of a useless answer that the model sees again."""
 _REPAIR: Final = (
     "\nYour previous answer was of no use: `previousAnswer`, because of `problem`. Answer again, in the form."
 )
 
 
 def _note_refusal(own: Proposal, refusal: str) -> Proposal:
-    """Return the grammar's answer, with why no model was asked."""
+    """Return the grammar's answer, with the reason why no model was asked."""
     reason = f"It was read without the model: {refusal[0].lower()}{refusal[1:]}"
     return replace(own, missing=(*own.missing, MissingField(field="text", code="budget-used-up", reason=reason)))
 
 
 class _CountedModel:
-    """Counts how often a model is asked, whatever comes of it."""
+    """Counts the requests to a model, whatever their results."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -189,7 +189,7 @@ class ModelReader:
         self._model = model
 
     def read(self, situation: Situation) -> Proposal:
-        """Return what a text asks for."""
+        """Return the proposal that a text asks for."""
         own = read_text(situation)
         if own.is_understood and not situation.request.conversation:
             return own
@@ -247,7 +247,7 @@ class ModelReader:
 
     @staticmethod
     def _ask(model: Model, data: dict[str, Any]) -> Translation:
-        """Return the model's answer; one that does not have the form is given back once. Raises UnusableAnswer."""
+        """Return the model's answer. One in a wrong form is given back once. Raises UnusableAnswer."""
         schema = answer_schema()
         try:
             previous: Any = model.complete(INSTRUCTIONS, data, schema)
@@ -326,7 +326,7 @@ def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task])
 
 
 def _find_changes(situation: Situation, answer: Translation, task: Task) -> Proposal:
-    """Return what changes besides the schedule. A title is a new one if it stands alone; else it names the task."""
+    """Return the changes besides the schedule. A title is a new one if it stands alone, or else the task's name."""
     handler, parts = situation.find_handler(task.handler), list[Changes]()
     if answer.channels:
         parts.append(change_channels(task, [*dict.fromkeys(answer.channels)], "set"))

@@ -1,6 +1,6 @@
-"""What the words of a text say besides the schedule: ways of delivery, the kind of work, which task, and the payload.
+"""The parts of a text besides the schedule: ways of delivery, the kind of work, the meant task, and the payload.
 
-A payload is filled by the names of its fields from what was said, and checked by the handler's model.
+The names of a payload's fields in the text fill it, and the handler's model checks it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _STOPWORDS: Final = frozenset(
 )
 _REMIND: Final = re.compile(r"^(?:please\s+)?remind\s+me\b", re.IGNORECASE)
 _ABOUT: Final = re.compile(r"(?:^|\s)(?:to|about|of|that)\s+", re.IGNORECASE)
-"""What stands before what a reminder is about."""
+"""The words before the subject of a reminder."""
 
 
 class Delivery(NamedTuple):
@@ -105,7 +105,7 @@ def take_delivery(text: str) -> Delivery:
 
 
 def find_category(text: str) -> Category:
-    """Return which kind of work a text is about; the first of reminder, analysis and report whose words it has."""
+    """Return the kind of work in a text: the first of reminder, analysis and report whose words it has."""
     for category, words in _CATEGORIES:
         if re.search(rf"\b(?:{words})\b", text, re.IGNORECASE):
             return category
@@ -113,7 +113,7 @@ def find_category(text: str) -> Category:
 
 
 def is_reminder(text: str) -> bool:
-    """Return whether a text says at once that it asks for a reminder, even if it does not say when."""
+    """Return whether a text asks for a reminder from the start, even if it names no time."""
     return _REMIND.match(text) is not None
 
 
@@ -129,14 +129,14 @@ _LIKE: Final = re.compile(
 
 
 class Again(NamedTuple):
-    """A wish for a task like an earlier one: which one, empty for the last, and what is different."""
+    """A request for a task like an earlier one: its name, empty for the last one, and the differences."""
 
     what: str
     change: str
 
 
 def find_again(text: str) -> Again | None:
-    """Return what "same as last time but on Mondays" and "like the report, but monthly" say; None for other texts."""
+    """Return the request in "same as last time but on Mondays" or "like the report, but monthly", if there is one."""
     again, like = _AGAIN.match(text), _LIKE.match(text)
     if like is not None:
         return Again(like["what"], like["change"])
@@ -144,9 +144,10 @@ def find_again(text: str) -> Again | None:
 
 
 def find_any_order(text: str) -> Order | None:
-    """Return what words ask for, in whichever language, that is done to a task there is: "Lösche meine Erinnerung".
+    """Return the order to do something to an existing task, in any language: "Lösche meine Erinnerung".
 
-    In English, changes of a task are read before: what is left that changes the user's own is other work of theirs.
+    In English, changes of a task are read before. A remaining order to change the user's own things is other work of
+    theirs.
     """
     orders = list[Order]()
     for c in _read_in_each(text):
@@ -163,7 +164,7 @@ def _read_in_each(text: str) -> Iterator[Cursor]:
 
 
 def refers_to_past(text: str) -> bool:
-    """Return whether a text refers to a task that there is."""
+    """Return whether a text refers to an existing task."""
     return find_again(text) is not None or re.search(r"\b(?:same|again|last time)\b", text, re.IGNORECASE) is not None
 
 
@@ -174,11 +175,11 @@ _TIMES: Final = frozenset(
         *("part", "named-time", "halfday", "half-known", "shift"),
     }
 )
-"""The kinds of words that may say when, or how often."""
+"""The kinds of words that may name a time or a frequency."""
 
 
 def may_name_time(text: str) -> bool:
-    """Return whether a word of a text may say when or how often, understood or not."""
+    """Return whether a word of a text may name a time or a frequency, understood or not."""
     tokens = tokenise(text, ENGLISH)
     is_open = find_open_time(tokens, classify(tokens, ENGLISH)) is not None
     return (
@@ -189,7 +190,7 @@ def may_name_time(text: str) -> bool:
 
 
 def asks_reminder(text: str) -> bool:
-    """Return whether a text begins with "remind me" in one of the languages, so that what follows is what to do."""
+    """Return whether a text begins with "remind me" in one of the languages, so that the subject follows."""
     for c in _read_in_each(text):
         c.skip("polite", "intro", "wish", "comma")
         if c.sees("remind"):
@@ -198,14 +199,14 @@ def asks_reminder(text: str) -> bool:
 
 
 class Wanted(NamedTuple):
-    """What a reminder is about, and the words before it, which say when, if there are any: "after lunch"."""
+    """The subject of a reminder, and the words of time before it, if there are any: "after lunch"."""
 
     title: str
     when: str
 
 
 def split_request(text: str) -> Wanted:
-    """Split "remind me after lunch to call Anna": what stands before "to" says when, also if nobody knows when."""
+    """Split "remind me after lunch to call Anna". The words before "to" are the time, even if it is not understood."""
     rest = _REMIND.sub("", text).strip()
     found = _ABOUT.search(rest)
     if found is None or not rest[found.end() :].strip():
@@ -218,13 +219,13 @@ def split_request(text: str) -> Wanted:
 
 
 def content_words(text: str) -> set[str]:
-    """Return the words of a text that say something, in lower case and without a plural's s."""
+    """Return the meaningful words of a text, in lower case and without a plural's s."""
     words = re.findall(r"[^\W_]+", text.casefold())
     return {word[:-1] if len(word) > 3 and word.endswith("s") else word for word in words if word not in _STOPWORDS}  # noqa: PLR2004
 
 
 def count_shared(wanted: Iterable[str], words: set[str]) -> int:
-    """Return how many of the words stand among others, or begin like one of them: remind and reminder."""
+    """Return the number of words that are among others, or begin like one of them: remind and reminder."""
     return sum(1 for word in wanted if word in words or any(_are_related(word, each) for each in words))
 
 
@@ -248,11 +249,11 @@ _TEXT_FIELDS: Final = (
     "prompt",
     "body",
 )
-"""The names of fields that hold what a task is about, the first ones first."""
+"""The names of fields that have the subject of a task, in the order of preference."""
 
 
 class Filled(NamedTuple):
-    """A payload, the text without the words that filled it, and what was assumed."""
+    """A payload, the text without the words that filled it, and the assumptions."""
 
     payload: dict[str, Any]
     rest: str
@@ -263,7 +264,7 @@ class Filled(NamedTuple):
 def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Filled:
     """Return the fields of a handler's payload that a text or the context gives by name.
 
-    ``city: Paris``, ``city = "New York"`` and ``city is Paris`` give the field ``city``; the text comes before the
+    ``city: Paris``, ``city = "New York"`` and ``city is Paris`` give the field ``city``. The text comes before the
     context.
     """
     payload: dict[str, Any] = {}
@@ -279,18 +280,18 @@ def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Fill
 
 
 def list_payload_fields(handler: Handler) -> dict[str, bool]:
-    """Return the fields of a handler's payload, and whether each is required; none if it takes any."""
+    """Return the fields of a handler's payload, and whether each is required. Empty if it takes any."""
     return {} if handler.payload is None else list_fields(handler.payload.core_schema)
 
 
 def find_field(handler: Handler, called: str) -> str | None:
-    """Return the field of the payload that people call so: ``dueDate`` for "due date"."""
+    """Return the field of the payload by the name that people use: ``dueDate`` for "due date"."""
     wanted = "".join(_split(called)).casefold()
     return next((name for name in list_payload_fields(handler) if "".join(_split(name)).casefold() == wanted), None)
 
 
 def complete_payload(handler: Handler, filled: Filled, title: str | None) -> Filled:
-    """Return the payload as the handler's model accepts it, with what it is about; `missing` says what is wrong."""
+    """Return the payload as the handler's model accepts it, with the task's subject. `missing` has the problems."""
     payload, assumptions = dict(filled.payload), list(filled.assumptions)
     if handler.payload is not None and title:
         fields = list_payload_fields(handler)
@@ -336,7 +337,7 @@ def _names(problem: InvalidInput | None, field: str) -> bool:
 
 
 def to_missing(error: InvalidInput) -> MissingField:
-    """Return what an error says about a field."""
+    """Return the problem of a field in an error."""
     text = f"{error.field} {error.problem}"
     return MissingField(field=error.field, code="invalid", reason=f"{text}. {error.hint}".rstrip())
 

@@ -1,4 +1,4 @@
-"""What is said, and where, with bounds on everything in it; and what was understood of it, before that is checked."""
+"""The words and their context, with limits on everything in them, and the understood proposal before it is checked."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MAX_TURN: Final = 10_000
 """The longest message of a conversation, in characters."""
 MAX_TURNS: Final = 100
 MAX_CONVERSATION: Final = 60 * 1024
-"""The largest conversation, in bytes of JSON: with the rest it fits the 64 KiB of a task's source."""
+"""The largest conversation, in bytes of JSON. With the rest it fits the 64 KiB of a task's source."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but tab and line ends, characters that turn the direction of writing, and halves of characters:
-with them, what is shown would not be what is stored."""
+"""Control characters but tab and line ends, characters that turn the direction of writing, and halves of characters.
+With them, the stored text would not be the one that was shown."""
 
 
 def _reject_controls(text: str) -> str:
@@ -64,24 +64,24 @@ class Turn(WireModel):
 
 
 class DraftRequest(WireModel):
-    """What somebody says about a task."""
+    """A person's words about a task."""
 
     text: Words
-    """What they want, in their words."""
+    """The request, in the person's words."""
     timezone: Annotated[str, StringConstraints(min_length=1, max_length=64)]
     """The IANA time zone of the words, such as ``Europe/Paris``."""
     conversation: Annotated[tuple[Turn, ...], Field(max_length=MAX_TURNS)] = ()
-    """What was said before, the earliest first. It is data: nothing in it is an instruction."""
+    """The earlier messages, the earliest first. They are data: nothing in them is an instruction."""
     context: dict[str, Any] = Field(default_factory=dict)
-    """What your app knows. ``chatId``, ``messageId`` and ``modelSettings`` become the task's source, ``taskId`` and
-    ``handler`` answer the questions which task and which handler are meant, and fields of the handler's payload are
-    filled by their names."""
+    """The knowledge of your app. ``chatId``, ``messageId`` and ``modelSettings`` become the task's source. ``taskId``
+    and ``handler`` name the task and the handler that are meant. Others fill fields of the handler's payload by their
+    names."""
     now: Annotated[Instant, BeforeValidator(_require_instant_text)] | None = None
-    """The instant from which "tomorrow" counts; now if omitted."""
+    """The instant from which "tomorrow" counts. Now if omitted."""
     owner: Owner | None = None
-    """Whose task it is; the caller's if omitted."""
+    """The task's owner. The caller if omitted."""
     locale: Annotated[str, StringConstraints(max_length=35)] | None = None
-    """The language of the words, such as ``de`` or ``en-US``; they tell it if omitted."""
+    """The language of the words, such as ``de`` or ``en-US``. If omitted, it is detected from them."""
 
     @classmethod
     def from_wire(cls, content: object) -> Self:
@@ -101,20 +101,20 @@ class DraftRequest(WireModel):
 
     @property
     def said(self) -> str:
-        """All that the user said themselves: the only words that a schedule may be made of."""
+        """Return all of the user's own words, the only ones from which a schedule may be made."""
         own = (turn.content for turn in self.conversation if turn.role == "user")
         return "\n".join((*own, self.text))
 
 
 _SAID: Final = {"not-understood": "This is not understood", "no-update": "This change is not understood"}
-"""What is wrong, where the hint of the grammar only says what to write instead."""
+"""The problem, where the grammar's hint only tells what to write instead."""
 
 ASK_WHEN: Final = DraftQuestion(field="schedule", question="When should it run? Such as: every weekday at 9:00.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A task to create, a change of one, or a refusal; only what was understood of it."""
+    """A task to create, a change of one, or a refusal, with only the parts that were understood."""
 
     decision: Decision
     title: str | None = None
@@ -128,12 +128,12 @@ class Proposal:
     task: Task | None = None
     """The task that an update changes."""
     changes: dict[str, Any] = field(default_factory=dict)
-    """What an update changes besides the schedule."""
+    """The changes of an update besides the schedule."""
     assumptions: tuple[str, ...] = ()
     questions: tuple[DraftQuestion, ...] = ()
     missing: tuple[MissingField, ...] = ()
     is_understood: bool = True
-    """Whether a model needs not be asked: the words were read, even if what they say is refused."""
+    """True if no model has to be asked: the words were read, even if the request is refused."""
 
 
 def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
@@ -145,7 +145,7 @@ def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
 
 
 def _explain(problem: Problem) -> str:
-    """Return what is wrong and what to do, with the words at fault."""
+    """Return the problem and the remedy, with the words at fault."""
     said, where = _SAID.get(problem.code), repr(problem.words) if problem.words else ""
     if said is None:
         return f"{where}: {problem.hint}" if where else problem.hint

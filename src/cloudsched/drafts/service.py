@@ -1,6 +1,6 @@
 """The pipeline of a draft: understand, build the schedule, check it as a creation or an edit would be, and sign it.
 
-It stores nothing: the check is that of ``validateOnly``, which runs up to the commit.
+It stores nothing. The check is that of ``validateOnly``, which runs up to the commit.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllow
 from cloudsched.language.languages import LANGUAGES, is_known
 
 DRAFTS: Final = "(drafts)"
-"""Under which handler's name usage has what drafts have asked a model."""
+"""The name of a handler under which usage counts the model's use for drafts."""
 SHOWN: Final = 5
-"""How many occurrences a draft shows."""
+"""The number of occurrences that a draft shows."""
 _CHECKED: Final = 50
-"""How many occurrences are looked at: those of a rule repeat themselves."""
+"""The number of occurrences that are checked. Those of a rule repeat themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class DraftLimits:
-    """How soon and how often what is drafted may run."""
+    """The shortest delay and interval of a drafted task."""
 
     least_lead: timedelta = timedelta(0)
     least_interval: timedelta = timedelta(minutes=1)
 
 
 def check_times(schedule: Schedule, now: datetime, limits: DraftLimits) -> tuple[list[datetime], MissingField | None]:
-    """Return the next occurrences of a schedule, and why it cannot be had; None if it can.
+    """Return the next occurrences of a schedule, and the reason why it is refused. None if it is not.
 
-    A recurring schedule that begins too soon only loses nothing: it begins with the first occurrence that is late
-    enough to be confirmed. A single instant is refused.
+    A recurring schedule that begins too soon only loses its first occurrences: it begins with the first one that is
+    late enough to be confirmed. A single instant is refused.
     """
     times = schedule.upcoming(now, _CHECKED)
     if not times:
@@ -82,13 +82,13 @@ _RESERVED: Final = frozenset({"chatId", "messageId", "modelSettings", "taskId", 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How words are read, and what is refused.
+    """The defaults for reading words, and the limits.
 
     Attributes:
         default_time: The time of day of words without one.
         default_calendar: The calendar that "holidays" means.
-        limits: How soon and how often a draft may run.
-        default_lead: How long from now a task runs whose words name no time.
+        limits: The shortest delay and interval of a drafted task.
+        default_lead: The delay of a task whose words name no time.
     """
 
     default_time: time
@@ -99,11 +99,11 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who asks, what they may name, and which tasks they may see.
+    """The caller, with the names and tasks that the caller may use.
 
     Attributes:
-        requester: Whose draft it is, and for whom.
-        authority: What they may name and change.
+        requester: The caller and the owner of the draft.
+        authority: The caller's rights.
     """
 
     requester: Requester
@@ -111,12 +111,12 @@ class Access:
 
 
 class Drafts:
-    """Makes drafts of what people say.
+    """Makes drafts of people's words.
 
     Args:
-        engine: What checks them, and knows the owner's tasks.
-        options: How words are read.
-        tokens: Signs what is shown.
+        engine: Checks them, and has the owner's tasks.
+        options: The defaults for reading words, and the limits.
+        tokens: Signs the draft that is shown.
         understand: Reads a text: by the grammar, or with a model before it.
     """
 
@@ -134,7 +134,7 @@ class Drafts:
         self._understand = understand
 
     def make(self, request: DraftRequest, access: Access) -> DraftResult:
-        """Return the draft of what was said. Raises InvalidInput."""
+        """Return the draft of the words. Raises InvalidInput."""
         steps = self.steps(request, access)
         while True:
             try:
@@ -194,7 +194,7 @@ class Drafts:
         )
 
     def _count_use(self, owner: str, queries: int, tokens: int) -> None:
-        """Count what a draft has used, as what tasks use is counted: it is a part of the owner's budget."""
+        """Count a draft's usage like that of tasks, since it is a part of the owner's budget."""
         self._engine.usage().add(owner, DRAFTS, UsageCounts(queries=queries, tokens=tokens))
 
     def _find_tasks(self, request: DraftRequest, access: Access) -> list[Task]:
@@ -210,7 +210,7 @@ class Drafts:
         return [task]
 
     def _check_times(self, proposal: Proposal, now: datetime, access: Access) -> Proposal:
-        """Resolve the schedule's calendars, and refuse what is too soon, too often or past."""
+        """Resolve the schedule's calendars, and refuse a schedule that is too soon, too often or past."""
         if proposal.schedule is None:
             return proposal
         try:
@@ -256,14 +256,14 @@ class Drafts:
         return result.model_copy(update={"draft_token": token})
 
     def _find_channels(self, content: dict[str, Any], access: Access) -> list[str]:
-        """Return the channels that the owner prefers; the inbox if they prefer none."""
+        """Return the channels that the owner prefers. The inbox if they prefer none."""
         unsaid = {name: value for name, value in content.items() if name != "deliveryChannels"}
         draft = TaskDraft.from_wire({**unsaid, "owner": access.requester.owner})
         preferred = with_preferred_channels(draft, self._engine).delivery_channels
         return [channel.value for channel in preferred or (DeliveryChannel.WEB,)]
 
     def _try(self, proposal: Proposal, content: dict[str, Any], access: Access) -> Task:
-        """Return the task as it would be stored."""
+        """Return the task that would be stored."""
         try:
             if proposal.task is not None:
                 return self._scheduler.update(proposal.task.id, content, access.authority)
@@ -349,6 +349,6 @@ def _dump(schedule: Schedule) -> dict[str, Any]:
 
 
 def _anchor(shown: dict[str, Any], stored: Schedule) -> dict[str, Any]:
-    """Return a schedule with the beginning that it would get, so that it does not depend on when it is confirmed."""
+    """Return a schedule with the beginning that it would get, so that the time of its confirmation does not matter."""
     has_beginning = "dtstart" in shown or stored.dtstart is None
     return shown if has_beginning else {**shown, "dtstart": stored.dtstart}

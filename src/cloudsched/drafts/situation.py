@@ -1,4 +1,4 @@
-"""The situation in which a text is read: what was said and when, and which handlers and tasks it may name."""
+"""The situation in which a text is read: its request, the time, and the handlers and tasks that it may name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Choice(NamedTuple):
-    """The handler that is meant, or why none was chosen."""
+    """The handler that is meant, or the reason why none was chosen."""
 
     handler: Handler | None = None
     question: DraftQuestion | None = None
@@ -87,19 +87,19 @@ _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """In what situation a text is read.
+    """The situation in which a text is read.
 
     Attributes:
-        request: What was said.
+        request: The request with the text.
         now: The instant from which its words count.
         handlers: The handlers that may be proposed.
-        load_tasks: Returns the owner's tasks that may be meant; only texts that may change one pay for it.
+        load_tasks: Returns the owner's tasks that may be meant. Only texts that may change one pay for it.
         default_time: The time of day of words without one.
         default_calendar: The calendar that "holidays" means.
-        default_lead: How long from now a task runs whose words name no time.
-        tools: What the assistant may use, where it is on.
-        find_refusal: Returns why no model may be asked for the owner now; None if one may.
-        count_use: Is told how often a model was asked, and how many tokens that took.
+        default_lead: The delay of a task whose words name no time.
+        tools: The tools of the assistant, where it is on.
+        find_refusal: Returns the reason why no model may be asked for the owner now. None if one may.
+        count_use: Gets the numbers of requests to a model, and of tokens.
     """
 
     request: DraftRequest
@@ -115,14 +115,14 @@ class Situation:
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """The owner's tasks that may be meant; the one that the context names, if it does."""
+        """Return the owner's tasks that may be meant. If the context names one, only that."""
         return self.load_tasks()
 
     def read(self, text: str, current: Schedule | None = None, locale: str | None = None) -> Reading:
-        """Return what words of the grammar mean, or a notation such as cron; a date alone is words, and has no time.
+        """Return the meaning of words of the grammar, or of a notation such as cron. A date alone counts as words.
 
-        Without a locale they are in the language that the request names, or that they tell. What the answer to a
-        question says is English in every language.
+        Without a locale, the language is the request's, or is detected. The answers to a question are English in every
+        language.
         """
         if current is None and is_notation(text) and not _DATE.fullmatch(text.strip()):
             try:
@@ -152,7 +152,7 @@ class Situation:
         )
 
     def read_without_time(self, title: str | None = None) -> Reading:
-        """Return what words mean that name no time: soon enough for a reminder, late enough to confirm it."""
+        """Return the reading of words without a time: soon enough for a reminder, late enough to confirm it."""
         full_second = self.now + timedelta(microseconds=-self.now.microsecond % 1_000_000)
         at = full_second + self.default_lead  # never sooner, since that may be the least lead
         schedule = Schedule.once(at, timezone=self.request.timezone)
@@ -165,7 +165,7 @@ class Situation:
 
 
 MAX_PAST_TASKS: Final = 100
-"""How many of an owner's tasks, the newest first, a text may mean."""
+"""The number of an owner's tasks, the newest first, that a text may mean."""
 MAX_ANSWERS: Final = 5
 
 
@@ -176,7 +176,7 @@ def load_past_tasks(store: Store, owner: str) -> list[Task]:
 
 
 def find_meant(tasks: Sequence[Task], what: str) -> list[Task]:
-    """Return the tasks that fit some words best: one if it is clear which, several if it is not.
+    """Return the tasks that fit some words best: one if it is clear, several if it is not.
 
     Live tasks come before ended ones. Words such as "it" fit every live task.
     """
@@ -200,9 +200,9 @@ def is_named(task: Task, what: str) -> bool:
 
 
 def list_named(tasks: Sequence[Task], what: str, *, wholly: bool = True) -> list[Task]:
-    """Return the live tasks of whose titles some words have a word; `wholly`, if all the others are in a lexicon.
+    """Return the live tasks that share a title word with some words. If `wholly`, all other words are in a lexicon.
 
-    Words of the lexicons, such as "my", "reminder" and "monday", do not say which task is meant.
+    Words of the lexicons, such as "my", "reminder" and "monday", do not identify a task.
     """
     words, found = content_words(what), []
     for task in tasks:
@@ -218,7 +218,7 @@ def _is_known(word: str) -> bool:
 
 
 def ask_which(tasks: Sequence[Task]) -> DraftQuestion:
-    """Return the question which of several tasks is meant."""
+    """Return the question that asks for one of several tasks."""
     answers = tuple(
         DraftAnswer(label=task.title, description=task.schedule.describe(), context={"taskId": task.id})
         for task in tasks[:MAX_ANSWERS]

@@ -1,10 +1,10 @@
-"""Draft tokens: what was shown is what is stored.
+"""Draft tokens ensure that the stored task is the one that was shown.
 
 * A token names every field that was shown by a hash, and is signed (HMAC-SHA256) with the app's secret, under a purpose
-  of its own: no token of a dispatch is one, and the other way round.
+  of its own. No token of a dispatch is one, and the other way round.
 * It holds for one caller, one owner and one task, for 15 minutes.
-* It can be used again: a creation with it has the id that the token derives, so a repeated request creates nothing new,
-  and an update is refused once the task has changed, unless it has those values already.
+* It can be used again. A creation with it has the id that the token derives, so a repeated request creates nothing new.
+  An update is refused once the task has changed, unless it has those values already.
 * It allows nothing that the caller may not do without it.
 """
 
@@ -37,7 +37,7 @@ _AGAIN: Final = "Ask for a draft again (POST /v1/tasks/draft), show it, and conf
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who asked for a draft, and for whom."""
+    """The person who asked for a draft, and its owner."""
 
     subject: str
     owner: str
@@ -49,8 +49,8 @@ class Confirmed:
 
     Attributes:
         id: The draft's id, from which a new task's id is derived.
-        revision: The revision of the task that was shown; None for a creation.
-        fields: What was shown.
+        revision: The revision of the task that was shown. None for a creation.
+        fields: The fields that were shown.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Confirmed:
     fields: Mapping[str, Any]
 
     def check_task(self, task: Task) -> None:
-        """Check that a task is as it was when the draft was shown, or has what was shown already.
+        """Check that a task has not changed since the draft was shown, or has the shown values already.
 
         Raises:
             PreconditionFailed: Somebody has changed it since.
@@ -93,7 +93,7 @@ class DraftTokens:
     def check(
         self, token: object, requester: Requester, fields: Mapping[str, Any], task_id: str | None = None
     ) -> Confirmed:
-        """Return what a token confirms.
+        """Return the confirmation in a token.
 
         Raises:
             InvalidInput: It is no token of this caller, or a field is not as it was shown.

@@ -1,4 +1,4 @@
-"""Read what a text changes, and of which of the owner's tasks: it is asked if several fit."""
+"""Read the change in a text, and which of the owner's tasks it changes. If several fit, ask."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TIMES: Final = {"time", "times", "day", "days", "date", "hour", "schedule", "ti
 
 
 class Changes(NamedTuple):
-    """The fields of a merge patch, and what is wrong with them."""
+    """The fields of a merge patch, and their problems."""
 
     fields: dict[str, Any]
     missing: tuple[MissingField, ...] = ()
@@ -50,12 +50,12 @@ class Changes(NamedTuple):
 
 
 def is_schedule(field: str) -> bool:
-    """Return whether people call the schedule, or a part of it, so."""
+    """Return whether a name of people's for a field means the schedule, or a part of it."""
     return " ".join(field.lower().split()) in _TIMES
 
 
 def change_field(task: Task, handler: Handler | None, name: str, value: str) -> Changes | None:
-    """Return the change of one field, as people call it; None if the task has none of that name."""
+    """Return the change of one field, by the name that people use. None if the task has none of that name."""
     known = " ".join(name.lower().split())
     if known in _TEXTS:
         field = _TEXTS[known]
@@ -70,7 +70,7 @@ def change_field(task: Task, handler: Handler | None, name: str, value: str) -> 
 
 
 def change_channels(task: Task, channels: Iterable[DeliveryChannel], how: str) -> Changes:
-    """Return the change of the ways of delivery: these ones set, added or dropped."""
+    """Return the change of the ways of delivery: the given ones are set, added or dropped."""
     before, named = task.delivery_channels, tuple(channels)
     after = {
         "set": named,
@@ -84,7 +84,7 @@ def change_channels(task: Task, channels: Iterable[DeliveryChannel], how: str) -
 
 
 def change_payload(task: Task, handler: Handler | None, fields: Mapping[str, Any]) -> Changes:
-    """Return the change of some fields of the payload; the whole payload is in it, since an edit replaces it."""
+    """Return the change of some fields of the payload. It has the whole payload, since an edit replaces it."""
     if handler is None or not fields:
         return Changes({})
     filled = check_fields(handler, {**task.payload, **fields}, fields)
@@ -104,7 +104,7 @@ def to_update(task: Task, parts: Iterable[Changes]) -> Proposal:
 
 
 def refuse_field(task: Task, handler: Handler | None, name: str) -> MissingField:
-    """Return why a field cannot be changed by a draft."""
+    """Return the reason why a draft cannot change a field."""
     own = [] if handler is None else list(list_payload_fields(handler))
     payload = f", and of its payload {', '.join(own)}" if own else ""
     reason = (
@@ -174,22 +174,22 @@ class Wish(NamedTuple):
     what: str
     """The task, in the user's words."""
     phrase: str = ""
-    """The change of its schedule, in words of the grammar; fields of the payload may stand in it."""
+    """The change of its schedule, in words of the grammar, which may include fields of the payload."""
     field: str = ""
     """The field that changes, as the user calls it."""
     value: str = ""
-    """What that field becomes."""
+    """The new value of that field."""
     channels: tuple[DeliveryChannel, ...] = ()
     delivery: Literal["set", "add", "drop"] = "set"
-    """What becomes of these channels."""
+    """The change with these channels."""
     is_exact: bool = False
-    """Whether `what` has to be a task's own words alone."""
+    """True if `what` has to consist of a task's own words alone."""
     operation: str = ""
-    """What else is asked for, such as ``cancel``: no draft does that."""
+    """Another operation, such as ``cancel``, which no draft does."""
 
 
 def find_wishes(text: str) -> Iterator[Wish]:
-    """Yield what a text may ask to change; what says most comes first."""
+    """Yield the changes that a text may ask for. The most specific one comes first."""
     yield from _iter_fields(text)
     delivery = take_delivery(text)
     yield from _iter_deliveries(delivery.rest, delivery.channels)
@@ -216,9 +216,9 @@ def split_wishes(text: str) -> tuple[str, str] | None:
 
 
 def _iter_fields(text: str) -> Iterator[Wish]:
-    """Yield what "rename my report to Numbers" and "set the city of my report to Oslo" say.
+    """Yield the wishes in "rename my report to Numbers" and "set the city of my report to Oslo".
 
-    In "set the city of my reminder to call mum to Oslo" it is the longest name of a task that counts.
+    In "set the city of my reminder to call mum to Oslo", the longest name of a task counts.
     """
     for pattern, named in ((_RENAME, "title"), (_DESCRIBE, "description"), (_FIELD_OF, "")):
         if (found := pattern.match(text)) is None:
@@ -232,7 +232,7 @@ def _iter_fields(text: str) -> Iterator[Wish]:
 
 
 def _iter_deliveries(text: str, channels: tuple[DeliveryChannel, ...]) -> Iterator[Wish]:
-    """Yield what "send my report by e-mail" and "stop e-mailing me my report" say, without the words for the ways."""
+    """Yield the wishes in "send my report by e-mail" and "stop e-mailing me my report", without the ways."""
     if (stop := _STOP_SENDING.match(text)) is not None:
         how = _STOP_BY.search(text)
         stopped = channels or (() if how is None else take_delivery(f"it by {how['how']}").channels)
@@ -244,7 +244,7 @@ def _iter_deliveries(text: str, channels: tuple[DeliveryChannel, ...]) -> Iterat
 
 
 def _split_count(what: str) -> tuple[str, str]:
-    """Split "three reports" into how many and which; how many is empty if that is not said."""
+    """Split "three reports" into the number and the name. The number is empty if there is none."""
     tokens = tokenise(what, ENGLISH)
     c = Cursor(tokens, classify(tokens, ENGLISH), ENGLISH)
     if parse_number(c) is None or c.token is None:
@@ -265,7 +265,7 @@ def _iter_schedules(text: str) -> Iterator[Wish]:
 
 
 def _iter_made(found: re.Match[str] | None, what: str, rest: str) -> Iterator[Wish]:
-    """Yield what "make my report Monday" and "move my report an hour later" say."""
+    """Yield the wishes in "make my report Monday" and "move my report an hour later"."""
     if re.search(r"\b(?:later|earlier)\s*$", rest, re.IGNORECASE):
         yield Wish(what, re.sub(r"^by\s+", "", rest, flags=re.IGNORECASE))
     elif found is not None and found["verb"].lower() == "make":
@@ -281,13 +281,13 @@ def _strip(value: str) -> str:
 
 
 _MOST_TRIED: Final = 20
-"""On how many of the tasks that fit a change is tried."""
+"""The number of fitting tasks on which a change is tried."""
 _CONNECTED: Final = re.compile(r"\b(?:to|and|at|from|until|till|then)\b", re.IGNORECASE)
-"""Words in what should be a task's name that may begin another wish: all its words have to be the task's then."""
+"""Words in a task's supposed name that may begin another wish. With one of them, all words have to be the task's."""
 
 
 def read_update(situation: Situation, text: str) -> Proposal | None:
-    """Return the change that a text asks for; None if it changes nothing that there is."""
+    """Return the change that a text asks for. None if it changes no existing task."""
     return _read_both(situation, text) or _read_one(situation, text)
 
 
@@ -330,7 +330,7 @@ def _apply_proposal(task: Task, update: Proposal) -> Task:
 
 
 def _reword(question: DraftQuestion, before: str = "", after: str = "") -> DraftQuestion:
-    """Return a question whose answers say the other half of the text as well."""
+    """Return a question whose answers include the other half of the text."""
     answers = tuple(
         each if each.text is None else each.model_copy(update={"text": f"{before}{each.text}{after}"})
         for each in question.answers
@@ -350,7 +350,7 @@ def _read_one(situation: Situation, text: str) -> Proposal | None:
 
 
 def refuse_change(situation: Situation, text: str) -> Proposal | None:
-    """Return why a change is none of a draft's; None if the text asks for no such change."""
+    """Return the reason why a draft cannot make a change. None if the text asks for no such change."""
     for wish in find_wishes(text):
         if not wish.operation and not wish.field:
             continue
@@ -370,9 +370,9 @@ def refuse_change(situation: Situation, text: str) -> Proposal | None:
 
 
 def settle_order(situation: Situation, order: Order) -> Proposal | None:
-    """Return the refusal of what is to be done to a task and is no change of a draft's; None if it names no task.
+    """Return the refusal of an order on a task that no draft can carry out. None if it names no task.
 
-    "Delete the old logs every day" is work to do, unless one of the tasks is called so.
+    "Delete the old logs every day" is work to do, unless one of the tasks has that name.
     """
     named = list_named(situation.tasks, order.what)
     if not named and not order.is_task and not order.is_timing:
@@ -390,9 +390,9 @@ def settle_order(situation: Situation, order: Order) -> Proposal | None:
 
 
 def ask_if_new(situation: Situation, order: Order, title: str | None, reading: Reading) -> tuple[DraftQuestion, ...]:
-    """Return the question whether a text asks for a new task that may mean one of those that there are.
+    """Return the question whether a text that may mean an existing task asks for a new one.
 
-    It says some of its words, or "my".
+    Such a text has some of the task's words, or "my".
     """
     touched = list_named(situation.tasks, order.what, wholly=False)
     if not touched and not (order.is_own and situation.tasks):
@@ -424,11 +424,11 @@ def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
 
 
 _RUNS: Final = frozenset({"next", "coming", "the-next", "relday", "tonight", "vague", "instead-of"})
-"""Kinds of words that say which of a task's runs are meant, and no part of which task is."""
+"""Kinds of words that name some of a task's runs, and are not part of its name."""
 
 
 def _names_runs(what: str) -> bool:
-    """Return whether words name some runs of a task, or what one time replaces: "my next three reports"."""
+    """Return whether words name some runs of a task, or a replaced time: "my next three reports"."""
     plain = re.sub(r"['\u2019]s\b", "", what)
     tokens = tokenise(plain, ENGLISH)
     matches = classify(tokens, ENGLISH)
@@ -438,12 +438,12 @@ def _names_runs(what: str) -> bool:
 
 
 def _says_when(situation: Situation, words: str) -> bool:
-    """Return whether words that should name a task name a time: "e-mail me the report every Monday" is a new task."""
+    """Return whether words in place of a task's name name a time: "e-mail me the report every Monday" is a new task."""
     return situation.read(words).kind != "refusal"
 
 
 def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
-    """Return what a wish changes of a task; None if it says nothing that the task could be changed to."""
+    """Return the change of a task by a wish. None if it names no possible change."""
     handler, phrase, reading = situation.find_handler(task.handler), wish.phrase, None
     parts, said = list[Changes](), "".join(f" by {channel.value.lower()}" for channel in wish.channels)
     if wish.field:
@@ -473,7 +473,7 @@ def _is_unread(reading: Reading) -> bool:
 
 
 def _to_proposal(task: Task, reading: Reading | None, parts: list[Changes], said: str) -> Proposal:
-    """Return the proposal of a change; `said` is what was said besides the schedule."""
+    """Return the proposal of a change. `said` has the words of the changes besides the schedule."""
     update = to_update(task, parts)
     if reading is None:
         return update

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ONE_DAY = timedelta(days=1)
 LAST_YEAR = 9998
 EASTER_DAYS = {1: 0, 2: -2, 3: 1, 4: -46, 5: -7, 6: -3, 7: -1, 8: 39, 9: 49, 10: 50, 11: 60, 12: -47}
-"""How many days from Easter Sunday the feasts of the lexicon are."""
+"""The distances of the lexicon's feasts from Easter Sunday, in days."""
 _NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _DELTA = {
     Unit.SECOND: "seconds",
@@ -52,7 +52,7 @@ def add_length(day: date, length: Length, *, back: bool = False) -> date:
 
 
 def find_first_day(point: Point, context: Context, base: date) -> date:
-    """Return the first day of a point; not before ``base`` unless the point names a year."""
+    """Return the first day of a point. It is not before ``base`` unless the point names a year."""
     if isinstance(point, Date):
         return resolve_date(point, context, base)
     if isinstance(point, Relative):
@@ -88,7 +88,7 @@ def _resolve_year(point: Year, context: Context) -> int:
 
 
 def resolve_date(node: Date, context: Context, base: date) -> date:
-    """Return a date; without a year, the first such date from ``base`` on."""
+    """Return a date. Without a year, it is the first such date from ``base`` on."""
     node = resolve_date_order(node, context)
     month, day = node.month, node.day
     if month == 0 and day is not None:
@@ -114,7 +114,7 @@ def resolve_date(node: Date, context: Context, base: date) -> date:
 
 
 def resolve_date_order(node: Date, context: Context) -> Date:
-    """Return a date whose day and month are decided; ask if 3/4 can be either."""
+    """Return a date whose day and month are decided. Ask if 3/4 can be either."""
     if node.swapped is None:
         return node
     options = tuple(Option(_format_date(*order), order) for order in ((node.month or 1, node.day or 1), node.swapped))
@@ -215,7 +215,7 @@ def find_within(node: Within, context: Context) -> tuple[date, date]:
 
 
 def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:
-    """Return the weekday that "this" or "next" means; ask if the current week makes it ambiguous."""
+    """Return the weekday that "this" or "next" means. Ask if the current week makes it ambiguous."""
     today = context.today
     coming = find_next_weekday(weekday, today)
     if node.ahead is None:

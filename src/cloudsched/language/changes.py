@@ -1,8 +1,8 @@
-"""Changes that count occurrences or name what they replace, and words that ask for one without saying what it is.
+"""Changes that count occurrences or name the parts that they replace, and orders without a change.
 
-"Skip the next three" and "stop after five times" are changes; "cancel my reminder" is an `Order`.
+"Skip the next three" and "stop after five times" are changes. "Cancel my reminder" is an `Order`.
 
-Everything else that a phrase may change is in `updates`.
+All other changes in phrases are in `updates`.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ if TYPE_CHECKING:
 _LAST_BARE = 12
 """The last hour that may be one of either half of the day."""
 _MOST = 1000
-"""How many occurrences a phrase may count."""
+"""The largest number of occurrences that a phrase may count."""
 _MOST_SKIPPED = 50
-"""How many occurrences may be left out one by one."""
+"""The largest number of occurrences that may be left out one by one."""
 
 
 _VERBS = {1: "cancel", 2: "delete", 3: "pause", 4: "resume"}
 
 
 class Order(NamedTuple):
-    """What words ask for that is done to a task that there is, and makes none.
+    """An order to do something to an existing task. It makes no task.
 
     Attributes:
         verb: ``change``, ``cancel``, ``delete``, ``pause`` or ``resume``.
         what: The words for the task.
         is_own: They call it the user's own: "my report".
         is_task: They call it a task, a reminder or the like, so that they cannot be about anything else.
-        is_timing: The verb says nothing but that something is to run at another time, as "verschiebe" does.
+        is_timing: The verb only means that something is to run at another time, as "verschiebe" does.
     """
 
     verb: str
@@ -72,7 +72,7 @@ class Order(NamedTuple):
 
 
 def find_order(text: str, c: Cursor) -> Order | None:
-    """Return what a text asks for whose verb, at its head or at its end, changes or ends something; else None."""
+    """Return the order in a text whose verb, at its head or its end, changes or ends something. None without one."""
     tokens = c.tokens
     c.skip("polite", "intro", "wish", "comma")
     if c.take("stop-reminding") is not None:
@@ -96,7 +96,7 @@ def find_order(text: str, c: Cursor) -> Order | None:
 
 
 def _take_verb(c: Cursor) -> tuple[str, bool] | None:
-    """Return a verb of change or cancellation, and whether it changes when; None if there is none here."""
+    """Return a verb of change or cancellation, and whether it changes the time. None if there is none here."""
     if (verb := c.take("cancel-verb")) is not None:
         return _VERBS[verb.value], False
     verb = c.take("change-verb")
@@ -108,7 +108,7 @@ def _slice(text: str, begin: int, end: int, tokens: Sequence[Token]) -> str:
 
 
 def find_open_time(tokens: Sequence[Token], matches: Sequence[Matches]) -> Span | None:
-    """Return the words that say when by an event or a condition, such as "before the meeting"; None without any."""
+    """Return the words that name a time by an event or a condition, such as "before the meeting", if there are any."""
     at = 0
     while at < len(tokens):
         here = matches[at]
@@ -124,7 +124,7 @@ def find_open_time(tokens: Sequence[Token], matches: Sequence[Matches]) -> Span 
 
 
 def find_change(parser: Parser) -> Change | None:
-    """Return the change that a phrase asks for; None if the phrase is not a change."""
+    """Return the change that a phrase asks for. None if the phrase is not a change."""
     c = parser.cursor
     for rule in (_parse_skip_several, _parse_skip_stretch, _parse_stop_after, _parse_only_more, _parse_drop_part):
         c.at = 0
@@ -153,7 +153,7 @@ def _parse_skip_several(c: Cursor) -> Change | None:
 
 
 def _parse_skip_stretch(c: Cursor) -> Change | None:
-    """Parse ``skip next week``, ``skip from April 1 to April 10``; the verb may come last, as in German."""
+    """Parse ``skip next week``, ``skip from April 1 to April 10``. The verb may come last, as in German."""
     headed = c.take("skip", "no-more") is not None
     stretch = parse_stretch(c)
     if stretch is None or not (headed or c.take("skip-after") is not None):
@@ -236,7 +236,7 @@ def _skip_stretch(current: Schedule, context: Context, stretch: Stretch | Within
 
 
 def _end_after(current: Schedule, context: Context, count: int) -> Schedule:
-    """End after the next occurrences; which they are is known, so that the end is the last of them."""
+    """End after the next occurrences. They are known, so the end is the last of them."""
     following = _list_next(current, context, count)
     edit = take_apart(current, context)
     edit.count = None
@@ -259,7 +259,7 @@ def _end_at(current: Schedule, context: Context, point: Point, span: tuple[int, 
 
 
 def _parse_exchange(parser: Parser) -> Change | None:
-    """Parse what is new and what it replaces: ``at 9:30 instead of 9``, ``move it from Friday to Monday``."""
+    """Parse a replacement: ``at 9:30 instead of 9``, ``move it from Friday to Monday``."""
     end = len(parser.tokens)
     while end and {"polite", "stop"} & parser.matches[end - 1].keys():
         end -= 1
@@ -295,7 +295,7 @@ def _parse_exchange(parser: Parser) -> Change | None:
 
 
 def _find_moved(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence[Clause]] | None:
-    """Return what is new and what was, of ``move it from Friday to Monday``; "make it Monday to Friday" is a range."""
+    """Return the new and the old part of ``move it from Friday to Monday``. "Make it Monday to Friday" is a range."""
     c = parser.cursor
     if c.take("relocate") is None or c.take("from", "of") is None:
         return None
@@ -309,7 +309,7 @@ def _find_moved(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence[Cl
 
 
 def _find_replaced(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence[Clause]] | None:
-    """Return what is new and what was, of ``make it 9 rather than 17``, ``Tuesdays instead of Mondays``."""
+    """Return the new and the old part of ``make it 9 rather than 17``, ``Tuesdays instead of Mondays``."""
     at = next((place for place, matches in enumerate(parser.matches) if "instead-of" in matches), None)
     if not at:
         return None
@@ -325,7 +325,7 @@ def _find_replaced(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence
 def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], context: Context) -> None:
     """Put new times of day in the place of others.
 
-    A bare hour is in the same half of the day as what it replaces, if that was said without its half, too.
+    A bare hour is in the same half of the day as the one that it replaces, if that was also said without its half.
     """
     own = sorted({time for draft in edit.drafts for time in draft.times})
     gone = [_find_time(clock, own) for clock in old]
@@ -340,7 +340,7 @@ def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], cont
 
 
 def _find_time(clock: Clock, own: Sequence[TimeOfDay]) -> TimeOfDay:
-    """Return the time of a schedule that a clock names; one that is exactly that comes first."""
+    """Return the time of a schedule that a clock names. An exact match comes first."""
     hour = clock.hour % 12 + 12 * clock.half if clock.half is not None else clock.hour
     exact = TimeOfDay(hour, clock.minute, clock.second)
     if exact in own:
@@ -359,7 +359,7 @@ def _near(clock: Clock, old: TimeOfDay, context: Context) -> TimeOfDay:
 
 
 _PART_TIMES = {0: (0, 12), 1: (12, 18), 2: (17, 24), 3: (20, 24), 4: (11, 14)}
-"""The hours of each part of the day; a night also has those before 5."""
+"""The hours of each part of the day. A night also has those before 5."""
 
 
 def _parse_drop_part(c: Cursor) -> Change | None:

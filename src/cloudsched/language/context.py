@@ -39,13 +39,13 @@ class Context:
         timezone: The IANA time zone of all local times.
         default: The time of day to use if the phrase gives none.
         choices: The decisions made so far.
-        calendar: The id of the default calendar, which says what holidays are; None if there is none.
+        calendar: The id of the default calendar, which defines holidays. None if there is none.
         clock24: At least one time in the phrase is clearly written on the 24-hour clock.
-        follows: The phrase says that its times are those of wherever its owner is.
+        follows: The phrase says that its times are in the owner's present zone.
         is_placed: The phrase names a time zone.
         is_titled: The phrase has a title, to which a place may belong.
-        stretched: Dates to leave out that were not named one by one; those on which nothing runs need no exception.
-        is_yearly: What the phrase is about happens every year, such as a birthday.
+        stretched: Dates to leave out that were not named one by one. Those without a run need no exception.
+        is_yearly: The subject of the phrase happens every year, such as a birthday.
     """
 
     now: datetime
@@ -71,7 +71,7 @@ class Context:
         return self.local.date()
 
     def to_instant(self, local: datetime) -> datetime:
-        """Return the instant of a local time: the first of a repeated one; a time in a gap moves later by the gap."""
+        """Return the instant of a local time: the first of a repeated one. A time in a gap moves later by the gap."""
         zone = load_tzinfo(self.timezone)
         return local.replace(tzinfo=zone).astimezone(load_tzinfo("UTC"))
 
@@ -99,7 +99,7 @@ class Context:
         return sorted(set(result))
 
     def resolve_time(self, clock: Clock, part: int | None = None) -> TimeOfDay:
-        """Return one time of day; the part of the day decides about a bare hour, otherwise it is assumed or asked."""
+        """Return one time of day. The part of the day decides about a bare hour, or else it is assumed or asked."""
         time = self._resolve_exactly(clock, part)
         if clock.about:
             self.choices.assume(f"About {time} is {time}.")

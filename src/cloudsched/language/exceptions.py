@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 
 _MOST_IN_A_MONTH: Final = 20
-"""Every month has as many days from Monday to Friday."""
+"""The number of days from Monday to Friday that every month has."""
 
 
 def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
-    """Return a schedule with the calendars that a plan names or implies, besides those that it has.
+    """Return a schedule with the calendars that a plan names or implies, besides its own.
 
-    Their days are not known here: whoever stores or previews the schedule supplies them.
+    Their days are not known here. The code that stores or previews the schedule supplies them.
 
     Raises:
-        Refused: There is no default calendar, or no rule of calendars can express what the phrase says.
+        Refused: There is no default calendar, or no rule of calendars can express the phrase.
     """
     found: dict[str, str] = {}
     number: int | None = None
@@ -96,7 +96,7 @@ def _find_moved(all_days: list[Days], context: Context) -> dict[str, str]:
 
 
 def _find_counted(all_days: list[Days]) -> int | None:
-    """Return which business day of the month is meant; None if every one is."""
+    """Return the number of the business day of the month that is meant. None if every one is."""
     other = next((days for days in all_days if not days.business), None)
     if other is not None:
         raise Refused("inexpressible", other.span, "make two schedules: one for business days, one for the others")
@@ -151,7 +151,7 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
 
 
 _LONGEST_STRETCH = 62
-"""How many days may be left out in a row."""
+"""The largest number of days that may be left out in a row."""
 
 
 def _list_stretch(point: Stretch | Within, context: Context, base: date) -> list[str]:
@@ -240,7 +240,7 @@ def _remove_month_days(draft: Draft, out: list[int], point: Days) -> None:
 
 
 _MOST_WORKDAYS = 23
-"""No month has more days from Monday to Friday."""
+"""The largest number of days from Monday to Friday in a month."""
 
 
 def _remove_nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) -> None:

@@ -1,4 +1,4 @@
-"""The lexicon of German. The settings at the end hold what differs in word order and notation."""
+"""The lexicon of German. The settings at the end have the differences in word order and notation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Parse a whole phrase: a title, and a sequence of clauses.
 
     phrase  = [intro] [lead] [title] clause {[","|"and"] clause} [[outro] title]
-    lead    = "nightly" | "weekly" | "recurring" …, before what it is about: "nightly backup at 2:30"
+    lead    = "nightly" | "weekly" | "recurring" …, before the title: "nightly backup at 2:30"
     clause  = repeat | days | times | window | part | limit | start | end | except | zone | relative day
 
 The clause at a position depends only on the tokens from there on, so it is parsed once and cached. The work grows
@@ -55,9 +55,9 @@ from cloudsched.language.places import find_place
 from cloudsched.language.result import HINTS, Refused
 
 _FEWEST_WORDS = 2
-"""A title behind a schedule has so many words at least, if nothing shows that it is one."""
+"""The least number of words in a title behind a schedule, if nothing shows that it is one."""
 _SURE_DAYS = 28
-"""Every month has these."""
+"""The number of days that every month has."""
 
 
 def parse_named_calendars(c: Cursor) -> NamedCalendars | None:
@@ -280,12 +280,12 @@ class Parser:
         self._memo: dict[int, tuple[list[Clause], int] | None] = {}
 
     def parse(self) -> Phrase | None:
-        """Return the phrase; None if a word belongs neither to the schedule nor to a title."""
+        """Return the phrase. None if a word belongs neither to the schedule nor to a title."""
         begin = self._skip_intro()
         return self._parse_from(begin, begin, ()) or self._parse_led(begin)
 
     def _parse_led(self, begin: int) -> Phrase | None:
-        """Parse ``weekly team meeting on Tuesdays``: how often, what, and then the rest of when."""
+        """Parse ``weekly team meeting on Tuesdays``: the frequency, the title, and then the rest of the time."""
         c = self.cursor
         c.at = begin
         c.take("article")
@@ -324,7 +324,7 @@ class Parser:
         return None
 
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
-        """Return the clauses between two tokens, without a title; None if they do not cover all tokens.
+        """Return the clauses between two tokens, without a title. None if they do not cover all tokens.
 
         Args:
             start: The first token.
@@ -441,7 +441,7 @@ class Parser:
         return False
 
     def _begins_no_title(self, at: int) -> bool:
-        """Return whether a word says when, or on what condition, so that what follows is no title: "after work"."""
+        """Return whether a word names a time or a condition, so that no title follows: "after work"."""
         is_compound = at + 1 < len(self.tokens) and self.tokens[at + 1].text == "-"
         return not is_compound and not _NO_TITLE_BEGINS.isdisjoint(self.matches[at])
 
@@ -476,8 +476,8 @@ class Parser:
     def _parse_outro(self, at: int, read: Sequence[Clause]) -> Span | None:
         """Return the title behind the schedule: after a colon, in quotes, as "remind me to …", or two words and more.
 
-        Without such a sign, what stands before has to say at what time; and a single unknown word is rather
-        something that was meant to say when.
+        Without such a sign, the words before have to name a time of day. A single unknown word was probably meant as a
+        time.
         """
         c = self.cursor
         c.at = at
@@ -510,7 +510,7 @@ class Parser:
 
 
 class _Joint:
-    """The words that join two clauses: where they end, and whether "and" is among them."""
+    """The words that join two clauses: their end, and whether "and" is among them."""
 
     __slots__ = ("and_", "end")
 

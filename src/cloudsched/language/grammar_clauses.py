@@ -47,7 +47,7 @@ _SETS = ("dayset", "daysets")
 
 
 def parse_each(c: Cursor) -> list[Clause] | None:
-    """Parse what follows "every": an interval, days, a part of the day, or months with days in them."""
+    """Parse the words after "every": an interval, days, a part of the day, or months with days in them."""
     start = c.at
     c.take("on", "for")
     c.take("repeat")
@@ -211,7 +211,7 @@ def _parse_broken_interval(c: Cursor) -> Repeat | None:
 
 
 def _parse_day_interval(c: Cursor, start: int, interval: int, *, nth: bool) -> list[Clause] | None:
-    """Parse ``every other Tuesday``, ``every 3 Fridays``, ``every 4 weekends``; an ordinal here belongs to the days."""
+    """Parse ``every other Tuesday``, ``every 3 Fridays``, ``every 4 weekends``. An ordinal here belongs to the days."""
     if nth:
         return None
     special = c.take(*_SETS)
@@ -283,7 +283,7 @@ def _parse_out_of(c: Cursor, start: int) -> list[Clause] | None:
 
 
 def parse_lead(c: Cursor) -> list[Clause] | None:
-    """Parse how often at the head of a phrase, before what it is about: ``nightly``, ``weekly``, ``recurring``."""
+    """Parse the frequency at the head of a phrase, before the title: ``nightly``, ``weekly``, ``recurring``."""
     start = c.at
     if c.take("recurring") is not None:
         return [Mark(REGULARLY, c.span(start))]
@@ -337,7 +337,7 @@ def _parse_weekday_range(c: Cursor) -> Days | None:
 
 
 def _parse_month_range(c: Cursor) -> Months | None:
-    """Parse ``from June to August``; "until" instead of "to" makes it a start and an end."""
+    """Parse ``from June to August``. "Until" instead of "to" makes it a start and an end."""
     start = c.at
     if c.take("from", "between") is None:
         return None
@@ -388,7 +388,7 @@ def _parse_count(c: Cursor) -> list[Clause] | None:
 
 
 def _is_rate(c: Cursor) -> bool:
-    """Return whether a number of times is one in each period: "3 times a day"; "por favor" names no period."""
+    """Return whether a number of times is one in each period: "3 times a day". "Por favor" names no period."""
     return c.sees("adverb") or (c.sees("per") and c.sees("unit", "number", "tens", ahead=1))
 
 
@@ -467,7 +467,7 @@ def _parse_stretch_end(c: Cursor) -> Date | Relative | None:
 
 
 def _take_holidays(c: Cursor, start: int) -> bool:
-    """Consume "public holidays"; a calendar has all of a country's, so that a single movable one is refused."""
+    """Consume "public holidays". A calendar has all of a country's, so a single movable one is refused."""
     before = c.at
     c.take("article")
     found = c.take("holiday")

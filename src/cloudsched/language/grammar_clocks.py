@@ -336,7 +336,7 @@ def _take_oclock(c: Cursor) -> bool:
 
 
 def _is_counted(c: Cursor) -> bool:
-    """Return whether a number counts what follows it, and is no hour; "17 de lunes a viernes" is one."""
+    """Return whether a number counts the words after it, and is no hour. "17 de lunes a viernes" is one."""
     return c.sees(*_NOT_AFTER_AN_HOUR) and not (c.sees("from") and c.sees("weekday", "weekdays", ahead=1))
 
 
@@ -349,7 +349,7 @@ def _is_time(clock: Clock) -> bool:
 
 
 def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> Clock | None:
-    """Return an hour given as a number; None if nothing shows that the number is an hour."""
+    """Return an hour given as a number. None if nothing shows that the number is an hour."""
     token = c.token
     glued = token is not None and token.glued and c.take("hour-mark") is not None
     oclock = glued or _take_oclock(c)

@@ -126,7 +126,7 @@ def parse_week_start(c: Cursor) -> WeekStart | None:
 
 
 def parse_dates(c: Cursor) -> list[Date] | None:
-    """Parse a month with one or several days, a numeric date, or a feast; a weekday may stand before it."""
+    """Parse a month with one or several days, a numeric date, or a feast. A weekday may stand before it."""
     start = c.at
     weekday = c.take("weekday")
     if weekday is None and c.sees("habit") and c.sees("weekday", ahead=1):
@@ -336,7 +336,7 @@ def parse_numeric_date(c: Cursor) -> Date | None:
 
 WORKING, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
 SETS = {0: WORKING, 1: WEEKEND, 2: WEEKEND, 3: (*WORKING, *WEEKEND), 10: (0, 2, 4), 11: (1, 3)}
-"""The weekdays of each set of the lexicon; 10 and 11 are those of "MWF" and "TTh"."""
+"""The weekdays of each set of the lexicon. 10 and 11 are those of "MWF" and "TTh"."""
 
 
 def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
@@ -454,7 +454,7 @@ def _parse_item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
 
 
 def _parse_names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | None:
-    """Parse names of weekdays and ranges of them; a list is one item only after an ordinal."""
+    """Parse names of weekdays and ranges of them. A list is one item only after an ordinal."""
     picks: list[Pick] = []
     plural = False
     while len(picks) < MOST_ITEMS:
@@ -495,7 +495,7 @@ def _parse_names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | N
 
 
 def _parse_month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
-    """Parse days of the month as numbers: ``3, 15 and 30 of the month``; ``day 20``; ``every 2, 15``."""
+    """Parse days of the month as numbers: ``3, 15 and 30 of the month``, ``day 20``, ``every 2, 15``."""
     start = c.at
     is_numbered = c.take("day-number") is not None
     result: list[int] = []
@@ -538,7 +538,7 @@ def _parse_month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | N
 
 
 def _parse_the_number(c: Cursor) -> tuple[list[Pick], bool] | None:
-    """Parse ``the 27``: a day of the month by a plain number, at the end of what the phrase says of days."""
+    """Parse ``the 27``: a day of the month by a plain number, at the end of the phrase's words for days."""
     if c.take("the") is None:
         return None
     value = parse_number(c)

@@ -118,7 +118,7 @@ _PARTS_OF = {
     Unit.DAY: (Unit.HOUR, 24),
     Unit.YEAR: (Unit.MONTH, 12),
 }
-"""How many of the next smaller unit a unit has."""
+"""The number of the next smaller units in a unit."""
 
 
 def _parse_more(c: Cursor, unit: Unit) -> tuple[Unit, int] | None:
@@ -216,7 +216,7 @@ def _parse_fraction(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit,
 
 
 def take_next(c: Cursor, *kinds: str) -> tuple[int, int] | None:
-    """Take "next week" or "la semaine prochaine": how many ahead, and the value of what follows; None if neither."""
+    """Take "next week" or "la semaine prochaine": the number ahead, and the value of the next words, if any."""
     start = c.at
     ahead = c.take("next")
     found = c.take(*kinds) if ahead is not None else None

@@ -345,7 +345,7 @@ def parse_year_limit(c: Cursor) -> Year | None:
 
 _WEEK = 7
 _SURE_DAYS = 28
-"""Every month has these."""
+"""The number of days that every month has."""
 _A_LEAP_YEAR = 2028
 
 

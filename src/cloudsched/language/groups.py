@@ -1,4 +1,4 @@
-"""Group the clauses of a phrase: each group becomes its own rules; start, end and exceptions apply to all groups."""
+"""Group the clauses of a phrase. Each group becomes its own rules. Start, end and exceptions apply to all groups."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from cloudsched.language.result import Refused
 
 @dataclass
 class Group:
-    """How often, on which days and at what times: one part of a schedule that may have several."""
+    """The frequency, the days and the times of one part of a schedule, which may have several."""
 
     repeat: Repeat | None = None
     days: list[Days] = field(default_factory=list)
@@ -51,12 +51,12 @@ class Group:
 
     @property
     def has_days(self) -> bool:
-        """Return whether the group says on which days."""
+        """Return whether the group names days."""
         return bool(self.days or self.relatives or self.repeat)
 
     @property
     def has_times(self) -> bool:
-        """Return whether the group says at what time."""
+        """Return whether the group names a time of day."""
         return bool(self.clocks or self.window or self.part or self.grid)
 
 

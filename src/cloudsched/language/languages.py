@@ -1,8 +1,8 @@
-"""The languages that are read, which of them a locale names, and the words of time by which others are told.
+"""The languages that are read, their locales, and the words of time that identify other languages.
 
-Some words say when or how often in some language: no title may swallow them, and they tell a phrase's language.
-A title is what is left of a phrase, so a word about time that the grammar does not know would end in it, and "varje
-måndag kl 9:30" would run once. These words keep that from happening. Quotes, or a task that is so titled, allow them.
+Words that mean a time or a frequency in some language are kept out of titles, and identify a phrase's language. A title
+is the rest of a phrase, so it would end with a word about time that the grammar does not know, and "varje måndag kl
+9:30" would run once. These words prevent that. They are allowed in quotes, or in the title of an existing task.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _FOREIGN: Final = {
         пятницу суббота субботу воскресенье завтра сегодня послезавтра утром вечером часов неделю месяц январь""",
     "Ukrainian": "щодня кожен кожного понеділок вівторок середа середу четвер п'ятниця субота неділя завтра сьогодні",
 }
-"""What some languages without a lexicon call the days, the periods, "every" and "tomorrow"; no whole vocabulary."""
+"""Words of some languages without a lexicon for days, periods, "every" and "tomorrow". They are no whole vocabulary."""
 _DAYS: Final = (
     # from Monday to Sunday, and tomorrow
     "segunda terça quarta quinta sexta sábado domingo amanhã",
@@ -111,7 +111,7 @@ _DAYS: Final = (
     "星期一 星期二 星期三 星期四 星期五 星期六 星期日 明天",
     "월요일 화요일 수요일 목요일 금요일 토요일 일요일 내일",
 )
-"""What more languages call the days, for what a model has translated from them."""
+"""The days in further languages, to check a model's translation of them."""
 TOMORROW: Final = 7
 
 
@@ -147,7 +147,7 @@ UNITS: Final = {
     7: """ano anos anualmente anno anni annualmente jaar jaren jaarlijks år rok lata roky év évente
         anual vuosi vuotta yılda tahun năm год года лет ежегодно рік роки років 年 毎年 每年 년 매년""",  # noqa: RUF001
 }
-"""What languages without a lexicon call the units of time, and how often each is, for what a model has translated."""
+"""The units of time and their frequencies in languages without a lexicon, to check a model's translation."""
 SIGNS: Final = {
     "except": """not never except without don't doesn't excluding nicht nie niemals außer ohne kein keine pas jamais
         sauf sans nunca jamás salvo excepto sin não exceto menos mai non tranne eccetto nooit niet behalve geen aldrig
@@ -162,10 +162,10 @@ SIGNS: Final = {
     "times": """vezes volte keer gånger gange ganger razy krát alkalommal ori kertaa kez kali lần раз раза разів 回 次
         번""",
 }
-"""Words that leave something out ("no" does behind "but" alone, since it is "on the" in Portuguese), words before an
-end and an hour, and words behind an hour and a number of times, in many languages."""
+"""Words that exclude something ("no" does behind "but" alone, since it is "on the" in Portuguese), words before an end
+and an hour, and words behind an hour and a number of times, in many languages."""
 EXCLUSIONS: Final = ("以外", "除", "ない", "不", "제외", "않")
-"""Parts of words that leave something out, where words have no spaces between them."""
+"""Parts of words that exclude something, where words have no spaces between them."""
 
 
 _SCRIPTS: Final = {
@@ -179,11 +179,11 @@ _SCRIPTS: Final = {
     "DEVANAGARI": "Hindi",
     "GREEK": "Greek",
 }
-"""Scripts in which words have no spaces between them, or none of whose words can be known here."""
+"""Scripts without spaces between words, or without any word that is known here."""
 _JAPANESE: Final = frozenset("曜毎時")
-"""Characters of Japanese words about time that Chinese writes otherwise."""
+"""Characters of Japanese words about time that Chinese writes differently."""
 _SHORTEST: Final = 4
-"""Shorter words are words of too many languages, unless they have a letter that few languages have."""
+"""The least length of a telling word. Shorter ones belong to too many languages, unless they have a rare letter."""
 
 
 def _is_telling(word: str) -> bool:
@@ -192,7 +192,7 @@ def _is_telling(word: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _build_index() -> dict[str, frozenset[str]]:
-    """Return the languages in which a word says when or how often."""
+    """Return the languages in which each word means a time or a frequency."""
     index: dict[str, set[str]] = {}
     for name, words in _FOREIGN.items():
         for word in words.split():
@@ -216,12 +216,12 @@ _HOW_OFTEN: Final = re.compile(
 
 
 def says_how_often(word: str) -> bool:
-    """Return whether a word ends as those do that say how often, such as "semiannual" and "zweimonatlich"."""
+    """Return whether a word has the ending of a frequency, such as "semiannual" and "zweimonatlich"."""
     return _HOW_OFTEN.fullmatch(word) is not None
 
 
 def find_languages(word: str, language: Language) -> frozenset[str]:
-    """Return the names of the other languages in which a word says when or how often; empty for any other word."""
+    """Return the names of the other languages in which a word means a time or a frequency. Empty if there are none."""
     if word in language.innocent:
         return frozenset()
     known = _build_index().get(word)
@@ -236,7 +236,7 @@ def find_languages(word: str, language: Language) -> frozenset[str]:
 
 
 def name_language(tokens: Iterable[Token], language: Language) -> str | None:
-    """Return the other language that most of the words about time belong to; None if there are no such words."""
+    """Return the other language to which most of the words about time belong. None if there are no such words."""
     votes: Counter[str] = Counter()
     for token in tokens:
         if token.kind == WORD and token.text not in language.entries:
@@ -247,7 +247,7 @@ def name_language(tokens: Iterable[Token], language: Language) -> str | None:
 
 
 def guess_language(tokens: Sequence[Token], languages: Iterable[Language]) -> Language:
-    """Return the language that knows most of the words of a phrase; the first of those that know as many."""
+    """Return the language that knows most of the words of a phrase. Among equals, it is the first."""
 
     def count(language: Language) -> float:
         score = 0.0

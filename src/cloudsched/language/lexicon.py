@@ -1,7 +1,7 @@
-"""The lexicon: a phrase is split into tokens, and the words of these have classes, also several together.
+"""The lexicon: a phrase is split into tokens, and their words have classes, also several words together.
 
 Tokens are words, numbers, ordinals, clock times, dates, quoted text and marks. A `Language` is only a table. The
-grammar deals in classes alone, so adding a language takes its words and a few settings of notation. A `Cursor` is a
+grammar uses classes alone, so a new language needs only its words and a few settings of notation. A `Cursor` is a
 position in a phrase, from which the grammar consumes words by class.
 """
 
@@ -44,9 +44,9 @@ class Token(NamedTuple):
 
     Attributes:
         kind: One of the names above.
-        text: What was typed, in lower case and with plain apostrophes.
-        start: Where it begins in the phrase.
-        end: Where it ends.
+        text: The typed text, in lower case and with plain apostrophes.
+        start: Its start in the phrase.
+        end: Its end in the phrase.
         value: The numbers of a number, an ordinal, a clock time, a date or a pair such as ``3/4``.
         glued: It follows the token before without a space.
     """
@@ -64,7 +64,7 @@ def tokenise(text: str, language: Language, titles: Iterable[str] = ()) -> list[
 
     Args:
         text: The phrase.
-        language: Says whether a number with a full stop is an ordinal, and which words stand before a slash.
+        language: Decides whether a number with a full stop is an ordinal, and which words stand before a slash.
         titles: Titles that count as quoted where they stand in the phrase.
     """
     known = sorted((each.casefold() for each in titles if each.strip()), key=len, reverse=True)
@@ -105,7 +105,7 @@ def tokenise(text: str, language: Language, titles: Iterable[str] = ()) -> list[
 
 
 def _find_title(text: str, at: int, titles: Sequence[str]) -> int:
-    """Return the length of the longest title that begins here as a word of its own; 0 if there is none."""
+    """Return the length of the longest title that begins here as a word of its own. 0 if there is none."""
     if at and text[at - 1].isalnum():
         return 0
     for title in titles:
@@ -173,7 +173,7 @@ T = TypeVar("T")
 
 
 class Cursor:
-    """Reads a phrase from left to right; every rule of the grammar takes words from it, or leaves it where it was."""
+    """Reads a phrase from left to right. Every rule of the grammar takes words from it, or leaves it where it was."""
 
     __slots__ = ("at", "bare", "language", "matches", "tokens")
 
@@ -189,7 +189,7 @@ class Cursor:
 
     @property
     def token(self) -> Token | None:
-        """The current token; None at the end."""
+        """Return the current token. None at the end."""
         return self.tokens[self.at] if self.at < len(self.tokens) else None
 
     def sees(self, *kinds: str, ahead: int = 0) -> bool:
@@ -201,7 +201,7 @@ class Cursor:
         return any(kind in here for kind in kinds)
 
     def take(self, *kinds: str) -> Match | None:
-        """Consume the longest match of the first class that begins here; None if there is no match."""
+        """Consume the longest match of the first class that begins here. Return None if there is no match."""
         if self.at >= len(self.matches):
             return None
         here = self.matches[self.at]
@@ -213,14 +213,14 @@ class Cursor:
         return None
 
     def skip(self, *kinds: str) -> bool:
-        """Consume words of these classes as long as there are any; return whether there were any."""
+        """Consume words of these classes as long as there are any. Return whether there were any."""
         start = self.at
         while self.take(*kinds) is not None:
             pass
         return self.at > start
 
     def attempt(self, rule: Callable[[Cursor], T | None]) -> T | None:
-        """Apply a rule; go back to the start if it fails."""
+        """Apply a rule. Go back to the start if it fails."""
         start = self.at
         result = rule(self)
         if result is None:
@@ -238,7 +238,7 @@ PLAIN = frozenset(
     {"yearly-event", "generic", "change-verb", "cancel-verb", "stop-reminding", "task-noun", "own", "onto", "wish"}
     | {"question-word", "occasion", "idiom"}
 )
-"""Classes of words that say what a title is about, so that they are as good in one as words outside the lexicon."""
+"""Classes of words for the subject of a title, in which they are as good as words outside the lexicon."""
 # Classes whose words may also be part of a title; words of all other classes belong to a schedule.
 HARMLESS = PLAIN | frozenset(
     {"article", "a", "on", "on-day", "in", "of", "at", "for", "to", "and", "or", "with", "then", "by", "from", "after"}
@@ -303,15 +303,15 @@ class Language:
     Attributes:
         code: Its ISO 639 code.
         name: Its name in English.
-        words: For each class, the texts of each value; several texts are separated by ``|``.
-        month_first: Whether the month comes first in ``3/4``; None if usage differs.
-        ordinal_dot: Whether ``24.`` is an ordinal.
-        clock24: Whether the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
+        words: For each class, the texts of each value, separated by ``|``.
+        month_first: True if the month comes first in ``3/4``. None if usage differs.
+        ordinal_dot: True if ``24.`` is an ordinal.
+        clock24: True if the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
         glued_numbers: Numbers written as one word that the other entries do not compose.
-        elisions: What may stand before an apostrophe as a word of its own, as in ``d'avril``.
-        folds_accents: Whether words are understood without their accents as well.
-        innocent: Words that say nothing about time in this language, though they do in another.
-        day_endings: How words for days end, so that one that is not known is no part of a title: "on matchday".
+        elisions: The words that may stand before an apostrophe as words of their own, as in ``d'avril``.
+        folds_accents: True if words are understood without their accents as well.
+        innocent: Words that are not about time in this language, though they are in another.
+        day_endings: The endings of words for days. An unknown word with one is no part of a title: "on matchday".
     """
 
     code: str
@@ -328,7 +328,7 @@ class Language:
 
     @cached_property
     def entries(self) -> dict[str, list[tuple[tuple[str, ...], str, int]]]:
-        """All entries by their first word, longest first."""
+        """Return all entries by their first word, longest first."""
         result: dict[str, list[tuple[tuple[str, ...], str, int]]] = {}
         for kind, values in self.words.items():
             for value, texts in values.items():
@@ -391,7 +391,7 @@ def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matche
 
 
 def _find_end(tokens: Sequence[Token], place: int, words: Iterable[str]) -> int:
-    """Return the token after these words if they begin here, with or without hyphens between them; else 0."""
+    """Return the token after these words if they begin here, with or without hyphens between them, or else 0."""
     for number, word in enumerate(words):
         if number and place < len(tokens) and tokens[place].text == "-":
             place += 1
@@ -408,5 +408,5 @@ def may_be_title(matches: Matches, following: Matches | None) -> bool:
 
 
 def is_plain(matches: Matches) -> bool:
-    """Return whether a word says nothing about when, as far as the lexicon knows."""
+    """Return whether a word is not about time, as far as the lexicon knows."""
     return matches.keys() <= PLAIN

@@ -70,7 +70,7 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
 
 
 def _mark_repeated(group: Group, *, is_daily: bool) -> Group:
-    """Return a group that repeats, since a word such as "always" says so: on its days, or every day.
+    """Return a group that repeats because of a word such as "always": on its days, or every day.
 
     Raises:
         Refused: "Regularly" is no frequency, and there is no other.
@@ -85,7 +85,7 @@ def _mark_repeated(group: Group, *, is_daily: bool) -> Group:
 
 
 def _build_dates(plan: Plan, context: Context) -> Schedule:
-    """Return the schedule of several single dates; of those that are over, the first may be left out."""
+    """Return the schedule of several single dates. If the first one is over, it is left out."""
     dates = list_added(plan.added, context)
     try:
         once = build_once(plan, context)
@@ -99,7 +99,7 @@ def _build_dates(plan: Plan, context: Context) -> Schedule:
 
 
 def resolve_zone(plan: Plan, context: Context) -> None:
-    """Set the context to the time zone that the phrase names, if any, and to whether it is its owner's."""
+    """Set the context to the time zone that the phrase names, if any, and to whether it follows its owner."""
     context.follows = FOLLOWING in plan.marks
     if plan.place is not None:
         context.is_placed = True
@@ -116,7 +116,7 @@ def resolve_zone(plan: Plan, context: Context) -> None:
 
 
 def _say_offset(name: str) -> str:
-    """Return what a zone of a fixed offset means: its name counts the hours west of Greenwich."""
+    """Return the meaning of a zone with a fixed offset, whose name counts the hours west of Greenwich."""
     hours = -int(name.removeprefix("Etc/GMT") or 0)
     if not hours:
         return f"{name} is UTC."
@@ -160,7 +160,7 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
 
 
 def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool) -> bool:
-    """Return whether days without "every" or a plural still mean a repetition; ask if it is unclear."""
+    """Return whether days without "every" or a plural still mean a repetition. Ask if it is unclear."""
     period = days.period
     is_open = bool(days.dates) and all(date.year is None and date.month for date in days.dates)
     if is_open and (context.is_yearly or len(days.dates) >= _MANY_DATES):
@@ -191,7 +191,7 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
 
 
 _MANY_DATES = 3
-"""So many dates without a year may well be meant for every year."""
+"""The number of dates without a year from which on they may well be meant for every year."""
 
 
 def _ask_repeat(days: Days, context: Context) -> bool:
@@ -258,7 +258,7 @@ def _place_within(group: Group, within: Within, context: Context) -> Group:
 
 
 def _ask_day_within(within: Within, context: Context) -> Relative:
-    """Ask which day "next week" is: its first, or the one after as many weeks."""
+    """Ask for the day of "next week": its first, or the one after as many weeks."""
     first, last = find_within(within, context)
     length = Length(((within.unit, within.ahead),), within.span) if within.unit != Unit.QUARTER else None
     options = [Option(f"{first:%A, %Y-%m-%d}", first)] if within.ahead else []
@@ -272,7 +272,7 @@ def _ask_day_within(within: Within, context: Context) -> Relative:
 
 
 def _is_now(plan: Plan) -> bool:
-    """Return whether a phrase says "now" or "in 0 minutes", and nothing else of when."""
+    """Return whether a phrase says "now" or "in 0 minutes", and names no other time."""
     only = plan.groups[0]
     if len(plan.groups) > 1 or len(only.relatives) != 1 or only.days or only.has_times:
         return False
@@ -284,7 +284,7 @@ def _is_now(plan: Plan) -> bool:
 
 
 def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedule:
-    """Return the schedule of an instant; if it was named by the clock, what the clock shows counts."""
+    """Return the schedule of an instant. If it was named by the clock, it is stored as a local time."""
     shown = at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None)
     by_clock = Schedule.once_at(shown, context.timezone) if is_local and not shown.microsecond else None
     return by_clock if by_clock is not None and by_clock.at == at else Schedule.once(at, timezone=context.timezone)
@@ -317,7 +317,7 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
 
 
 def _find_moment(node: Relative, context: Context) -> datetime | None:
-    """Return the instant of "in 20 minutes"; None if the length is counted in whole days."""
+    """Return the instant of "in 20 minutes". None if the length is counted in whole days."""
     if node.length is None or (node.length.finest >= Unit.DAY and not node.from_moment):
         return None
     if node.base is not None:
@@ -339,7 +339,7 @@ def _find_moment(node: Relative, context: Context) -> datetime | None:
 
 
 def _find_days(group: Group, context: Context) -> list[date] | None:
-    """Return the days that a group names; None if it names only a time."""
+    """Return the days that a group names. None if it names only a time."""
     today = context.today
     result = [resolve_relative_day(node, context, today) for node in group.relatives]
     for days in group.days:

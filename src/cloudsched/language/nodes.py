@@ -1,4 +1,4 @@
-"""The syntax tree of a phrase: what its parts say, before any calendar arithmetic."""
+"""The syntax tree of a phrase: the meaning of its parts, before any calendar arithmetic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Clock:
 
     Attributes:
         hour: The hour as written.
-        minute: Minutes after the hour; negative before it.
+        minute: Minutes after the hour, or if negative, before it.
         second: Seconds.
         half: 0 for the morning, 1 for the afternoon, None if not given.
         exact: It is written on the 24-hour clock.
@@ -67,16 +67,16 @@ class Length:
 
     @property
     def finest(self) -> Unit:
-        """The smallest unit in it."""
+        """Return the smallest unit in it."""
         return min(unit for unit, _ in self.amounts)
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """How often: every ``interval`` units, ``rate`` times in each (twice a week is 2; 1 if not given).
+    """A frequency: every ``interval`` units, ``rate`` times in each (2 for twice a week, and 1 if not given).
 
     Attributes:
-        loose: Why the interval is ambiguous: ``bi`` for words such as "biweekly", ``nth`` for an ordinal.
+        loose: The reason why the interval is ambiguous: ``bi`` for words such as "biweekly", ``nth`` for an ordinal.
     """
 
     interval: int
@@ -88,16 +88,16 @@ class Repeat:
 
 
 FOLLOWING = "following"
-"""The kind of the mark that says that the times follow their owner from zone to zone."""
+"""The kind of the mark for times that follow their owner from zone to zone."""
 
 REPEATS = "repeats"
-"""The kind of the mark that says that what follows repeats: "always on Tuesday"."""
+"""The kind of the mark for a repetition: "always on Tuesday"."""
 
 REGULARLY = "regularly"
-"""The kind of the mark that says that what follows repeats, and not how often: "regularly", "recurring"."""
+"""The kind of the mark for a repetition without a frequency: "regularly", "recurring"."""
 
 DAY, WORKDAY, WEEKENDDAY, ANY = 7, 8, 9, 10
-"""What a `Pick` may pick besides a weekday, 0 to 6; ``ANY`` is any of the days that an exception is taken from."""
+"""The picks of a `Pick` besides a weekday, 0 to 6. ``ANY`` is any of the days from which an exception is taken."""
 
 
 class Pick(NamedTuple):
@@ -113,11 +113,11 @@ class Period:
 
     Attributes:
         unit: Month, quarter or year.
-        interval: Every how many periods.
+        interval: The interval between periods.
         months: Only these months.
         quarter_months: The months within a quarter, 1 to 3.
         year: Only this year.
-        ahead: 0 is the current one, 1 the next; None for every period.
+        ahead: 0 is the current one, 1 the next. None for every period.
         each: The phrase says "every".
         definite: The phrase says "the month", which is the current one or every one.
     """
@@ -134,7 +134,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date as written; missing parts follow from the current date.
+    """A date as written. Missing parts follow from the current date.
 
     Attributes:
         swapped: The other way to read it, if day and month are interchangeable.
@@ -188,7 +188,7 @@ class Days:
         plural: Several days are named.
         either: One of them is meant: "Monday or Tuesday".
         business: They are named as business days or the like, which a calendar of holidays may change.
-        positions: Which of the picked days of a week, month or year: the first, the last.
+        positions: The positions of the days among those picked in a week, month or year: the first, the last.
         moved: ``before`` or ``after``: on a day that is no business day, they move to the last before, or the next.
     """
 
@@ -217,7 +217,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the day; ``each`` if the phrase says that it repeats."""
+    """A part of the day. ``each`` is true if the phrase says that it repeats."""
 
     part: int
     each: bool = False
@@ -227,7 +227,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window from one time of day to another; ``open_first`` and ``open_last`` exclude its ends."""
+    """A window from one time of day to another. ``open_first`` and ``open_last`` exclude its ends."""
 
     first: Clock | None
     last: Clock | None
@@ -257,7 +257,7 @@ class Months:
 
 @dataclass(frozen=True, slots=True)
 class WeekStart:
-    """The day on which weeks begin, which decides what "every 2 weeks" counts as one week: 0 is Monday."""
+    """The day on which weeks begin, which decides the weeks of "every 2 weeks". 0 is Monday."""
 
     weekday: int
     span: Span = NOWHERE
@@ -290,7 +290,7 @@ class Year:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The period within which all happens: 0 periods ahead is this one, 1 the next."""
+    """The period within which all happens. 0 periods ahead is this one, 1 the next."""
 
     unit: Unit
     ahead: int
@@ -337,7 +337,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Except:
-    """Exceptions; with ``holidays``, also the days of the default calendar."""
+    """Exceptions. With ``holidays``, also the days of the default calendar."""
 
     points: tuple[Point | Stretch | Within, ...]
     span: Span = NOWHERE
@@ -346,10 +346,10 @@ class Except:
 
 @dataclass(frozen=True, slots=True)
 class NamedCalendars:
-    """Calendars by their ids, and what happens on their days: ``skip``, ``before`` or ``after``.
+    """Calendars by their ids, and the effect of their days: ``skip``, ``before`` or ``after``.
 
     Attributes:
-        business_day: The occurrences move to that free day of their month; None if they do not.
+        business_day: The number of the free day of their month to which the occurrences move. None if they do not.
     """
 
     ids: tuple[str, ...]
@@ -360,12 +360,12 @@ class NamedCalendars:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A time zone; several names if the word is ambiguous.
+    """A time zone. It has several names if the word is ambiguous.
 
     Attributes:
         names: Their IANA names.
         span: The words that name it.
-        is_loose: It is named as any place is, as in "in London": beside a title it may be where something happens.
+        is_loose: It is named as any place is, as in "in London". Beside a title, it may be the place of the subject.
     """
 
     names: tuple[str, ...]
@@ -417,7 +417,7 @@ class Phrase:
         title: The span of its title.
         clauses: Its clauses, in order.
         begin: The index of their first token.
-        is_asked: Words such as "remind me to" say that the title is what to do, whatever it says.
+        is_asked: Words such as "remind me to" introduce the title, so that it is the subject, whatever its words.
     """
 
     title: Span | None

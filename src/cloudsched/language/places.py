@@ -106,9 +106,9 @@ _EXONYMS = {
     "America/Bogota": "bogotá",
     "Australia/Sydney": "sídney",
 }
-"""What cities are called in the other languages that are read, with hyphens for spaces."""
+"""The names of cities in the other languages that are read, with hyphens for spaces."""
 REGIONS = frozenset({"eastern", "central", "mountain", "pacific", "et", "ct", "mt", "pt"})
-"""Words that name a zone behind a time of day, and something else anywhere else."""
+"""Words that name a zone behind a time of day, and have other meanings elsewhere."""
 _NEEDS_TIME = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "mountain", "rio", "uk", "german"})
 _MOST_WORDS = 4
 

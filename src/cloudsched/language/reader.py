@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _SHORTEST = 4
 _MOST_SHOWN = 60
-"""How many characters of the words at fault are shown."""
+"""The number of characters of the words at fault that are shown."""
 _MOST_WORDS = 3
 _MOST_CANDIDATES = 3
 
 
 def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> Iterator[list[Token]]:
-    """Yield the phrase with one unknown word corrected, for each that may be a typo; then with all of them."""
+    """Yield the phrase with one unknown word corrected, for each that may be a typo, and then with all of them."""
     unknown = [
         place
         for place, token in enumerate(tokens)
@@ -100,10 +100,10 @@ def _build_index(code: str, language: Language) -> dict[str, set[str]]:
 
 MOST_READINGS = 8
 _MOST_BUILT, _MOST_CLAUSES = 24, 160
-"""How many answers to questions are tried, and how many clauses are interpreted for all of them together: a phrase that
+"""The numbers of answers that are tried, and of clauses that are interpreted for all of them together. A phrase that
 asks the same again and again has hundreds."""
 _STEPS = 200
-"""How many steps of a search it takes to interpret a clause."""
+"""The number of steps of a search for the interpretation of a clause."""
 QUESTIONS = {
     "nth-or-interval": "is that the nth such day of each month, or an interval in weeks?",
     "bare-hour": "is that in the morning or in the afternoon?",
@@ -129,17 +129,17 @@ QUESTIONS = {
 def ask(
     unclear: Unclear, build: Callable[[Choices], Schedule], title: str | None, text: str, clauses: int = 4
 ) -> Reading:
-    """Return a question that lists the schedule for each answer; a refusal if no answer gives a schedule.
+    """Return a question that lists the schedule for each answer. Return a refusal if no answer gives a schedule.
 
-    Each question is answered to the end before the next answer is tried, so that a phrase with many questions, of which
-    there are more answers than can be listed, costs no more than others; one with too many is refused.
+    Each question is answered to the end before the next answer is tried. So a phrase with many questions, with more
+    answers than can be listed, costs no more than others. One with too many is refused.
 
     Args:
         unclear: The first question.
         build: Interprets the phrase with some answers.
         title: The title that the phrase has besides.
         text: The phrase.
-        clauses: How many clauses `build` interprets.
+        clauses: The number of clauses that `build` interprets.
     """
     readings: list[Alternative] = []
     refused: Refused | None = None
@@ -188,19 +188,19 @@ def read(  # noqa: PLR0913 -- each is named
     default_calendar: str | None = None,
     titles: Collection[str] | None = (),
 ) -> Reading:
-    """Return what a phrase means: a schedule, a question or a refusal. What is assumed is always reported.
+    """Return the meaning of a phrase: a schedule, a question or a refusal. Every assumption is reported.
 
     Args:
         text: The phrase, at most 500 characters.
-        now: The current time, aware; "tomorrow" and "in 20 minutes" count from it.
+        now: The current time, aware. "Tomorrow" and "in 20 minutes" count from it.
         timezone: The IANA time zone of the phrase, unless the phrase names one.
         locale: The language, such as ``en``, ``en-US`` or ``de``. A region decides the order of day and month. If it is
-            None, the words tell the language.
-        current: The schedule to change; the phrase is then an update such as "make it 10 instead".
+            None, the language is detected from the words.
+        current: The schedule to change. With it, the phrase is an update such as "make it 10 instead".
         default_time: Hour and minute to use if the phrase gives no time.
-        default_calendar: The id of the calendar that "except holidays" and "business days" mean; None if there is none.
-        titles: Titles that may stand in the phrase without quotes, even if their words say when or how often. If it is
-            None, the phrase has no title: it is refused if a word belongs to no schedule.
+        default_calendar: The id of the calendar that "except holidays" and "business days" mean. None if there is none.
+        titles: Titles that may stand in the phrase without quotes, even if their words name times. If it is None, the
+            phrase has no title, and is refused if a word belongs to no schedule.
 
     Raises:
         InvalidSchedule: The time zone does not exist.
@@ -219,16 +219,16 @@ def read(  # noqa: PLR0913 -- each is named
 
 
 _LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "outro"})
-"""Classes of words that say nothing without what follows them."""
+"""Classes of words that mean nothing without the words after them."""
 
 
 class _Titled(NamedTuple):
-    """What the title of a phrase says about its schedule.
+    """The effect of a phrase's title on its schedule.
 
     Attributes:
-        is_there: Whether there is a title.
-        is_yearly: What it is about happens every year, such as a birthday.
-        open_time: Where it says when by an event, which is no time of day: "before the meeting".
+        is_there: True if there is a title.
+        is_yearly: The subject happens every year, such as a birthday.
+        open_time: The place of a time that is an event, which is no time of day: "before the meeting".
     """
 
     is_there: bool = False
@@ -237,7 +237,7 @@ class _Titled(NamedTuple):
 
 
 class _Reader:
-    """Reads one phrase; a question interprets it once for each answer."""
+    """Reads one phrase. A question interprets it once for each answer."""
 
     def __init__(
         self,
@@ -279,13 +279,13 @@ class _Reader:
         return (self._read_slip(parser, phrase) if phrase.title is not None else None) or self._interpret(phrase)
 
     def _read_now(self, tokens: list[Token]) -> Reading | None:
-        """Return what says that it is to run now: that replaces any schedule."""
+        """Return the reading of a phrase that says "now", which replaces any schedule."""
         phrase = Parser(tokens, self._language, allow_title=self._allow_title).parse()
         reading = None if phrase is None else self._interpret(phrase)
         return reading if reading is not None and reading.schedule is not None and reading.schedule.is_now else None
 
     def _refuse_unread(self, parser: Parser, code: str) -> Reading:
-        """Return why a phrase is not read: a reason that a rule gave, another language, or the first unknown word."""
+        """Return the refusal of an unread phrase: by a rule's reason, another language, or the first unknown word."""
         if parser.refused is not None and code != "no-update":
             return _refuse(parser.refused, self._text)
         name = name_language(parser.tokens, self._language)
@@ -356,7 +356,7 @@ class _Reader:
         return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
 
     def _find_furthest(self, parser: Parser) -> tuple[int, int]:
-        """Return where the first words stand that were not understood: with "on", what is behind it."""
+        """Return the span of the first words that were not understood. After "on" and the like, it goes on."""
         begin = at = min(parser.furthest, len(parser.tokens) - 1)
         while at < len(parser.tokens) - 1 and not _LINKS.isdisjoint(parser.matches[at]):
             at += 1

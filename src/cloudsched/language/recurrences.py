@@ -273,7 +273,7 @@ def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Con
 
 
 def _limit_numbers(draft: Draft, grid: Grid) -> None:
-    """Limit a rule finer than a day to hours, minutes and seconds; where it names minutes, it runs at second 0."""
+    """Limit a rule finer than a day to hours, minutes and seconds. If it names minutes, it runs at second 0."""
     draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
     if draft.freq == "HOURLY":
         if draft.seconds and not draft.minutes:
@@ -282,7 +282,7 @@ def _limit_numbers(draft: Draft, grid: Grid) -> None:
 
 
 def _build_on_the_clock(group: Group, step: int) -> list[Draft] | None:
-    """Return the rule of an interval that counts from the full hour or from midnight; None if it fits into neither."""
+    """Return the rule of an interval that counts from the full hour or from midnight. None if it divides neither."""
     minutes, hours = step // 60, step // 3600
     limits = group.grid
     if limits is not None and (limits.minutes or limits.seconds or hours > 1):
@@ -337,18 +337,18 @@ _STEPS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 
 @dataclass(slots=True)
 class Bounds:
-    """Where the rules of a plan start and end, as far as that is known."""
+    """The start and the end of a plan's rules, as far as they are known."""
 
     start: date
     """The first day."""
     has_start: bool
-    """Whether somebody has chosen it; otherwise the rules begin now."""
+    """True if somebody has chosen it. Otherwise the rules begin now."""
     until: date | None = None
     """The last day."""
     until_clock: TimeOfDay = END_OF_DAY
-    """When the last day ends."""
+    """The time at which the last day ends."""
     count: int | None = None
-    """After how many times the rules end."""
+    """The number of times after which the rules end."""
     dtstart: str | None = None
     """The local time that the rules keep counting from, if an edit leaves it as it is."""
 

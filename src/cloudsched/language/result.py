@@ -1,4 +1,4 @@
-"""The result of reading a phrase: a schedule, a question or a refusal, each with what to write instead."""
+"""The result of reading a phrase: a schedule, a question or a refusal, with the remedy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HINTS = {
 UNREAD: Final = frozenset(
     {"not-understood", "other-language", "half-known", "empty", "too-long", "no-new-task", "no-task"}
 )
-"""The problems of words that are not read at all; those with another one were understood, and are refused."""
+"""The problems of words that are not read at all. Words with other problems were understood, and are refused."""
 
 
 class Refused(Exception):
@@ -50,8 +50,8 @@ class Refused(Exception):
 
     Attributes:
         code: The reason, a key of `HINTS`.
-        span: The part of the phrase at fault; None for the whole phrase.
-        hint: What to write instead.
+        span: The part of the phrase at fault. None for the whole phrase.
+        hint: The text to write instead.
     """
 
     def __init__(self, code: str, span: Span | None = None, hint: str | None = None) -> None:
@@ -75,12 +75,12 @@ class Unclear(Exception):
 
 
 class Choices:
-    """The decisions made so far; an open one interrupts the reading with `Unclear`.
+    """The decisions made so far. An open one interrupts the reading with `Unclear`.
 
     Attributes:
         taken: The index of the chosen option, by code and span.
         notes: The assumptions made, one sentence each.
-        is_timed: Whether the phrase says at what time of day, or how often within one.
+        is_timed: True if the phrase names a time of day, or a frequency within one day.
     """
 
     def __init__(self, taken: dict[tuple[str, Span], int] | None = None) -> None:
@@ -115,7 +115,7 @@ class Alternative:
     Attributes:
         schedule: The schedule of this reading.
         description: The schedule in words that `read` understands without a question.
-        label: What distinguishes it from the other readings.
+        label: A short text that distinguishes it from the other readings.
     """
 
     schedule: Schedule
@@ -125,13 +125,13 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a phrase needs an answer or is refused.
+    """The reason why a phrase needs an answer or is refused.
 
     Attributes:
         span: The part of the phrase at fault: start and end offset in characters, end excluded.
         code: The reason, such as ``no-such-date``.
-        hint: What to write instead; for a question, the question itself.
-        words: What stands there; empty if it is the whole phrase.
+        hint: The text to write instead. For a question, the question itself.
+        words: The words at fault. Empty if they are the whole phrase.
     """
 
     span: Span
@@ -142,13 +142,13 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a phrase means.
+    """The meaning of a phrase.
 
     Attributes:
         kind: ``schedule``, ``question`` (answer it first) or ``refusal``.
-        schedule: The schedule, if `kind` is ``schedule``; else None.
+        schedule: The schedule, if `kind` is ``schedule``, or else None.
         title: The title in the phrase, if there is one.
-        assumptions: What the phrase left open and how it was decided, one sentence each.
+        assumptions: The details that the phrase left open with their decisions, one sentence each.
         readings: The possible meanings that a question offers.
         problems: The reasons for a question or a refusal.
     """
@@ -161,7 +161,7 @@ class Reading:
     problems: tuple[Problem, ...] = ()
 
     def explain(self) -> str:
-        """Return a question or a refusal as one message to show to the user; an empty text for a schedule."""
+        """Return a question or a refusal as one message to show to the user. Empty for a schedule."""
         text = "; ".join(
             f"{problem.code}{f' at {problem.words!r}' if problem.words else ''}: {problem.hint}"
             for problem in self.problems

@@ -41,9 +41,9 @@ class Draft:
     hours: tuple[int, ...] = ()
     minutes: tuple[int, ...] = ()
     seconds: tuple[int, ...] = ()
-    """With hours and minutes, what limits a rule finer than a day; other rules have ``times``."""
+    """The limit of a rule finer than a day, with hours and minutes. Other rules have ``times``."""
     says_seconds: bool = False
-    """Whether second 0 is named, too, because another rule's start has other seconds."""
+    """True if second 0 is named, too, because another rule's start has other seconds."""
 
     @property
     def names_times(self) -> bool:
@@ -52,7 +52,7 @@ class Draft:
         return self.interval == 1 and bool(named)
 
     def to_rrules(self) -> list[str]:
-        """Return the rule as RRULE values; several if its times of day are not a product of hours and minutes."""
+        """Return the rule as RRULE values: several if its times of day are not a product of hours and minutes."""
         base = f"FREQ={self.freq}"
         if self.interval > 1:
             base += f";INTERVAL={self.interval}"

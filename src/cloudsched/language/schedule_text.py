@@ -15,7 +15,7 @@ from cloudsched.language.result import UNREAD, Alternative, Reading
 DEFAULT_TIME = time(9)
 """The time of day of words that name a day and no time, unless a setting says otherwise."""
 MAX_SHOWN = 60
-"""How many characters of the text an error message repeats."""
+"""The number of characters of the text that an error message repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ScheduleText:
     Attributes:
         schedule: The schedule.
         title: The title in the words, if there is one.
-        assumptions: What the words left open and how it was decided, one sentence each.
+        assumptions: The details that the words left open with their decisions, one sentence each.
     """
 
     schedule: Schedule
@@ -48,18 +48,18 @@ def read_schedule(  # noqa: PLR0913 -- each is named
 
     Args:
         text: An RRULE, a cron expression, an iCalendar block, an instant, a duration from now, or words.
-        now: The current time, aware; "tomorrow" and durations count from it.
+        now: The current time, aware. "Tomorrow" and durations count from it.
         timezone: The IANA time zone, unless the text names one.
         current: The schedule that words such as "make it 10 instead" change.
-        locale: The language of the words, such as ``en-US``; None if the words tell it.
+        locale: The language of the words, such as ``en-US``. If None, it is detected from them.
         default_time: The time of day of words that name a day and no time.
-        default_calendar: The id of the calendar that words such as "except holidays" mean; None if there is none.
-        has_title: Whether the title stands elsewhere, so that every word of the text has to belong to the schedule.
+        default_calendar: The id of the calendar that words such as "except holidays" mean. None if there is none.
+        has_title: True if the title stands elsewhere, so that every word of the text has to belong to the schedule.
 
     Raises:
-        AmbiguousSchedule: The words have several meanings; `readings` lists them.
-        InvalidSchedule: The schedule is invalid, or the words are not understood. `field` is ``schedule``, or the
-            part of the notation that is wrong.
+        AmbiguousSchedule: The words have several meanings, which `readings` lists.
+        InvalidSchedule: The schedule is invalid, or the words are not understood. `field` is ``schedule``, or the part
+            of the notation that is wrong.
     """
     if is_notation(text):
         return ScheduleText(Schedule.parse(text, timezone=timezone, now=now))
@@ -102,7 +102,7 @@ def read_until(text: str, *, now: datetime, timezone: str, default_time: time = 
     """Return the one instant that a text means: after ``PT10M`` or ``10 minutes``, or at ``tomorrow at 9``.
 
     Raises:
-        InvalidInput: It means none, or several; `field` is ``duration``.
+        InvalidInput: It means none, or several. `field` is ``duration``.
     """
     for words in (text, f"in {text}"):
         try:
@@ -123,12 +123,12 @@ def _to_json(reading: Alternative) -> dict[str, object]:
 
 
 _MOST_CUT: Final = 3
-"""How many words may be left out; with more, what remains says too little of what was meant."""
+"""The number of words that may be left out. If more are, the rest means too little."""
 _UNREAD: Final = frozenset({"not-understood", "half-known", "no-update"})
 
 
 def find_closest(text: str, refused: Reading, read: Callable[[str], Reading]) -> tuple[str, str] | None:
-    """Return a phrase without the words that were not understood, and its schedule in words; None if that has none."""
+    """Return a phrase without its unknown words, and its schedule in words. None if it has no schedule."""
     reading = refused
     for _ in range(_MOST_CUT):
         problem = reading.problems[0]

@@ -25,7 +25,7 @@ _noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
 
 @contextmanager
 def note_assumptions() -> Iterator[list[str]]:
-    """Note in the list what `with_schedule` assumes in the block, for an answer that tells it."""
+    """Note in the list the assumptions of `with_schedule` in the block, for an answer that shows them."""
     noted: list[str] = []
     token = _noted.set(noted)
     try:
@@ -35,7 +35,7 @@ def note_assumptions() -> Iterator[list[str]]:
 
 
 def forget_assumptions() -> None:
-    """Clear what was noted: the words were read again for a task whose schedule an earlier reading gave."""
+    """Clear the notes: the words were read again for a task whose schedule an earlier reading gave."""
     if noted := _noted.get():
         noted.clear()
 
@@ -51,14 +51,14 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
     find_owner_locale: Callable[[], str | None] = lambda: None,
     allows_title: bool = False,
 ) -> ScheduleText:
-    """Return what ``schedule`` means: text, with ``timezone`` and ``locale`` beside it, or ``{"cron": …}``.
+    """Return the meaning of ``schedule``: text, with ``timezone`` and ``locale`` beside it, or ``{"cron": …}``.
 
-    Without a locale the words tell the language; the owner's locale settles what they leave open, such as 3/4. A change
-    of a `current` schedule stays in its zone, unless ``timezone`` gives another: that moves its local times there, with
-    or without a text. For a new task, ``timezone`` alone is the zone of one run, now.
+    Without a locale, the language is detected from the words, and the owner's locale settles open details, such as 3/4.
+    A change of a `current` schedule stays in its zone, unless ``timezone`` gives another, which moves its local times
+    there, with or without a text. For a new task, ``timezone`` alone is the zone of one run, now.
 
-    Every word has to belong to the schedule, unless a title may stand in the words.
-    What follows its owner is read in the zone that `find_owner_zone` returns; in UTC, if that is not known.
+    Every word has to belong to the schedule, unless a title may stand in the words. A schedule that follows its owner
+    is read in the zone that `find_owner_zone` returns, or in UTC if that is not known.
 
     Raises:
         AmbiguousSchedule: The words have several meanings.
@@ -120,7 +120,7 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
 
 
 def _find_text(fields: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Return the text that the fields have for a schedule, and the zone beside it; None for what is not there.
+    """Return the fields' text for a schedule, and the zone beside it. None for a missing one.
 
     Raises:
         InvalidInput: There is neither a text nor a zone alone.
@@ -178,9 +178,9 @@ def with_schedule(
 
     Args:
         fields: A new task, or a merge patch of one, in camelCase.
-        now: The current time; relative times count from it.
+        now: The current time, from which relative times count.
         default_time: The time of day of words that name a day and no time.
-        default_calendar: The id of the calendar that words such as "except holidays" mean; None if there is none.
+        default_calendar: The id of the calendar that words such as "except holidays" mean. None if there is none.
         current: The schedule that a merge patch changes. It is replaced as a whole, and the task keeps its title.
         find_owner_zone: Returns the zone of the task's owner, if that is known.
         find_owner_locale: Returns the language of the task's owner, if that is known.

@@ -55,7 +55,7 @@ class Edit:
 
     @property
     def times(self) -> list[TimeOfDay]:
-        """The times of day that all rules share.
+        """Return the times of day that all rules share.
 
         Raises:
             Refused: The rules have different times.
@@ -188,7 +188,7 @@ _PERIODS = {
 
 
 def find_edit(parser: Parser) -> Callable[[Schedule, Context], Schedule] | None:
-    """Return the change that a phrase asks for; None if the phrase is not a change."""
+    """Return the change that a phrase asks for. None if the phrase is not a change."""
     c = parser.cursor
     c.at = 0
     return _parse_shift(c) or _parse_skip_next(c) or _parse_same_time(c) or parse_edit(parser, len(parser.tokens))
@@ -238,7 +238,7 @@ def _parse_same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | Non
 
 
 def parse_edit(parser: Parser, end: int) -> Callable[[Schedule, Context], Schedule] | None:
-    """Parse what to set, add or leave out; `end` is the token after the last one."""
+    """Parse the parts to set, add or leave out. `end` is the token after the last one."""
     c = parser.cursor
     is_part = end < len(parser.tokens)
     end = _find_end(parser, end, "instead", "also", "polite", "stop", "only")
@@ -266,7 +266,7 @@ def parse_edit(parser: Parser, end: int) -> Callable[[Schedule, Context], Schedu
 def make_change(
     read: Sequence[Clause], *, adds: bool = False, limits: bool = False
 ) -> Callable[[Schedule, Context], Schedule]:
-    """Return the change that sets what the clauses say, or `adds` it, or `limits` the schedule to it."""
+    """Return the change that sets the content of the clauses, or `adds` it, or `limits` the schedule to it."""
     return partial(_change_schedule, read=read, adds=adds, limits=limits)
 
 
@@ -415,7 +415,7 @@ def _change_schedule(
 
 
 def _is_whole(plan: Plan, current: Schedule) -> bool:
-    """Return whether a phrase says all of a schedule: it replaces any other, and nothing of that is needed."""
+    """Return whether a phrase has a whole schedule, which replaces any other and needs nothing of it."""
     if plan.recurs:
         return all(_says_when(group) for group in plan.groups)
     if current.is_one_time or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
@@ -431,7 +431,7 @@ def _is_whole(plan: Plan, current: Schedule) -> bool:
 
 
 def _says_when(group: Group) -> bool:
-    """Return whether a group that repeats says at what times."""
+    """Return whether a group that repeats names its times."""
     is_fine = group.repeat is not None and group.repeat.unit <= Unit.HOUR
     repeats = group.has_days or (group.part is not None and group.part.each)
     return repeats and (is_fine or bool(group.clocks or group.window or group.grid))

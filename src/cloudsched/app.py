@@ -85,8 +85,7 @@ class App:
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
     Args:
-        settings: The settings, such as those of the store and the queue. Read from the environment on first use if
-            None.
+        settings: The settings, such as those of the store. Read from the environment on first use if None.
         store: A store to use instead of the one that the settings name.
         dispatcher: A queue to use instead of the one that the settings name.
         blobs: The storage of large results to use instead of the one that the settings name.
@@ -236,9 +235,8 @@ class App:
     ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
         """Declare a task that runs this function on a schedule. ``cloudsched apply`` creates it.
 
-        A plain function becomes a handler of its own name. A function that is a handler already (by a decorator below)
-        gets the schedule in addition. In a `Simulation`, under ``cloudsched dev`` and ``serve`` the task exists at
-        once.
+        A plain function becomes a handler of its own name. A handler, whose decorator stands below this one, gets the
+        schedule in addition. In a `Simulation`, under ``cloudsched dev`` and ``serve`` the task exists at once.
 
         Args:
             schedule: Plain words, cron or another notation, or a `Schedule`.

@@ -55,8 +55,7 @@ class Client(_Operations):
 
     Args:
         url: The API's address, without a path unless the API is mounted under one.
-        token: A Firebase ID token or a Google OIDC token, or a function that returns one and is called for each
-            request.
+        token: A Firebase ID token or a Google OIDC token, or a function that returns one for each request.
         key: An API key.
         platform_token: A token for Cloud Run itself, for a private service that uses `token` for its own users.
         timeout: The seconds to wait for a connection, and then for the complete response.

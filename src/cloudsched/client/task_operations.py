@@ -107,9 +107,8 @@ class TaskOperations:
     def tasks(self, /, **filters: str | int | None) -> Listing[TaskView]:
         """Yield the matching tasks, page by page.
 
-        The filters are `owner`, `status`, `handler`, `label`, `due_from`, `due_until` and `order_by`, or `owner`,
-        `trouble` and `trouble_until`. With any of them, `search` has words to look for, and `calls` (``"false"``)
-        leaves out calls.
+        The filters are `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `order_by`, or `owner`,
+        `trouble`, `trouble_until`. With any of them, `search` takes words, and `calls` (``"false"``) leaves out calls.
         """
         query = {to_camel(key): value for key, value in filters.items() if value is not None}
         return Listing("/v1/tasks", "tasks", query, TaskView.from_response)
@@ -189,13 +188,11 @@ class TaskOperations:
     ) -> Flow[TaskView]:
         """Run a task's last run again, later. The answer's `snoozed_until` has the instant.
 
-        The schedule does not change, and occurrences that come due meanwhile run, too. Another snooze moves a pending
-        one.
+        The schedule does not change, and its occurrences run meanwhile, too. Another snooze moves a pending one.
 
         Args:
             task_id: The task.
-            duration: The delay, up to 30 days. Or words: "PT10M", "10 minutes", "tomorrow at 9:00". Ten minutes if
-                None.
+            duration: The delay, up to 30 days, or words: "PT10M", "tomorrow at 9:00". Ten minutes if None.
             idempotency_key: The same for requests that are to be one snooze.
 
         Raises:

@@ -49,16 +49,14 @@ def keep_newer_value(value: object, read: ValidatorFunctionWrapHandler) -> Any: 
 
 _STRICT = {"title", "handler", "priority"}
 _MAY_BE_NEWER = (*(TaskSpec.model_fields.keys() - _STRICT), "owner", "schedule", "outcome", "parent", "upcoming")
-"""The fields of a task whose values may be of a newer API: those that its owner sets, and those that follow from
-them."""
+"""The fields of a task whose values may be of a newer API: those that its owner sets, and their results."""
 
 
 class TaskView(responses.Task):
     """A task as returned by the API."""
 
     failed_execution: dict[str, Any] | None = None
-    """The record in the response to `fail`, if no attempt follows and the API called no failure hook. Call your own
-    hook."""
+    """The record in the response to `fail`, if no attempt follows and the API called no failure hook. Call yours."""
     etag: str = Field(default="", exclude=True)
     """Identifies this state. Pass it to an edit, which fails if the task has changed since."""
 

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 UNREADABLE_RETRY_DELAY = timedelta(minutes=1)
-"""The time for which a claim that cannot be parsed is kept from workers. If it came first every time, it would block
-them."""
+"""The time for which workers do not get a claim that cannot be parsed, so that it does not block them each time."""
 
 _LINE_FIELDS = ("at", "level", "logger", "text")
 """The fields of a log line that are sent. The API knows to which attempt the line belongs."""

@@ -64,8 +64,7 @@ class View:
     send: Callable[..., Done | Again] | None = None
     """Carries out the view's form. None if it has none."""
     is_form: bool = False
-    """True if the view is a form. Forms are only for those who may change something, and do not change by
-    themselves."""
+    """True if the view is a form. Only those who may change something see it, and it does not change by itself."""
     is_live: bool = True
     """True if it changes by itself. Usage does not, because each look sums up the changes, at a read for each task."""
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.client.client import Client
 
 SESSIONS: Final = 100
-"""The number of people who may be signed in. Beyond that, the one who has been away the longest has to sign in
-again."""
+"""The number of people who may be signed in. One more signs out the one who has been away the longest."""
 SESSION_SECONDS: Final = 12 * 3600
 SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
 _LONGEST_KEY, _LONGEST_ADDRESS = 4096, 2000

@@ -146,8 +146,7 @@ def find_again(text: str) -> Again | None:
 def find_any_order(text: str) -> Order | None:
     """Return the order to do something to an existing task, in any language: "Lösche meine Erinnerung".
 
-    In English, changes of a task are read before. A remaining order to change the user's own things is other work of
-    theirs.
+    In English, changes of a task are read before. Any other order to change the user's own things is other work.
     """
     orders = list[Order]()
     for c in _read_in_each(text):

@@ -301,7 +301,7 @@ def _list_period_starts(period: Period, context: Context, base: date) -> list[da
 
 
 def find_pick(pick: Pick, start: date, end: date) -> date | None:
-    """Return the day that a pick names from ``start`` up to but excluding ``end``; None if there is none."""
+    """Return the day that a pick names from ``start`` up to but excluding ``end``. None if there is none."""
     if pick.what == DAY:
         result = start + timedelta(days=pick.nth - 1) if pick.nth > 0 else end + timedelta(days=pick.nth)
         return result if start <= result < end else None

@@ -62,12 +62,12 @@ class Context:
 
     @property
     def local(self) -> datetime:
-        """The current local time, without microseconds."""
+        """Return the current local time, without microseconds."""
         return self.now.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None, microsecond=0)
 
     @property
     def today(self) -> date:
-        """The current local date."""
+        """Return the current local date."""
         return self.local.date()
 
     def to_instant(self, local: datetime) -> datetime:

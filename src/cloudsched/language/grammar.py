@@ -264,7 +264,7 @@ class Parser:
         matches: The word classes that begin at each token.
         furthest: The furthest token that any attempt reached: the first word that was not understood.
         refused: The first refusal that a rule raised.
-        blocked: Why a word cannot be part of a title, if one had to be.
+        blocked: The reason why a word cannot be part of a title, if one had to be.
     """
 
     def __init__(self, tokens: Sequence[Token], language: Language, *, allow_title: bool = True) -> None:

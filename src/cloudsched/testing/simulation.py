@@ -285,8 +285,7 @@ class SimulatedQueue:
         self._model = Queue("simulated", config, TokenBucket.full(config.rate_limits, clock.at))
         self._clock = clock
         self.deliver = deliver
-        """Called with the body and the token of each delivery. Replace it to wrap deliveries, for example in a fault
-        test."""
+        """Called with the body and the token of each delivery. Replace it to wrap deliveries, as in a fault test."""
         self.is_down = False
         """Set it to True to make the queue unreachable. `create` then raises QueueUnavailable."""
         self.deliveries: list[Delivery] = []
@@ -511,7 +510,7 @@ class Simulation:
     def pending(self) -> list[QueueMessage]:
         """Return the dispatches that wait in the queue, the earliest first.
 
-        Hand one to `redeliver` to see the effect of a duplicate, or read its body as somebody with access to the queue
+        Hand one to `redeliver` to see the effect of a duplicate, or read its body as anybody with access to the queue
         can.
         """
         return self.queue.pending()

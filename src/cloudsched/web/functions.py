@@ -135,10 +135,7 @@ def _trace_request(app: App, request: Request, *, is_mounted: bool) -> AbstractC
 
 @contextmanager
 def _flush_after(app: App, span: AbstractContextManager[None]) -> Iterator[None]:
-    """Run the ``with`` block as a request of a function, and export its trace before the response.
-
-    A function has no processor after its response.
-    """
+    """Run the ``with`` block as a function's request, and export its trace before the processor stops."""
     try:
         with span:
             yield

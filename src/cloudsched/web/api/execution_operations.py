@@ -105,10 +105,9 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
 def snooze(call: ApiCall, body: bodies.SnoozeRequest) -> Response:
     """Run a task's last run again, later.
 
-    The schedule does not change, and occurrences that come due until then run, too. A task has at most one pending
-    snooze, which `snoozedUntil` shows. Another request moves it, and one for the same minute changes nothing, so a
-    second click does no harm. A task that has ended is active until that run is over. A paused or cancelled task is not
-    snoozed.
+    The schedule does not change, and its occurrences run meanwhile, too. A task has at most one pending snooze, which
+    `snoozedUntil` shows. Another request moves it, and one for the same minute changes nothing, so a second click does
+    no harm. A task that has ended is active until that run is over. A paused or cancelled one is not snoozed.
     """
     mark = mark_change(call, "snooze", body.duration)
     return task_response(call, call.app.snooze(call.task_id, body.duration, mark=mark))
@@ -126,9 +125,8 @@ def snooze(call: ApiCall, body: bodies.SnoozeRequest) -> Response:
 def retry(call: ApiCall, body: bodies.RetryRequest) -> Response:
     """Give an execution one more attempt.
 
-    Without an `executionId`, the last execution is retried. A durable handler continues from its failure, or with
-    `fromStep` from that step. The results of earlier steps are kept, and calls that later steps have under way are
-    cancelled.
+    Without an `executionId`, the last execution is retried. A durable handler continues from its failure, or from
+    `fromStep`. Earlier steps keep their results, and the calls of later ones that are under way are cancelled.
     """
     mark = mark_change(call, "retry", [body.execution_id, body.from_step])
     retried = call.app.retry(call.task_id, body.execution_id, from_step=body.from_step, mark=mark)
@@ -160,8 +158,7 @@ def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
     """Send an event to the execution of a task that waits for it.
 
     The event belongs to that execution, and ends with it. The same event again, as by a second click, changes nothing.
-    The event is refused (`not-awaited`) if no execution waits for it, or if several do and the request names none. Then
-    `awaited` lists the events that are awaited.
+    If no execution waits for it, or several do and none is named, it is refused (`not-awaited`). `awaited` lists all.
     """
     name, only = call.path["event"], body.execution_id
     mark = mark_change(call, "send", [name, body.payload, only, *([True] if body.early else [])])

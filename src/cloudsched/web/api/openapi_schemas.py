@@ -434,8 +434,7 @@ _DEFAULT: Final = "Default: "
 def _to_request_schema(schema: Json) -> Json:
     """Return a schema for requests, with its defaults in words.
 
-    Client generators take the keyword ``default`` for a promise that the field is there, and then require it of
-    callers.
+    Client generators take ``default`` for a promise that the field is there, and then require it of callers.
     """
     shown = copy.deepcopy(schema)
     for each in shown.get("properties", {}).values():

@@ -274,8 +274,7 @@ class ExplainQuery(WireModel):
     """The day to explain."""
 
     at: InputInstant | None = None
-    """An instant, now if omitted. The answer explains why the task ran, or did not, on its day in the task's time
-    zone."""
+    """An instant, now if omitted. The answer explains why the task ran, or did not, on its day in the task's zone."""
 
 
 class OwnerQuery(WireModel):
@@ -511,8 +510,7 @@ class LogItem(WireModel):
     text: str
     """The message, with its traceback if it has one. Truncated to 1,000 bytes of UTF-8."""
     at: InputInstant | None = None
-    """The instant at which it was logged. Now if omitted. An instant outside the claim's time becomes the nearest one
-    in it."""
+    """The instant at which it was logged, or else now. One outside the claim's time becomes the nearest one in it."""
     level: str = "INFO"
     """``DEBUG``, ``INFO``, ``WARNING``, ``ERROR``, ``CRITICAL``, or your program's own name of a level. Lines below the
     claim's ``logs.level`` are not kept, but those of unknown levels are. Truncated to 80 bytes of UTF-8."""

@@ -20,20 +20,19 @@ from cloudsched.web.auth.roles import Right
 
 @operation("GET", "/health", "Service", right=None, response_schema="Health")
 def health(call: ApiCall) -> Response:
-    """Check that this process is alive.
+    """Check that this process is alive (liveness).
 
-    This is the liveness probe. It also reports the state of the circuit breakers to other services, and threads that
-    cannot do their work.
+    It also reports the state of the circuit breakers to other services, and threads that cannot do their work.
     """
     return _report_life(call)
 
 
 @operation("GET", "/ready", "Service", right=None, response_schema="Health")
 def ready(call: ApiCall) -> Response:
-    """Check that the store can be reached, and that all threads do their work.
+    """Check that the store can be reached, and that all threads do their work (readiness).
 
-    This is the readiness probe. The status is 503 if the store cannot be reached, a thread of this process cannot do
-    its work, or the API is not configured. It also reports the time zone data with which this process plans.
+    The status is 503 if the store cannot be reached, a thread of this process cannot do its work, or the API is not
+    configured. It also reports the time zone data with which this process plans.
     """
     return _report_readiness(call)
 

@@ -3,10 +3,9 @@
 A task can be created again safely in two ways, and with both it stores a hash of the request. With an `id` of the
 caller's own, the same request again changes nothing, and another one edits the task. With ``Idempotency-Key``
 (draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner, the key, and whether a user sends
-it. So a user's key neither finds nor blocks a task that a server makes for that user. The task itself is the record of
-id or key, so these cost no extra read or write and are remembered as long as the task exists. A handler with a
-``task_id`` makes its tasks' ids from their payloads. Creating one again edits it, unless the key says that the request
-is the same.
+it. So a user's key neither finds nor blocks a server's task. The task itself is the record of id or key, so these cost
+no extra read or write and are remembered as long as the task exists. A handler with a ``task_id`` makes its tasks' ids
+from their payloads. Creating one again edits it, unless the key says that the request is the same.
 
 Users cannot see each other's tasks, so the ids that they choose must not collide. Each id is prefixed with a hash of
 the owner unless it already has that prefix.
@@ -15,8 +14,7 @@ A request that changes a task may be sent again, too, when the answer was lost. 
 (``Idempotency-Key``), or the state that it changes (``If-Match``). The task remembers both in the commit of the change.
 A repetition is not refused because that state has gone.
 
-``validateOnly`` checks a creation, an edit or a trigger without storing it, and answers with the result that it would
-store.
+``validateOnly`` checks a creation, an edit or a trigger without storing it, and answers with the result.
 """
 
 from __future__ import annotations
@@ -68,8 +66,7 @@ if TYPE_CHECKING:
 
 
 MAX_THREADS = 8
-"""The number of tasks of a batch that are created concurrently. The threads wait for the store and the queue, not the
-CPU."""
+"""The number of a batch's tasks that are created concurrently. Their threads wait for store and queue, not the CPU."""
 
 
 def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], key: str | None) -> list[dict[str, Any]]:

@@ -54,8 +54,8 @@ _REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (404, 409)}
 def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     """Claim work from a queue: the most urgent first, then the longest due.
 
-    A user gets runs that a user requested and that this user could have started. Runs that servers or code requested
-    are for workers and admins.
+    A user gets runs that users requested and that this user could have started. Runs that servers or code requested are
+    for workers and admins.
 
     A claim is a lease: send heartbeats before `leaseUntil`, and end it with `complete`, `fail` or `release`. Do not
     repeat a claim whose response was lost. Any run that it claimed is offered again when its lease ends.

@@ -209,9 +209,7 @@ class Caller:
         return requested if self.visible_owner is None else str(self.resolve_owner(requested))
 
     def resolve_record_owner(self, requested: str | None) -> str:
-        """Return the owner of the calendar or script that is meant: the requested one or the caller, or the system.
-
-        The system is the owner for a server.
+        """Return the owner of a calendar or script: the requested one or the caller, or for a server the system.
 
         Raises:
             Forbidden: The caller may not act for the requested owner.
@@ -275,7 +273,4 @@ _QUEUE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 ANONYMOUS_ADMIN: Final = Caller("anybody", Role.ADMIN, None)
 """The caller of an open API, as on the local stack."""
 NOBODY: Final = Caller("nobody", Role.READER, "")
-"""The caller of an operation that takes no credential: sees no task, and changes none.
-
-The operation itself allows what the secret in a mail's link or a feed's address permits.
-"""
+"""The caller of an operation without a credential: sees and changes no task, except by the secret of a link or feed."""

@@ -33,9 +33,9 @@ export interface Attempt {
   lockWaitedSince?: string;
 }
 
-/** What went wrong. */
+/** The error of an attempt. */
 export interface AttemptError {
-  /** The exception's class, or an equivalent; truncated to 200 bytes of UTF-8. */
+  /** The exception's class, or an equivalent. Truncated to 200 bytes of UTF-8. */
   type: string;
   /** Truncated to 2,000 bytes of UTF-8. */
   message: string;
@@ -51,7 +51,7 @@ export interface AwaitedEvent {
   until?: string;
 }
 
-/** Which past occurrences to run again; both ends are included. */
+/** The range of past occurrences to run again. Both ends are included. */
 export interface BackfillRequest {
   start: string;
   end: string;
@@ -60,7 +60,7 @@ export interface BackfillRequest {
 /** What to do with each task. */
 export type BatchAction = "pause" | "resume" | "cancel" | "retryFailed" | "delete";
 
-/** Which tasks to change: all given filters must match, and there must be one. */
+/** The tasks to change. All given filters must match, and there must be one. */
 export interface BatchChangeFilter {
   owner?: string | null;
   status?: TaskStatus | null;
@@ -86,7 +86,7 @@ export interface BatchChangeRequest {
 
 /** Tasks to create. */
 export interface BatchCreateRequest {
-  /** Each is a `NewTask`. One that is invalid gets a problem in its result; the others are created. */
+  /** Each is a `NewTask`. An invalid one gets a problem in its result, and the others are created. */
   tasks: Array<NewTask>;
 }
 
@@ -136,7 +136,7 @@ export interface CalendarDay {
   date: string;
   /** The last day, if there are several. */
   until?: string | null;
-  /** What it is, such as a holiday's name: it is in the records of what it has moved. */
+  /** The day's name, such as a holiday's. The records of occurrences that it has moved show this name. */
   name?: string;
 }
 
@@ -317,31 +317,31 @@ export interface ClaimLogs {
   bytesLeft: number;
 }
 
-/** What a worker can run, and how much of it to claim. */
+/** The tasks that a worker can run, and the number of runs to claim. */
 export interface ClaimRequest {
   /** The worker's name, for the records. Default: `"worker"`. */
   worker?: string;
   /** The worker's skills: it may claim tasks that require one of them, and tasks that require none. */
   skills?: Array<string>;
-  /** The handlers that the worker has; any if omitted. */
+  /** The handlers that the worker has. Any if omitted. */
   handlers?: Array<string> | null;
-  /** Claim only this owner's tasks; all that the worker may work on if omitted. */
+  /** Claim only this owner's tasks. All that the worker may work on if omitted. */
   owner?: string | null;
   /** The largest number of runs to claim. Default: `1`. */
   limit?: number;
 }
 
-/** The work is done. */
+/** A report that the work is done. */
 export interface CompleteRequest {
-  /** The token from the claim, which proves that the run is the caller's. */
+  /** The token from the claim, which proves that the caller holds the run. */
   leaseToken: string;
   /** All progress notes so far. They replace the previous ones, and the last 50 are kept. If there are none, the previous ones stay. */
   progress?: Array<ProgressItem>;
-  /** What the handler has logged. It replaces what this claim reported before, unless that was more: then this request is an older one. Ignored if the claim has no `logs`. */
+  /** The lines that the handler has logged. They replace the claim's earlier report, unless that had more lines, which means that this request is an older one. Ignored if the claim has no `logs`. */
   logs?: LogReport | null;
-  /** How many queries the attempt used. Default: `0`. */
+  /** The number of queries that the attempt used. Default: `0`. */
   queries?: number;
-  /** How many tokens the attempt used, for example of a language model. Default: `0`. */
+  /** The number of tokens that the attempt used, for example of a language model. Default: `0`. */
   tokens?: number;
   /** `CANCELLED` if there was nothing left to do. Default: `"SUCCEEDED"`. */
   status?: "SUCCEEDED" | "CANCELLED";
@@ -349,16 +349,16 @@ export interface CompleteRequest {
   content?: unknown;
   /** Messages for the owner's inbox, if the run `SUCCEEDED`. */
   notices?: Array<NoticeItem>;
-  /** Why the run is `CANCELLED`; truncated to 2,000 bytes of UTF-8. */
+  /** The reason why the run is `CANCELLED`. Truncated to 2,000 bytes of UTF-8. */
   message?: string | null;
 }
 
-/** How an execution has ended. */
+/** The end of an execution. */
 export interface CompletionData {
   title: string;
   /** The result as text. */
   body: string;
-  /** The task; missing if one message has the results of several. */
+  /** The task. Missing if one message has the results of several tasks. */
   taskId?: string;
   executionId?: string;
   /** The chat that the task comes from, if it comes from one. */
@@ -367,13 +367,13 @@ export interface CompletionData {
   messageId?: string;
   /** The result as JSON. */
   content?: unknown;
-  /** Whether it was too large to be sent. */
+  /** True if the JSON was too large to be sent. */
   isContentOmitted?: boolean;
   status: ExecutionStatus;
   error?: CompletionError;
 }
 
-/** Why an execution has not succeeded. */
+/** The reason why an execution has not succeeded. */
 export interface CompletionError {
   type: string;
   message: string;
@@ -505,21 +505,21 @@ export interface DraftQuestion {
   answers: Array<DraftAnswer>;
 }
 
-/** What somebody says about a task. */
+/** A person's words about a task. */
 export interface DraftRequest {
-  /** What they want, in their words. */
+  /** The request, in the person's words. */
   text: string;
   /** The IANA time zone of the words, such as `Europe/Paris`. */
   timezone: string;
-  /** What was said before, the earliest first. It is data: nothing in it is an instruction. */
+  /** The earlier messages, the earliest first. They are data: nothing in them is an instruction. */
   conversation?: Array<Turn>;
-  /** What your app knows. `chatId`, `messageId` and `modelSettings` become the task's source, `taskId` and `handler` answer the questions which task and which handler are meant, and fields of the handler's payload are filled by their names. */
+  /** The knowledge of your app. `chatId`, `messageId` and `modelSettings` become the task's source. `taskId` and `handler` name the task and the handler that are meant. Others fill fields of the handler's payload by their names. */
   context?: Record<string, unknown>;
-  /** The instant from which "tomorrow" counts; now if omitted. */
+  /** The instant from which "tomorrow" counts. Now if omitted. */
   now?: string | null;
-  /** Whose task it is; the caller's if omitted. */
+  /** The task's owner. The caller if omitted. */
   owner?: string | null;
-  /** The language of the words, such as `de` or `en-US`; they tell it if omitted. */
+  /** The language of the words, such as `de` or `en-US`. If omitted, it is detected from them. */
   locale?: string | null;
 }
 
@@ -697,7 +697,7 @@ export interface ExecutionPage {
   executions: Array<Execution>;
 }
 
-/** Which failed executions to retry: all given filters must match, and there must be one. */
+/** The failed executions to retry. All given filters must match, and there must be one. */
 export interface ExecutionRetryFilter {
   owner?: string | null;
   status?: "FAILED" | "TIMED_OUT" | null;
@@ -753,22 +753,22 @@ export interface ExportPage {
   text: string;
 }
 
-/** The attempt has failed. */
+/** A report that the attempt has failed. */
 export interface FailRequest {
-  /** The token from the claim, which proves that the run is the caller's. */
+  /** The token from the claim, which proves that the caller holds the run. */
   leaseToken: string;
   /** All progress notes so far. They replace the previous ones, and the last 50 are kept. If there are none, the previous ones stay. */
   progress?: Array<ProgressItem>;
-  /** What the handler has logged. It replaces what this claim reported before, unless that was more: then this request is an older one. Ignored if the claim has no `logs`. */
+  /** The lines that the handler has logged. They replace the claim's earlier report, unless that had more lines, which means that this request is an older one. Ignored if the claim has no `logs`. */
   logs?: LogReport | null;
-  /** How many queries the attempt used. Default: `0`. */
+  /** The number of queries that the attempt used. Default: `0`. */
   queries?: number;
-  /** How many tokens the attempt used, for example of a language model. Default: `0`. */
+  /** The number of tokens that the attempt used, for example of a language model. Default: `0`. */
   tokens?: number;
   error: AttemptError;
-  /** Whether this was the last attempt; otherwise the task's retry policy decides. Default: `false`. */
+  /** True if this was the last attempt. Otherwise the task's retry policy decides. Default: `false`. */
   isFinal?: boolean;
-  /** When the next attempt starts, if there is one, instead of the policy's delay. In seconds. */
+  /** The delay until the next attempt, if there is one, in place of the policy's. In seconds. */
   retryAfter?: number | null;
 }
 
@@ -1009,13 +1009,13 @@ export interface Health {
 /** Whether a process lives, or can serve. */
 export type HealthStatus = "ok" | "ready";
 
-/** A worker is still running what it claimed. */
+/** A sign that a worker is still running a claimed run. */
 export interface HeartbeatRequest {
-  /** The token from the claim, which proves that the run is the caller's. */
+  /** The token from the claim, which proves that the caller holds the run. */
   leaseToken: string;
   /** All progress notes so far. They replace the previous ones, and the last 50 are kept. If there are none, the previous ones stay. */
   progress?: Array<ProgressItem>;
-  /** What the handler has logged. It replaces what this claim reported before, unless that was more: then this request is an older one. Ignored if the claim has no `logs`. */
+  /** The lines that the handler has logged. They replace the claim's earlier report, unless that had more lines, which means that this request is an older one. Ignored if the claim has no `logs`. */
   logs?: LogReport | null;
 }
 
@@ -1098,13 +1098,13 @@ export type LockScope = "global" | "owner";
 
 /** One line that a worker has logged. */
 export interface LogItem {
-  /** The message, with its traceback if it has one; truncated to 1,000 bytes of UTF-8. */
+  /** The message, with its traceback if it has one. Truncated to 1,000 bytes of UTF-8. */
   text: string;
-  /** When it was logged; now if omitted. An instant outside the claim's time becomes the nearest one in it. */
+  /** The instant at which it was logged, or else now. One outside the claim's time becomes the nearest one in it. */
   at?: string | null;
-  /** `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`, or what else your program calls it. Lines below the claim's `logs.level` are not kept; unknown levels are. Truncated to 80 bytes of UTF-8. Default: `"INFO"`. */
+  /** `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`, or your program's own name of a level. Lines below the claim's `logs.level` are not kept, but those of unknown levels are. Truncated to 80 bytes of UTF-8. Default: `"INFO"`. */
   level?: string;
-  /** The logger's name; truncated to 80 bytes of UTF-8. */
+  /** The logger's name. Truncated to 80 bytes of UTF-8. */
   logger?: string;
 }
 
@@ -1124,11 +1124,11 @@ export interface LogLine {
   attempt: number;
 }
 
-/** What a worker's handler has logged. */
+/** The lines that a worker's handler has logged. */
 export interface LogReport {
-  /** All lines that this claim has logged so far, or the last ones: the latest 200 with 16 KiB of text are kept. */
+  /** All lines that this claim has logged so far, or the last ones. The latest 200 with 16 KiB of text are kept. */
   lines?: Array<LogItem>;
-  /** How many earlier lines of this claim are not sent. Default: `0`. */
+  /** The number of earlier lines of this claim that are not sent. Default: `0`. */
   leftOut?: number;
 }
 
@@ -1188,9 +1188,9 @@ export interface NeedCount {
 
 /** A feed to create. */
 export interface NewFeed {
-  /** Whose tasks it shows; the caller's, if it is omitted. */
+  /** The owner of the tasks that it shows. The caller if omitted. */
   owner?: string | null;
-  /** Only tasks of these categories; all if there are none. */
+  /** Only tasks of these categories. All if there are none. */
   categories?: Array<Category>;
   /** Only tasks that have all of these labels. */
   labels?: Array<string>;
@@ -1293,7 +1293,7 @@ export interface NewTask {
   /** The task's owner; the caller if it is omitted, or `system`. */
   owner?: string;
   schedule?: string | ScheduleInput | null;
-  /** The token of the draft that the other fields are of, unchanged. */
+  /** The token of the draft that has the other fields, unchanged. */
   draftToken?: string | null;
   /** The IANA zone of a schedule that is text. UTC if it is left out. */
   timezone?: string;
@@ -1431,9 +1431,9 @@ export interface PreviewRequest {
   /** Default: `10`. */
   count?: number;
   schedule: string | ScheduleInput;
-  /** Where to start; now if omitted. */
+  /** The instant from which to list occurrences. Now if omitted. */
   from?: string | null;
-  /** Whose calendars are meant, and whose zone if the schedule follows its owner; the caller's if omitted. */
+  /** The owner whose calendars are meant, and whose zone if the schedule follows its owner. The caller if omitted. */
   owner?: string | null;
   /** The IANA zone of a schedule that is text. UTC if it is left out. */
   timezone?: string;
@@ -1468,7 +1468,7 @@ export interface Problem {
 export interface ProgressItem {
   /** Truncated to 200 bytes of UTF-8. */
   text: string;
-  /** When it was written; now if omitted. */
+  /** The instant at which it was written. Now if omitted. */
   at?: string | null;
 }
 
@@ -1492,24 +1492,24 @@ export type PullInput = string | {
   skill?: string | null;
 };
 
-/** How much an owner's tasks may use. */
+/** The limit of an owner's usage. */
 export interface PutBudget {
-  /** How many queries in a calendar month, in UTC. */
+  /** The largest number of queries in a calendar month, in UTC. */
   maxQueriesPerMonth: number;
 }
 
 /** A calendar to create or replace. At most one of `days`, `ics`, `url` and `holidays` is given. */
 export interface PutCalendar {
-  /** Whose calendar it is. If an admin omits it, it is for everybody; a user's are the user's own. */
+  /** The calendar's owner. Without one, an admin's calendar is for everybody, and a user's belongs to the user. */
   owner?: string | null;
   title?: string;
   /** Days of the week that are always on it. */
   weekdays?: Array<"MO" | "TU" | "WE" | "TH" | "FR" | "SA" | "SU">;
-  /** Its days, by hand. */
+  /** Its days, listed one by one. */
   days?: Array<CalendarDay>;
   /** An iCalendar file, whose events are its days. */
   ics?: string | null;
-  /** The address of an iCalendar file; it is fetched now, and again every day. */
+  /** The address of an iCalendar file. It is fetched now, and again every day. */
   url?: string | null;
   /** A country whose holidays it has, as the installed version of the package `holidays` knows them. */
   holidays?: HolidaySource | null;
@@ -1517,13 +1517,13 @@ export interface PutCalendar {
 
 /** A script to create or replace. */
 export interface PutScript {
-  /** Whose script it is: the caller's if it is omitted, or `system`. */
+  /** The script's owner: the caller if omitted, or `system`. */
   owner?: string | null;
   /** The body of an async function, in JavaScript. */
   source: string;
-  /** What it does, for people. */
+  /** A description for people. */
   description?: string;
-  /** The handlers that it may call; if omitted, all that are tools. */
+  /** The handlers that it may call. If omitted, all that are tools. */
   tools?: Array<string> | null;
 }
 
@@ -1626,17 +1626,17 @@ export interface RecentStart {
   lateness: number;
 }
 
-/** The run is given back. */
+/** A request to give the run back. */
 export interface ReleaseRequest {
-  /** The token from the claim, which proves that the run is the caller's. */
+  /** The token from the claim, which proves that the caller holds the run. */
   leaseToken: string;
   /** All progress notes so far. They replace the previous ones, and the last 50 are kept. If there are none, the previous ones stay. */
   progress?: Array<ProgressItem>;
-  /** What the handler has logged. It replaces what this claim reported before, unless that was more: then this request is an older one. Ignored if the claim has no `logs`. */
+  /** The lines that the handler has logged. They replace the claim's earlier report, unless that had more lines, which means that this request is an older one. Ignored if the claim has no `logs`. */
   logs?: LogReport | null;
-  /** Why; truncated to 2,000 bytes of UTF-8. */
+  /** The reason. Truncated to 2,000 bytes of UTF-8. */
   reason?: string | null;
-  /** When the run is offered again; if omitted, at once and in its old position. In seconds. */
+  /** The delay after which the run is offered again. If omitted, it is offered at once and in its old position. In seconds. */
   after?: number | null;
 }
 
@@ -1767,7 +1767,7 @@ export interface ResultData {
   title: string;
   /** The result as text. */
   body: string;
-  /** The task; missing if one message has the results of several. */
+  /** The task. Missing if one message has the results of several tasks. */
   taskId?: string;
   executionId?: string;
   /** The chat that the task comes from, if it comes from one. */
@@ -1776,7 +1776,7 @@ export interface ResultData {
   messageId?: string;
   /** The result as JSON. */
   content?: unknown;
-  /** Whether it was too large to be sent. */
+  /** True if the JSON was too large to be sent. */
   isContentOmitted?: boolean;
 }
 
@@ -1829,11 +1829,11 @@ export interface RetryPolicyInput {
   jitter?: number;
 }
 
-/** Which execution to retry. */
+/** The execution to retry, and the step from which to do so. */
 export interface RetryRequest {
-  /** The execution to retry; the last one if omitted. */
+  /** The execution to retry. The last one if omitted. */
   executionId?: string | null;
-  /** The number of a durable handler's step: this one and all after it are forgotten, and done again. */
+  /** The number of a durable handler's step. This step and all later ones are forgotten, and done again. */
   fromStep?: number | null;
 }
 
@@ -1980,11 +1980,11 @@ export interface ScriptSummary {
 
 /** An event for a durable handler. */
 export interface SendEventRequest {
-  /** Any JSON; the fields of an object become attributes of what the handler receives. */
+  /** Any JSON. The fields of an object become attributes of the handler's event. */
   payload?: unknown;
-  /** The execution that it is for. Needed only if several wait for it. */
+  /** The execution that gets the event. Needed only if several wait for it. */
   executionId?: string | null;
-  /** Keeps it if no execution waits for it yet: for the open execution, or for the next one if none is open. Default: `false`. */
+  /** True to keep the event if no execution waits for it yet: for the open execution, or else for the next one. Default: `false`. */
   early?: boolean;
 }
 
@@ -1994,9 +1994,9 @@ export type SenderRole = "owner" | "admin" | "worker";
 /** A channel that is sent to, or the callback when an execution has ended. */
 export type SentChannel = "EMAIL" | "MOBILE" | "WEBHOOK" | "OPERATOR" | "COMPLETION" | "PING";
 
-/** For how long to snooze. */
+/** The duration of a snooze. */
 export interface SnoozeRequest {
-  /** How long: an ISO 8601 duration, or words such as `10 minutes` or `tomorrow at 9:00` in the task's time zone; up to 30 days. Default: `"PT10M"`. */
+  /** An ISO 8601 duration, or words such as `10 minutes` or `tomorrow at 9:00` in the task's time zone. At most 30 days. Default: `"PT10M"`. */
   duration?: string;
 }
 
@@ -2334,7 +2334,7 @@ export interface TaskPatch {
   /** How long after its end the task is kept, with its executions. None: for ever. In seconds. */
   retention?: number | null;
   schedule?: string | ScheduleInput | null | null;
-  /** The token of the draft that the other fields are of, unchanged. */
+  /** The token of the draft that has the other fields, unchanged. */
   draftToken?: string | null;
   /** The IANA zone of a schedule that is text. UTC if it is left out. */
   timezone?: string | null;
@@ -2355,9 +2355,9 @@ export interface Tree {
 /** Why an occurrence runs. */
 export type Trigger = "SCHEDULE" | "MANUAL" | "BACKFILL" | "SNOOZE";
 
-/** What to run a task with. */
+/** The payload of a run. */
 export interface TriggerRequest {
-  /** What this run gets in place of the task's payload, which stays as it is. The run keeps it in its retries. */
+  /** The payload for this run and its retries, in place of the task's. The task's own does not change. */
   payload?: Record<string, unknown> | null;
 }
 
@@ -2454,7 +2454,7 @@ export interface UsageRow {
 /** What a caller can do with a task or an execution. */
 export type Verb = "edit" | "pause" | "resume" | "cancel" | "delete" | "trigger" | "snooze" | "backfill" | "sendEvent" | "retry";
 
-/** What has to be answered. */
+/** The challenge that the endpoint has to answer. */
 export interface VerificationData {
   title: string;
   body: string;
@@ -2519,9 +2519,9 @@ export interface CreateTaskQuery {
 
 /** List tasks, the newest or the soonest first. */
 export interface ListTasksQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
+  /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
   owner?: string;
   /** The status of a task as a whole. */
@@ -2533,13 +2533,13 @@ export interface ListTasksQuery {
   dueFrom?: string;
   /** The next occurrence is before this instant. */
   dueUntil?: string;
-  /** Only tasks that need somebody for this reason, the latest to do so first. Goes with no filter but `owner`. */
+  /** Only tasks with this problem, the latest first. No filter but `owner` goes with it. */
   trouble?: "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY";
-  /** Of those that wait for an event: only those that give up before this instant. Goes with `trouble`. */
+  /** Of the tasks that wait for an event, only those that give up before this instant. It goes with `trouble`. */
   troubleUntil?: string;
   /** Only tasks with each of these words in their title, id, handler, labels or payload. `payload.about=sales` is the text of a field of the payload, `category:report` the category. */
   search?: string;
-  /** Whether calls are listed, too: the tasks that other tasks have made to do a part of their work. */
+  /** True to list calls, too: the tasks that other tasks have made to do a part of their work. */
   calls?: boolean;
   /** The newest first, or the soonest first, omitting tasks without a next occurrence. The default is the soonest first with `dueFrom` or `dueUntil`, else the newest first. */
   orderBy?: "createdAt desc" | "nextExecutionTime";
@@ -2557,9 +2557,9 @@ export interface TreeQuery {
   executionId?: string;
 }
 
-/** Explain why a task runs when it does, or does not run; with `at`, why it did or did not on that day. */
+/** Explain why a task runs when it does, or does not run. With `at`, explain the day of that instant. */
 export interface ExplainTaskQuery {
-  /** Why the task ran, or did not run, on the day of this instant, by the clocks of its zone. Now, if omitted. */
+  /** An instant, now if omitted. The answer explains why the task ran, or did not, on its day in the task's zone. */
   at?: string;
 }
 
@@ -2576,21 +2576,21 @@ export interface UpcomingQuery {
 
 /** List a task's executions, the latest first. */
 export interface ListExecutionsQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
+  /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
 }
 
-/** List what is going to run: the occurrences to come of all tasks, the soonest first. */
+/** List the upcoming occurrences of all tasks, the soonest first. */
 export interface ListOccurrencesQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
+  /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
   /** Only occurrences before this instant. */
   until: string;
-  /** Only occurrences at this instant or later; all that are to come if omitted. */
+  /** Only occurrences at this instant or later. All upcoming ones if omitted. */
   from?: string;
   /** Only occurrences of this owner's tasks. */
   owner?: string;
@@ -2602,7 +2602,7 @@ export interface ListOccurrencesQuery {
   category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
 }
 
-/** List executions of all tasks: those that failed first, then those that run, then all others. */
+/** List executions of all tasks: first those that failed, then those that run, then all others. */
 export interface FindExecutionsQuery {
   /** Only executions of this owner's tasks. */
   owner?: string;
@@ -2627,23 +2627,23 @@ export interface FindExecutionsQuery {
   from?: string;
   /** Only executions that are scheduled for an earlier instant than this. */
   until?: string;
-  /** Whether executions of calls are listed, too; a call that failed is also in the record of who made it. */
+  /** True to list executions of calls, too. A failed call is also in the record of the execution that made it. */
   calls?: boolean;
   /** Only executions whose error has this text in its type or message, in any case. */
   error?: string;
-  /** Only executions with an error of this type, whole. */
+  /** Only executions whose error is exactly of this type. */
   errorType?: string;
-  /** Only executions that took so long, from the first attempt's start to the end. In seconds. */
+  /** Only executions that took at least this long, from the first attempt's start to the end. In seconds. */
   minDuration?: number;
-  /** Only executions that their schedule started so much later than at their instant. In seconds. */
+  /** Only executions that their schedule started at least this long after their instant. In seconds. */
   minLateness?: number;
-  /** The largest number of items to return; more than 500 count as 500. */
+  /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
 }
 
-/** Count what ended, day by day: what failed, and all others. */
+/** Count the executions that ended on each day: those that failed, and all others. */
 export interface CountExecutionsQuery {
   /** Only executions that are scheduled for this instant or later. */
   from: string;
@@ -2661,7 +2661,7 @@ export interface CountExecutionsQuery {
   category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
 }
 
-/** Sum up what failed of the executions that match: how many, and in groups. */
+/** Summarize the failures among matching executions: their number, and groups of them. */
 export interface SummarizeFailuresQuery {
   /** Only executions of this owner's tasks. */
   owner?: string;
@@ -2686,101 +2686,101 @@ export interface SummarizeFailuresQuery {
   from?: string;
   /** Only executions that are scheduled for an earlier instant than this. */
   until?: string;
-  /** Whether executions of calls are listed, too; a call that failed is also in the record of who made it. */
+  /** True to list executions of calls, too. A failed call is also in the record of the execution that made it. */
   calls?: boolean;
   /** Only executions whose error has this text in its type or message, in any case. */
   error?: string;
-  /** Only executions with an error of this type, whole. */
+  /** Only executions whose error is exactly of this type. */
   errorType?: string;
-  /** Only executions that took so long, from the first attempt's start to the end. In seconds. */
+  /** Only executions that took at least this long, from the first attempt's start to the end. In seconds. */
   minDuration?: number;
-  /** Only executions that their schedule started so much later than at their instant. In seconds. */
+  /** Only executions that their schedule started at least this long after their instant. In seconds. */
   minLateness?: number;
 }
 
 /** List the messages in an owner's inbox, the newest first. */
 export interface ListMessagesQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
+  /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
 }
 
-/** List what was sent to somebody, by which channel and with what result, the newest first. */
+/** List the deliveries to an owner, with their channels and results, the newest first. */
 export interface ListOwnerDeliveriesQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
+  /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
-  /** Only what is this owner's. */
+  /** Only items of this owner. */
   owner?: string;
 }
 
-/** List the queues in which something waits or workers listen. */
+/** List the queues in which tasks wait or workers listen. */
 export interface ListQueuesQuery {
-  /** Only what is this owner's. */
+  /** Only items of this owner. */
   owner?: string;
 }
 
-/** List what waits in a queue, in the order in which workers get it. Nothing is claimed. */
+/** List the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed. */
 export interface ListQueuedTasksQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
+  /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
-  /** Only what is this owner's. */
+  /** Only items of this owner. */
   owner?: string;
 }
 
 /** List the workers that have asked for work in the last day. */
 export interface ListWorkersQuery {
-  /** Only what is this owner's. */
+  /** Only items of this owner. */
   owner?: string;
 }
 
-/** List the locks that are held or waited for: who holds them, and who waits, in order. */
+/** List the locks that are held or waited for, with their holders and those who wait, in order. */
 export interface ListLocksQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
+  /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
-  /** Only what is this owner's. */
+  /** Only items of this owner. */
   owner?: string;
 }
 
-/** Count tasks by status, what is open, what needs somebody, what ended in each of the last hours, what is due. */
+/** Count tasks by status, open work, problems, the executions that ended in each recent hour, and what is due. */
 export interface GetOverviewQuery {
-  /** Only what is this owner's. */
+  /** Only items of this owner. */
   owner?: string;
 }
 
-/** Get a text that is another one after any task has changed: a cheap way to ask whether a list is still right. */
+/** Get a text that is different after any task has changed: a cheap check that a list is still up to date. */
 export interface GetChangeCursorQuery {
-  /** Only what is this owner's. */
+  /** Only items of this owner. */
   owner?: string;
 }
 
-/** Show what was used in a month, by owner and handler. */
+/** Show the usage of a month, by owner and handler. */
 export interface GetUsageQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
+  /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
-  /** Only this owner's. */
+  /** Only this owner's usage. */
   owner?: string;
-  /** Only this handler's. */
+  /** Only this handler's usage. */
   handler?: string;
-  /** The month in UTC, such as `2026-11`; the current one if left out. */
+  /** The month in UTC, such as `2026-11`. The current one if omitted. */
   month?: string;
 }
 
-/** List the budgets that there are, and how much of each is used, by owner. */
+/** List all budgets, and how much of each is used, by owner. */
 export interface ListBudgetsQuery {
-  /** The largest number of items to return; more than 500 count as 500. */
+  /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
-  /** The `nextPageToken` of the previous page; keep the same filters. */
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
-  /** Only this owner's. */
+  /** Only this owner's budget. */
   owner?: string;
 }
 
@@ -2790,7 +2790,7 @@ export interface DeletePersonQuery {
   everything?: "true" | "false";
 }
 
-/** Export all that is stored of a person. */
+/** Export all data that is stored of a person. */
 export interface ExportPersonQuery {
   /** The `nextPageToken` of the previous page. */
   pageToken?: string;
@@ -2798,42 +2798,42 @@ export interface ExportPersonQuery {
 
 /** List an owner's feeds. */
 export interface ListFeedsQuery {
-  /** The caller, if it is omitted. */
+  /** The owner. The caller if omitted. */
   owner?: string;
 }
 
 /** Get a calendar. */
 export interface GetCalendarQuery {
-  /** The caller, if it is omitted. */
+  /** The owner. The caller if omitted. */
   owner?: string;
 }
 
 /** Delete a calendar. */
 export interface DeleteCalendarQuery {
-  /** The caller, if it is omitted. */
+  /** The owner. The caller if omitted. */
   owner?: string;
 }
 
 /** List the calendars for everybody, and the owner's own. */
 export interface ListCalendarsQuery {
-  /** The caller, if it is omitted. */
+  /** The owner. The caller if omitted. */
   owner?: string;
 }
 
-/** Get a script. */
+/** Get a script with its source. */
 export interface GetScriptQuery {
-  /** The caller, if it is omitted. */
+  /** The owner. The caller if omitted. */
   owner?: string;
 }
 
 /** Delete a script. */
 export interface DeleteScriptQuery {
-  /** The caller, if it is omitted. */
+  /** The owner. The caller if omitted. */
   owner?: string;
 }
 
 /** List an owner's scripts. */
 export interface ListScriptsQuery {
-  /** The caller, if it is omitted. */
+  /** The owner. The caller if omitted. */
   owner?: string;
 }

@@ -211,7 +211,7 @@ class TaskOperations:
         from_step: int | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[TaskView]:
-        """Give an execution one more attempt. The last execution if none is given.
+        """Give an execution, by default the last one, one more attempt.
 
         With `from_step`, a durable handler forgets that step and all later ones, and does them again.
         """
@@ -256,7 +256,7 @@ class TaskOperations:
 
     @operation
     def explain(self, task_id: str, at: datetime | None = None) -> Flow[ExplanationView]:
-        """Return why a task runs when it does, or does not run. Or explain the day of an instant, in its zone."""
+        """Return why a task runs when it does, or does not run. With `at`, explain that day in its zone."""
         query = None if at is None else {"at": at.isoformat()}
         response = yield ApiRequest("GET", f"{_task_path(task_id)}/explain", query=query)
         return response.read("an explanation", reader(ExplanationView))

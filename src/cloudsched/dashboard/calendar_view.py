@@ -233,7 +233,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     ran_until: str | None = None
     if start <= visit.now:
         days = _fetch_counts(api, visit, start, min(end, visit.now), wanted)
-        if span.kind == "month" and days is not None:  # the month draws counts; its table has one day
+        if span.kind == "month" and days is not None:  # the month draws counts, and its table has one day
             listed = _choose_day([make_day(each, visit.zone) for each in span.days], visit).day
             ran_from, ran_until = (find_start(each, visit.zone).isoformat() for each in (listed, listed + DAY))
         within = {"from": ran_from, "until": ran_until} if ran_from and ran_until else near

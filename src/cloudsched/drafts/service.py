@@ -155,7 +155,7 @@ class Drafts:
         situation = self._situation(request, access)
         proposal = self._understand(situation)
         yield note("Building the schedule")
-        # What is too soon is judged as of when the words were read, however long reading them took.
+        # A time is too soon as of the instant at which the words were read, however long reading them took.
         read_at = situation.now if request.now is None else max(request.now, self._engine.clock.now())
         checked = self._check_times(proposal, read_at, access)
         yield note("Checking it")

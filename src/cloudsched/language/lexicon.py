@@ -239,7 +239,7 @@ PLAIN = frozenset(
     | {"question-word", "occasion", "idiom"}
 )
 """Classes of words for the subject of a title, in which they are as good as words outside the lexicon."""
-# Classes whose words may also be part of a title; words of all other classes belong to a schedule.
+# Classes whose words may also be part of a title. Words of all other classes belong to a schedule.
 HARMLESS = PLAIN | frozenset(
     {"article", "a", "on", "on-day", "in", "of", "at", "for", "to", "and", "or", "with", "then", "by", "from", "after"}
     | {

@@ -216,7 +216,7 @@ class _Schemas(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """Return a model's schema."""
         made = super().model_schema(schema)
-        made.pop("title", None)  # the component's name is enough; two variants of a model would get the same title
+        made.pop("title", None)  # the component's name is enough, and variants of a model would share a title
         model: type[BaseModel] = schema["cls"]
         texts = find_field_descriptions(model)
         for name, field in model.model_fields.items():

@@ -83,7 +83,7 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
         try:
             with note_assumptions() as noted:
                 task, is_new = create_or_edit(app, caller, contents[index], key, index, refusal)
-        except Exception as error:  # noqa: BLE001 - each task has its own result; render_problem() logs server errors
+        except Exception as error:  # noqa: BLE001 - each task has its own result, and render_problem() logs server errors
             if isinstance(error, QuotaExceeded):
                 refusal = error
             response = render_problem(error, f"#/tasks/{index}")

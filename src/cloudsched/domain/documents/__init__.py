@@ -1,4 +1,4 @@
-"""What is stored: tasks, executions, journals, policies, and their limits.
+"""The documents that are stored (tasks, executions, journals, policies) and their limits.
 
 May import `domain.schedules` and errors.
 """

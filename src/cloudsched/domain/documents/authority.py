@@ -1,4 +1,4 @@
-"""Who requests something: who a user can be, and on whose authority they ask.
+"""The callers who request something: the names that users can have, and the authority on which they ask.
 
 A user's subject is the owner of what is theirs, and so one segment of a path in Firestore. It is never a name that the
 system uses for itself: whoever could call themselves that would own what belongs to no user. The rule is the same for
@@ -14,9 +14,9 @@ from typing import Final
 from cloudsched.domain.documents.document import WireModel
 
 SYSTEM_OWNER: Final = "system"
-"""The owner of what belongs to the system rather than to a user; no user can be it."""
+"""The owner of all that belongs to the system rather than to a user. No user can have this name."""
 RESERVED_SUBJECTS: Final = frozenset({SYSTEM_OWNER})
-"""What no user can be, although tasks may have it as their owner."""
+"""The names that no user can have, although tasks may have them as their owner."""
 MAX_OWNER: Final = 128
 """The longest owner, in characters."""
 OWNER_PATTERN: Final = rf"[^/\x00-\x1f\x7f]{{1,{MAX_OWNER}}}"
@@ -41,16 +41,16 @@ def is_subject(name: object) -> bool:
 
 
 class Requesters(StrEnum):
-    """Whose request it is; of a handler, whose requests may name it."""
+    """The group that a request comes from, or of a handler, the group that may name it."""
 
     USERS = "users"
-    """Users of the API, who see only their own tasks; servers may do whatever users may."""
+    """Users of the API, who see only their own tasks. Servers may do whatever users may."""
     SERVERS = "servers"
     """The app's own code, service accounts and keys with the role ``admin``."""
 
 
 class SenderRole(StrEnum):
-    """What the sender of an event is to the task."""
+    """The role of an event's sender towards the task."""
 
     OWNER = "owner"
     """The user who owns the task."""
@@ -61,16 +61,16 @@ class SenderRole(StrEnum):
 
 
 class EventSender(WireModel):
-    """Who sent an event."""
+    """The sender of an event."""
 
     role: SenderRole
     subject: str | None = None
     """The caller as the log names them: ``user:…``, ``account:…`` or ``key:…``; None for the app's own code."""
     via: str | None = None
-    """The server that acted for them, named likewise; None if they called the API themselves."""
+    """The server that acted for them, named likewise, or None if they called the API themselves."""
 
 
 DEFAULT_SENDERS: Final = (SenderRole.OWNER, SenderRole.ADMIN)
-"""Whose events a handler takes if it does not say."""
+"""The senders whose events a handler takes if it names none."""
 TRUSTED_CODE: Final = EventSender.model_construct(role=SenderRole.ADMIN)
 """The sender of events that the app's own code sends."""

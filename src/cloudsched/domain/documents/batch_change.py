@@ -1,4 +1,4 @@
-"""One change of all tasks that match a filter: what is asked for, and which of the tasks it concerns."""
+"""One change of all tasks that match a filter: the request, and the tasks that it concerns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionSta
 from cloudsched.domain.documents.task import MAX_NAME, Owner, Task, TaskId, TaskStatus
 
 MAX_IDS: Final = 500
-"""How many tasks may be named one by one."""
+"""The most tasks that a filter may name one by one."""
 BATCH_CHANGE_HANDLER: Final = "cloudsched.change-tasks"
-"""The name of the handler that changes them; a batch change concerns no task of this handler."""
+"""The handler that makes a batch change. Such a change never concerns the tasks of this handler."""
 
 
 class BatchAction(StrEnum):
-    """What to do with each task."""
+    """The action on each task."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -31,7 +31,7 @@ class BatchAction(StrEnum):
 
     @property
     def statuses(self) -> tuple[TaskStatus, ...] | None:
-        """The statuses of the tasks that it changes; None if those of all statuses."""
+        """The statuses of the tasks that it changes, or None if it changes tasks of all statuses."""
         match self:
             case BatchAction.PAUSE:
                 return (TaskStatus.ACTIVE,)
@@ -46,7 +46,7 @@ class BatchAction(StrEnum):
 
 
 class TaskFilter(WireModel):
-    """Which tasks. All given filters must match."""
+    """A filter of tasks. All given conditions must match."""
 
     owner: Owner | None = None
     status: TaskStatus | None = None
@@ -58,7 +58,7 @@ class TaskFilter(WireModel):
     due_until: Instant | None = None
     """The next occurrence is before this instant."""
     ids: Annotated[tuple[TaskId, ...], Field(min_length=1, max_length=MAX_IDS)] | None = None
-    """These tasks; the other filters hold as well."""
+    """Only these tasks. The other conditions must match as well."""
 
     def matches(self, task: Task) -> bool:
         """Return whether a task matches, whatever its id."""
@@ -74,14 +74,14 @@ class TaskFilter(WireModel):
 
 
 class BatchChange(WireModel):
-    """What to do, and with which tasks."""
+    """An action, and the tasks to apply it to."""
 
     action: BatchAction
     filter: TaskFilter
 
     @property
     def statuses(self) -> tuple[TaskStatus, ...] | None:
-        """The statuses of the tasks that it concerns; None if those of all statuses."""
+        """The statuses of the tasks that it concerns, or None for all statuses."""
         chosen, changed = self.filter.status, self.action.statuses
         if chosen is None:
             return changed
@@ -106,7 +106,7 @@ class ExecutionName(WireModel):
 
 
 class RetryFilter(WireModel):
-    """Which failed executions. All given filters must match; those of calls never do."""
+    """A filter of failed executions. All given conditions must match. It never matches the executions of calls."""
 
     owner: Owner | None = None
     status: Literal[ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT] | None = None

@@ -1,4 +1,4 @@
-"""Named calendars: days that schedules respect; and feeds, which show an owner's tasks as a calendar.
+"""Named calendars, which have the days that schedules respect, and feeds, which show an owner's tasks as a calendar.
 
 A calendar for everybody (``calendars/{calendarId}``) belongs to ``system`` and has its plain id. A user's own has an id
 that begins with a hash of the owner, so nobody can take or read another's, nor stand in the way of one that is for
@@ -37,11 +37,11 @@ class HolidaySource(WireModel):
     subdivision: Annotated[str, StringConstraints(max_length=20)] | None = None
     """The code of its part, such as BY for Bavaria."""
     first_year: Annotated[int, Field(ge=1900, le=2200)] | None = None
-    """The first year; the last one if None."""
+    """The first year, or the year before the current one if None."""
     last_year: Annotated[int, Field(ge=1900, le=2200)] | None = None
-    """The last year; ten years from now if None."""
+    """The last year, or ten years from now if None."""
     language: Annotated[str, StringConstraints(max_length=10)] | None = None
-    """The language of the names, such as fr; the country's own, if the package knows it, by default."""
+    """The language of the names, such as fr. By default it is the country's own, if the package knows it."""
     version: str | None = None
     """The version of the package that the days are from."""
 
@@ -53,15 +53,15 @@ class Calendar(Record):
 
     title: Text = ""
     defined_by: Requesters | None = None
-    """USERS if a user stored it; None if a server did: then it is not its owner's to replace or delete."""
+    """USERS if a user stored it. None if a server did: then its owner may not replace or delete it."""
     content: str = ""
     """Its days, as `format_days` writes them."""
     revision: int = 1
     """Incremented whenever its days change."""
     url: str | None = None
-    """Where its days are fetched from, as iCalendar."""
+    """The URL from which its days are fetched, as iCalendar."""
     etag: str | None = None
-    """What the server called the version that was fetched last."""
+    """The server's entity tag (ETag) of the version that was fetched last."""
     fetched_at: Instant | None = None
     holidays: HolidaySource | None = None
 
@@ -106,13 +106,13 @@ def link_id(key: str, task_id: str) -> str:
 
 
 class Feed(Record):
-    """What one feed shows."""
+    """The contents of one feed."""
 
     collection: ClassVar[str] = "feeds"
     max_per_owner: ClassVar[int] = 20
 
     categories: tuple[Category, ...] = Field(default=(), max_length=len(Category))
-    """Only tasks of these categories; all if there are none."""
+    """Only tasks of these categories, or of all categories if empty."""
     labels: Labels = ()
     """Only tasks that have all of these labels."""
 

@@ -1,4 +1,4 @@
-"""How owners sort their tasks: by the kind of work, on which channels depend, and by labels of their own."""
+"""Categories and labels of tasks. Channels depend on the category, the kind of work. Labels are the owner's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cloudsched.domain.documents.document import StoredEnum
 
 
 class Category(StoredEnum):
-    """What kind of work a task does for its owner."""
+    """The kind of work that a task does for its owner."""
 
     REMINDER = "REMINDER"
     REPORT = "REPORT"
@@ -19,11 +19,11 @@ class Category(StoredEnum):
 
 
 MAX_LABELS = 16
-"""How many labels a task may have."""
+"""The most labels of one task."""
 
 Label = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,62}=[A-Za-z0-9_.:/@+-]{0,63}$")]
 """A key, ``=``, and a value. A key has at most 63 characters: a lower-case letter, then lower-case letters, digits,
-hyphens, underscores and dots; a value has at most 63 letters, digits and characters of ``_.:/@+-``."""
+hyphens, underscores and dots. A value has at most 63 letters, digits and characters of ``_.:/@+-``."""
 
 
 def _sort_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ def _sort_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Labels = Annotated[tuple[Label, ...], Field(max_length=MAX_LABELS), AfterValidator(_sort_labels)]
-"""The labels of one task, by key; each key occurs once."""
+"""The labels of one task, sorted by key. Each key occurs once."""
 
 
 def label_key(label: str) -> str:

@@ -1,8 +1,8 @@
-"""The children that a task runs in place of a handler: which, in which order, and what happens if one fails.
+"""The children that a task runs in place of a handler: their order, and the consequences if one fails.
 
-In order, each child starts when the one before it has finished; in parallel, all start at once. The task is complete
-when all have finished. If a child fails: ``fail`` fails the task, and no further child starts; ``skip`` skips the
-children after it, and ``continue`` runs them; in both cases the task succeeds, and its result lists the failures. A
+In order, each child starts when the one before it has finished. In parallel, all start at once. The task is complete
+when all have finished. If a child fails, ``fail`` fails the task, and no further child starts. ``skip`` skips the
+children after it, and ``continue`` runs them: in both cases the task succeeds, and its result lists the failures. A
 child that cannot start, because its payload with the inserted results is not valid, has failed.
 """
 
@@ -30,7 +30,7 @@ _Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class OnChildFailure(StoredEnum):
-    """What a failed child means for the children after it, and for the task."""
+    """The consequence of a failed child for the children after it, and for the task."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -46,14 +46,14 @@ class Child(WireModel):
     results_as: _Text | None = None
     """The payload field that gets the list of the earlier children's results. Only if they run in order."""
     pull: Pull | None = None
-    """The queue whose workers run it; the handler's own if None."""
+    """The queue whose workers run it, or the handler's own if None."""
     retry: RetryPolicy | None = None
-    """Its retry policy; the handler's own if None."""
+    """Its retry policy, or the handler's own if None."""
     priority: Priority | None = None
-    """Its priority; the task's own if None."""
+    """Its priority, or the task's own if None."""
     lock_key: _Text | None = None
     lock_scope: LockScope | None = None
-    """Whose the lock key is; as in a task."""
+    """The tasks that share the lock key, as in a task."""
     expected_duration: Duration | None = Field(default=None, gt=timedelta(0), le=timedelta(hours=1))
 
     def to_call_fields(self) -> dict[str, Any]:

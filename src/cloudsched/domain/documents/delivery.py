@@ -1,6 +1,6 @@
-"""Deliveries: the channels by which a result is delivered, and what is stored of each delivery.
+"""Deliveries: the channels by which a result is delivered, and the state of each delivery.
 
-What is true of each channel is in one table, used wherever channels differ.
+One table has the traits of each channel, and is used wherever channels differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COMPLETION: Final = "COMPLETION"
 PING: Final = "PING"
 """The channel of the pings of a task's dead-man's switch, likewise."""
 CALLBACKS: Final = frozenset({COMPLETION, PING})
-"""The channels of what a task itself names the address of."""
+"""The channels whose address the task itself names."""
 
 
 class DeliveryChannel(StoredEnum):
@@ -39,26 +39,26 @@ class DeliveryChannel(StoredEnum):
 
     @property
     def traits(self) -> ChannelTraits:
-        """Its row of the table."""
+        """Its row in the table of channels."""
         return _TRAITS[self]
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelTraits:
-    """What is true of a channel."""
+    """The traits of a channel."""
 
     is_sent: bool
-    """Whether a task of its own carries each result there. What the inbox gets is written with the result."""
+    """True if a task of its own carries each result there. Messages for the inbox are written with the result."""
     words: str | None
-    """What people call it, as a regular expression; None if users may not ask for it, nor prefer it."""
+    """The channel's name in words, as a regular expression. None if users may neither ask for it nor prefer it."""
     has_unsubscribe: bool
-    """Whether its messages carry a link that ends those of their category."""
+    """True if its messages have a link that unsubscribes from their category."""
     is_signed: bool
-    """Whether its messages are signed with secrets of the person's."""
+    """True if its messages are signed with the person's secrets."""
 
     @property
     def may_users_name(self) -> bool:
-        """Return whether users may ask for it, and prefer it."""
+        """Return whether users may ask for it and prefer it."""
         return self.words is not None
 
 
@@ -82,7 +82,7 @@ _TRAITS: Final[Mapping[str, ChannelTraits]] = complete_table(
 SENT_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.is_sent)
 """The channels that have a sender, and a queue."""
 SENDER_NAMES: Final = (*(str(each) for each in SENT_CHANNELS), COMPLETION, PING)
-"""What senders are found by."""
+"""The names by which senders are found."""
 USERS_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.may_users_name)
 
 
@@ -91,7 +91,7 @@ DELIVERY_HANDLER = "cloudsched.delivery"
 
 
 class DeliveryStatus(StoredEnum):
-    """How far a delivery has come."""
+    """The progress of a delivery."""
 
     PENDING = "PENDING"
     """It waits for its first attempt."""
@@ -110,15 +110,15 @@ CallbackUrl = Annotated[str, StringConstraints(pattern=r"^https?://[!-~]{1,2000}
 
 
 class OnCompletion(WireModel):
-    """Who is told that an execution of a task has ended."""
+    """The receiver of a message when an execution of a task has ended."""
 
     webhook: CallbackUrl
-    """Where a webhook is posted to, signed with the owner's webhook secret. Users may name only addresses at the host
-    of their own webhook."""
+    """The URL that a webhook is posted to, signed with the owner's webhook secret. Users may name only addresses at the
+    host of their own webhook."""
 
 
 class PingEvent(StrEnum):
-    """What a dead-man's switch is told of an execution."""
+    """An event of an execution that a dead-man's switch is told."""
 
     START = "start"
     SUCCESS = "success"
@@ -127,7 +127,7 @@ class PingEvent(StrEnum):
 
 
 class Ping(WireModel):
-    """Which dead-man's switch is told that a task's executions begin and end, such as a check of healthchecks.io.
+    """The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io.
 
     Users may name only addresses at the host of their own webhook, and at hosts that the operator allows.
     """
@@ -141,7 +141,7 @@ class Ping(WireModel):
     """Posted to when an execution has failed, timed out or expired."""
 
     def address(self, event: PingEvent) -> str | None:
-        """Return where an event is posted to; None for nowhere."""
+        """Return the URL that an event is posted to, or None if it is not posted."""
         own = {PingEvent.START: self.start_url, PingEvent.SUCCESS: self.url, PingEvent.FAILURE: self.failure_url}[event]
         if own is not None:
             return own
@@ -149,7 +149,7 @@ class Ping(WireModel):
 
 
 class Delivery(WireModel):
-    """Which execution's result a task carries, and how."""
+    """An execution's result that a task delivers, and the way that it takes."""
 
     channel: str
     """A `DeliveryChannel`, `COMPLETION` or `PING`."""
@@ -157,19 +157,19 @@ class Delivery(WireModel):
     """The task of the execution."""
     execution_id: str
     category: str
-    """The category of that task: people choose channels by it."""
+    """The category of that task. People choose channels by it."""
     created_at: Instant
-    """When the execution succeeded: the same for all attempts."""
+    """The time at which the execution succeeded. It is the same for all attempts."""
     message_id: str
-    """Names the message to its receivers; not to be guessed, and the same for all attempts."""
+    """The id of the message for its receivers. It cannot be guessed, and is the same for all attempts."""
     thread: str
-    """Names the conversation of all messages of that task; not to be guessed."""
+    """The id of the conversation of all messages of that task. It cannot be guessed."""
     siblings: tuple[str, ...] = ()
     """The ids of the execution's other deliveries."""
     url: str | None = None
-    """Where a completion callback or a ping goes."""
+    """The URL that a completion callback or a ping is sent to."""
     is_users_url: bool = False
-    """Whether a user may have named that URL, who may name only endpoints of their own."""
+    """True if a user may have chosen that URL: users may name only endpoints of their own."""
 
 
 def derive_delivery_id(task_id: str, created_at: Instant, execution_id: str, channel: str, recipient: str) -> str:

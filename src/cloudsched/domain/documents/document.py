@@ -1,13 +1,13 @@
-"""The base classes of all stored and transmitted objects, and what is stored of one.
+"""The base classes of all stored and transmitted objects, and the rules for storing them.
 
-Python is snake_case; JSON on the wire and documents in Firestore are camelCase. The aliases defined here are the only
-conversion between the two. An instant is an aware datetime, stored in UTC; a naive one is refused. A duration is a
-`timedelta`, and a number of seconds on the wire.
+Python is snake_case, while JSON on the wire and documents in Firestore are camelCase. The aliases defined here are the
+only conversion between the two. An instant is an aware datetime, stored in UTC, and a naive one is refused. A duration
+is a `timedelta`, and a number of seconds on the wire.
 
-Stored is every field that does not have its default, under its camelCase key. One that is missing has its default, in
-nested objects too. So **defaults are part of the stored format**: what a document of today leaves out keeps the meaning
-of today. ``tests/domain/documents/stored_defaults.json`` freezes them. What queries find documents by is stored
-whatever its value; see `Document.always_stored`.
+A field that differs from its default is stored under its camelCase key. A missing field has its default, in nested
+objects too. So **defaults are part of the stored format**: a field that a document of today leaves out keeps the
+default of today. ``tests/domain/documents/stored_defaults.json`` freezes them. The fields by which queries find
+documents are stored whatever their value: see `Document.always_stored`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Packed:
         self.unpack = unpack
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        """Return the field's schema with both steps; only what is stored is packed."""
+        """Return the field's schema with both steps. It packs the field only when it is stored."""
 
         def serialize(
             value: Any,  # noqa: ANN401 - the field's
@@ -75,15 +75,15 @@ class Packed:
 
 
 class StoredField(NamedTuple):
-    """How a field of a model is stored."""
+    """The form in which a field of a model is stored."""
 
     name: str
     key: str
     """Its key in the document."""
     default: object
-    """The value with which it is left out; `NO_DEFAULT` if it never is."""
+    """The value with which it is left out, or `NO_DEFAULT` if it never is."""
     pack: Callable[[Any], object] | None
-    """What shortens its value, if anything does."""
+    """The function that shortens its value, if there is one."""
 
 
 @cache
@@ -147,7 +147,7 @@ _set_values, _set_fields_set, _set_extra, _set_private = (
     BaseModel.__dict__[name].__set__
     for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 )
-"""What sets the four attributes that make an object of a model; by name, a frozen model refuses that."""
+"""The setters of the four attributes that make an object of a model. A frozen model refuses to set them by name."""
 
 
 def _reject_boolean(value: object) -> object:
@@ -173,7 +173,7 @@ Instant = Annotated[AwareDatetime, AfterValidator(to_utc), BeforeValidator(rejec
 """A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
 
 Duration = Annotated[timedelta, BeforeValidator(_reject_boolean), PlainSerializer(to_seconds)]
-"""A length of time. JSON: a number of seconds; an ISO 8601 duration (``PT5M``) is accepted as well."""
+"""A length of time. JSON: a number of seconds, or an ISO 8601 duration (``PT5M``)."""
 
 Integer = Annotated[int, BeforeValidator(_reject_non_number)]
 """A whole number as JSON has it: 3 or 3.0, and neither ``"3"`` nor ``true``."""
@@ -187,9 +187,9 @@ class StoredEnum(StrEnum):
 
 
 class WireModel(BaseModel):
-    """An immutable part of a document, camelCase on the wire; an unknown field is an error.
+    """An immutable part of a document, camelCase on the wire. An unknown field is an error.
 
-    Its `repr` has the fields in `identified_by`; where none are named, those that differ from their defaults.
+    Its `repr` has the fields in `identified_by`, or if there are none, those that differ from their defaults.
     """
 
     model_config = ConfigDict(
@@ -277,7 +277,7 @@ class Document(WireModel):
         """Return the document as JSON with camelCase keys, for stores that keep text.
 
         Args:
-            changes: The fields that differ from a document that was read; None if any may.
+            changes: The fields that differ from a document that was read, or None if any may.
 
         Raises:
             InvalidInput: An instant in it could not be read again.

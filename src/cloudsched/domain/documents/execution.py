@@ -25,19 +25,19 @@ from cloudsched.domain.documents.usage import RunUsage
 
 
 class Definition(WireModel):
-    """What an execution has begun to run; its task may have been edited since."""
+    """The definition that an execution began with. Its task may have been edited since."""
 
     number: int = 0
-    """By which open runs name it in their task."""
+    """The number by which open runs refer to it in their task."""
     handler: str
     payload: dict[str, Any] = Field(default_factory=dict)
-    """Its task's payload; empty in the record of an execution that has a payload of its own."""
+    """Its task's payload. It is empty in the record of an execution that has a payload of its own."""
     children: tuple[Child, ...] = ()
     parallel: bool = False
     on_child_failure: OnChildFailure = OnChildFailure.FAIL
     script: Script | None = None
     defined_by: Requesters | None = None
-    """USERS if a user wrote or edited it; None if only servers did."""
+    """USERS if a user wrote or edited it, or None if only servers did."""
 
     def to_fields(self) -> dict[str, Any]:
         """Return the fields of a task that runs this."""
@@ -54,14 +54,14 @@ def _dump(value: object) -> object:
 
 
 DEFINED: Final = tuple(name for name in Definition.model_fields if name != "number")
-"""The fields of a task that say what it runs, and by whose word."""
+"""The fields of a task that define what it runs, and on whose authority."""
 
 
 MAX_EARLIER_MESSAGE = 300
-"""How many bytes of an attempt's error message are kept once another attempt has followed."""
+"""The bytes of an attempt's error message that are kept once another attempt has followed."""
 FIRST_ATTEMPTS = 5
 LAST_ATTEMPTS = 20
-"""How many of an execution's attempts are kept: one that lasts for years may have any number of them."""
+"""The first and the last attempts of an execution that are kept. One that lasts for years may have any number."""
 
 
 class ExecutionStatus(StoredEnum):
@@ -113,16 +113,16 @@ def _pack_outcomes(outcomes: tuple[ExecutionStatus, ...]) -> str:
 
 
 def _unpack_outcomes(stored: object) -> object:
-    """Return the statuses of their letters; of documents where they are not packed, as they are."""
+    """Return the statuses for their letters. Return an unpacked value as it is."""
     return [_STATUSES.get(each, each) for each in stored] if isinstance(stored, str) else stored
 
 
 Outcomes = Annotated[tuple[ExecutionStatus, ...], Packed(_pack_outcomes, _unpack_outcomes)]
-"""How executions ended, the earliest first; stored as a text with a letter for each."""
+"""The final statuses of executions, the earliest first. They are stored as a text with a letter for each."""
 
 
 class Trigger(StoredEnum):
-    """Why an occurrence runs."""
+    """The reason why an occurrence runs."""
 
     SCHEDULE = "SCHEDULE"
     MANUAL = "MANUAL"
@@ -131,13 +131,13 @@ class Trigger(StoredEnum):
 
 
 class ExecutionError(WireModel):
-    """What went wrong in an attempt."""
+    """The error of an attempt."""
 
     type: str
     """The exception's class."""
     message: str
     traceback: str | None = None
-    """The end of the traceback, shortened; its last lines are nearest to the cause."""
+    """The end of the traceback, shortened. Its last lines are nearest to the cause."""
 
 
 class ProgressNote(WireModel):
@@ -157,13 +157,13 @@ class Attempt(WireModel):
     """The result of this attempt: SUCCEEDED, FAILED, TIMED_OUT or CANCELLED."""
     error: ExecutionError | None = None
     worker: str | None = None
-    """The worker that ran it; None if an executor did."""
+    """The worker that ran it, or None if an executor did."""
     claim: str | None = None
     """The hash of that worker's lease token, to recognise a result that is reported twice."""
     ended_by: str | None = None
-    """The API caller that reported how it ended; None if an executor or a worker at the store did."""
+    """The API caller that reported its end, or None if an executor or a worker at the store did."""
     lock_waited_since: Instant | None = None
-    """Since when it had waited for its lock; None if it had not to."""
+    """The time since which it waited for its lock, or None if it did not have to wait."""
 
 
 def _without_traceback(attempt: Attempt) -> Attempt:
@@ -184,19 +184,19 @@ class Lease(WireModel):
     """The hash of the claim's random token, which only its holder has."""
     started_at: Instant
     until: Instant
-    """When the claim lapses, if the holder has not finished or extended it."""
+    """The time at which the claim lapses, if the holder has not finished or extended it."""
     worker: str | None = None
-    """The name of the worker that holds it; None for an executor."""
+    """The name of the worker that holds it, or None for an executor."""
     queue: str | None = None
-    """The queue that it was claimed from; None for an executor."""
+    """The queue that it was claimed from, or None for an executor."""
     claimed_by: str | None = None
-    """The API caller that claimed it, and that alone may renew, release or end it; None if it was not claimed through
+    """The API caller that claimed it, and that alone may renew, release or end it. None if it was not claimed through
     the API."""
     holder: str | None = None
-    """The process that holds it, if no other may execute the store's tasks while it lives; None for a worker, and in
+    """The process that holds it, if no other may execute the store's tasks while it lives. None for a worker, and in
     the cloud."""
     lock_waited_since: Instant | None = None
-    """Since when the run had waited for its lock before this claim; None if it had not to."""
+    """The time since which the run had waited for its lock before this claim, or None if it did not have to wait."""
 
 
 def is_orphaned(lease: Lease, holder: str) -> bool:
@@ -205,37 +205,37 @@ def is_orphaned(lease: Lease, holder: str) -> bool:
 
 
 class WaitingFor(StoredEnum):
-    """What a due run waits for that the executor must not start."""
+    """The reason why the executor must not start a due run: it waits for this."""
 
     WORKER = "WORKER"
     """A worker that claims it."""
     LOCK = "LOCK"
-    """The lock, which was held when a worker claimed the run; once granted, the run is offered again."""
+    """The lock, which was held when a worker claimed the run. Once granted, the run is offered again."""
 
 
 def lease_fingerprint(lease_token: str) -> str:
-    """Return the hash of a lease token: what is stored of it, during the attempt and after."""
+    """Return the hash of a lease token. Only the hash is stored, during the attempt and after."""
     return hashlib.sha256(lease_token.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class Suspension(WireModel):
-    """What a suspended durable handler waits for."""
+    """The suspension of a durable handler, with the calls and events that it waits for."""
 
     at: Instant
     reason: str
     calls: tuple[int, ...] = ()
     """The calls that must all have finished, or one of them if `any_call`, by their numbers in the journal."""
     any_call: bool | None = None
-    """Whether the end of one of the calls is enough."""
+    """True if it is enough that one of the calls ends."""
     events: tuple[str, ...] = ()
-    """The events of which one must have arrived."""
+    """The events that it waits for. One of them is enough."""
     senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
-    """Whose events count."""
+    """The roles whose events count."""
     quota_refusal: str | None = None
-    """Why its owner's quota has no room for calls that it is to make. While some wait, the end of any call resumes it.
-    """
+    """The reason why its owner's quota has no room for calls that it is to make. While some wait, the end of any call
+    resumes it."""
     deadline: Instant | None = None
-    """When it stops waiting for an event; None if it never does. It is resumed in between, to look for one."""
+    """The time at which it stops waiting for an event, or None. It is resumed in between, to look for one."""
 
 
 class Run(WireModel):
@@ -248,62 +248,62 @@ class Run(WireModel):
     attempt: int = 1
     """The attempt that runs or is waited for, counted from 1."""
     due_at: Instant
-    """When that attempt is to start."""
+    """The time at which that attempt is to start."""
     lease: Lease | None = None
-    """The claim of the process that runs it; None while it waits."""
+    """The claim of the process that runs it, or None while it waits."""
     waiting_for: WaitingFor | None = None
-    """What it waits for, if it is due and its task is run by workers."""
+    """The worker or the lock that it waits for, if it is due and its task is run by workers."""
     started_at: Instant | None = None
-    """When the first attempt started; None if none has."""
+    """The start of the first attempt, or None if none has started."""
     is_counted: bool = False
-    """Whether its task's `run_count` includes it: scheduled runs are counted, manual runs and backfills are not."""
+    """True if its task's `run_count` includes it. Scheduled runs are counted, but manual runs and backfills are not."""
     attempts: tuple[Attempt, ...] = ()
     """The finished attempts: the first and the last ones."""
     attempts_left_out: int = 0
-    """How many there were between these."""
+    """The number of attempts between these, which are left out."""
     progress: tuple[ProgressNote, ...] = ()
     suspension: Suspension | None = None
-    """What it waits for, if its handler has suspended it."""
+    """The calls or events that it waits for, if its handler has suspended it."""
     resumed_from: Suspension | None = None
-    """What it waited for when it was resumed, if that was an event that it has not taken yet."""
+    """The suspension that it was resumed from, if that waited for an event and the run has not taken it yet."""
     suspension_count: int = 0
-    """How often it has been suspended. A dispatch from before the latest suspension runs nothing."""
+    """The number of times that it has been suspended. A dispatch from before the latest suspension runs nothing."""
     lock_turn: int = 0
-    """The number of its last turn at its lock, if a worker is to claim it; its turns are numbered upwards."""
+    """The number of its last turn at its lock, if a worker is to claim it. Its turns are numbered upwards."""
     lock_turn_until: Instant | None = None
     """The end of that turn, before which a worker must claim it."""
     attempts_before_suspension: int = 0
-    """How many attempts it had used when it was last suspended: they no longer count, since it made progress."""
+    """The attempts that it had used when it was last suspended. They no longer count, since it made progress."""
     steps: int = 0
-    """How many entries its journal has."""
+    """The number of entries in its journal."""
     restored_reference: str | None = None
-    """Where the entries of a manual retry are stored, if too many for one commit; newer entries override them."""
+    """The place of a manual retry's entries, if they are too many for one commit. Newer entries override them."""
     calls_made: int = 0
     """The tasks of all calls up to this number in the journal have been created."""
     released_claim: str | None = None
     """The hash of the lease token of the worker that released it last, to be run again."""
     released_by: str | None = None
-    """The API caller that released it then; None if it was not released through the API."""
+    """The API caller that released it then, or None if it was not released through the API."""
     call_finished_while_running: bool = False
     """A call finished while its handler was running: the run polls its calls when it is suspended."""
     lock_key: str | None = None
     """The key of the lock that it holds: the task's `scoped_lock_key` when the attempt started."""
     usage: RunUsage | None = None
-    """What its attempts have reported; None if nothing."""
+    """The usage that its attempts have reported, or None if they reported none."""
     note: str | None = None
-    """What its record says if it has nothing else to say: from where a calendar has moved it."""
+    """The message of its record if there is no other one: the instant from which a calendar has moved it."""
     payload: dict[str, Any] | None = None
-    """What it was triggered with in place of its task's payload; None if it runs with that."""
+    """The payload that it was triggered with, or None if it runs with its task's payload."""
     defined_by: Requesters | None = None
     """USERS if a user gave what it runs beside its task: that payload, or a stored script that the task names."""
     definition: int | None = None
-    """The number of its task's earlier definition that it runs to its end; None if nothing else was defined since it
-    began."""
+    """The number of the earlier definition of its task that it runs to its end, or None if the definition has not
+    changed since it began."""
     log: str | None = None
-    """What its attempts have logged, encrypted: its owner can read this document. See `engine.state.attempt_log`."""
+    """The log of its attempts, encrypted since its owner can read this document. See `engine.state.attempt_log`."""
 
     def with_attempt(self, attempt: Attempt, **changes: Any) -> Run:
-        """Return the run with one more finished attempt, without the middle ones if there are too many, and changes."""
+        """Return the run with these changes and one more finished attempt, and without the middle ones if too many."""
         attempts = (*map(_without_traceback, self.attempts), attempt)
         too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
         shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
@@ -332,14 +332,14 @@ class Run(WireModel):
 
 
 class OccurrenceRange(WireModel):
-    """Several occurrences in a row that never ran: one record is that of them all."""
+    """Several occurrences in a row that never ran and share one record."""
 
     until: Instant
-    """The last of them, or up to when there may be more; the first is the record's own."""
+    """The last of them, or the latest that it can be if they were not all counted. The first is the record's own."""
     count: Integer = Field(ge=2)
-    """How many they are."""
+    """The number of occurrences."""
     is_at_least: bool = False
-    """Whether they may be more: they were not counted to the end."""
+    """True if there may be more, because they were not counted to the end."""
 
 
 class CalledBy(WireModel):
@@ -363,21 +363,21 @@ class Execution(Document):
     handler: str | None = None
     """Its task's handler, as it was then."""
     category: Category | None = None
-    """Its task's category, as it was then; None in records from before records had one."""
+    """Its task's category, as it was then. None in records that are older than this field."""
     labels: Labels = ()
     """Its task's labels, as they were then."""
     called_by: CalledBy | None = None
-    """The execution that called its task; None if none did, and in records from before records had this."""
+    """The execution that called its task, or None if none did. Also None in records that are older than this field."""
     scheduled_for: Instant
     covers: OccurrenceRange | None = None
-    """What else it is the record of: the occurrences from its own on that never ran, for one reason."""
+    """The further occurrences that it records: those from its own on that never ran, for one reason."""
     started_at: Instant | None = None
-    """When the first attempt started; None if nothing was run."""
+    """The start of the first attempt, or None if nothing was run."""
     finished_at: Instant | None = None
     attempts: tuple[Attempt, ...] = ()
-    """The first and the last ones, by their numbers."""
+    """The first and the last attempts, by their numbers."""
     attempts_left_out: int = 0
-    """How many attempts there were between these."""
+    """The number of attempts between these, which are left out."""
     status: ExecutionStatus
     content: Any = None
     """The handler's result, as JSON."""
@@ -386,64 +386,64 @@ class Execution(Document):
     message: str | None = None
     """The reason for its status, such as why it was skipped, expired or cancelled."""
     next_attempt_at: Instant | None = None
-    """When the next attempt of a RETRYING execution is due; of a SUSPENDED one, when it was to start but for the pause
-    of its task."""
+    """The due time of the next attempt of a RETRYING execution. Of a SUSPENDED one, the time at which it would have
+    started if its task were not paused."""
     lease_until: Instant | None = None
-    """When the attempt that is running loses its lease, unless it is renewed."""
+    """The time at which the attempt that is running loses its lease, unless it is renewed."""
     worker: str | None = None
-    """The worker that is running it; None if an executor is."""
+    """The worker that is running it, or None if an executor is."""
     progress: tuple[ProgressNote, ...] = ()
     queries: int = Field(default=0, ge=0)
     """Queries that the handler reported, in all attempts."""
     tokens: int = Field(default=0, ge=0)
     """Tokens (of a language model, say) that the handler reported, in all attempts."""
     estimated_queries: float | None = Field(default=None, ge=0)
-    """The queries that its task estimated for one execution; None if it did not."""
+    """The queries that its task estimated for one execution, or None if it did not."""
     estimated_tokens: float | None = Field(default=None, ge=0)
-    """The tokens that its task estimated for one execution; None if it did not."""
+    """The tokens that its task estimated for one execution, or None if it did not."""
     chat_id: str | None = None
-    """The chat that its task comes from: where the result belongs."""
+    """The chat that its task comes from, and to which the result belongs."""
     message_id: str | None = None
-    """The id of the result's message in that chat, the same however often the execution is tried; also the id of the
-    first message in the owner's inbox."""
+    """The id of the result's message in that chat, the same however often the execution is tried. It is also the id of
+    the first message in the owner's inbox."""
     is_delivered: bool = False
-    """Whether the result was delivered to all of the task's channels."""
+    """True if the result was delivered to all of the task's channels."""
     trigger: Trigger = Trigger.SCHEDULE
     payload: dict[str, Any] | None = None
-    """What it ran with, if that was not its task's payload: it was triggered with another one, or its task was edited
-    meanwhile. Not in lists across tasks."""
+    """The payload that it ran with, if it differs from its task's: it was triggered with another one, or its task was
+    edited meanwhile. Not in lists across tasks."""
     defined_by: Requesters | None = None
-    """USERS if a user wrote what it ran, or a part of it: its task, the payload that it was triggered with, a stored
-    script. None if only servers did: then its result is theirs."""
+    """USERS if a user wrote any of what it ran: its task, the payload that it was triggered with, or a stored script.
+    None if only servers did: then its result is theirs."""
     has_unrecorded_payload: bool | None = None
-    """Whether that payload is left out, since it did not fit beside the result."""
+    """True if that payload is left out, since it did not fit beside the result."""
     log: str | None = None
-    """What its attempts have logged, encrypted. The API shows it by itself, to those who may see it."""
+    """The log lines of its attempts, encrypted. The API shows it separately, to those who may see it."""
     steps: tuple[StepRecord, ...] = ()
-    """What a durable handler did, with the results of its steps and calls."""
+    """The steps of a durable handler, with the results of its steps and calls."""
     steps_reference: str | None = None
-    """Where the steps are stored if they are too large for this document; reading this single record loads them."""
+    """The place of the steps if they are too large for this document. Reading this single record loads them."""
     failure_cause: FailureCause | None = None
     """The steps that made it fail, if any: a manual retry repeats them."""
     calls_made: int = 0
     """The tasks of all calls up to this number in the steps have been created."""
     began_with: Definition | None = None
-    """What it ran, if it ended without success: that is what a retry by hand runs. The API does not show it."""
+    """The definition that it ran, if it ended without success. A retry by hand runs it. The API does not show it."""
     expire_at: Instant | None = None
-    """When the store may remove it."""
+    """The time from which the store may remove it."""
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the record as JSON, without its log and what only a retry needs."""
+        """Return the record as JSON, without its log and the fields that only a retry needs."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"log", "began_with"})
 
     @property
     def duration(self) -> timedelta | None:
-        """The time from the first attempt's start to its end; None if nothing was run, or it is open."""
+        """The time from the first attempt's start to its end, or None if nothing was run, or it is open."""
         return None if self.started_at is None or self.finished_at is None else self.finished_at - self.started_at
 
     @property
     def lateness(self) -> timedelta | None:
-        """The time from its instant to its start; None if its schedule did not start it, or nothing did."""
+        """The time from its instant to its start, or None if its schedule did not start it, or nothing did."""
         is_planned = self.trigger is Trigger.SCHEDULE and self.started_at is not None
         return max(timedelta(0), self.started_at - self.scheduled_for) if is_planned and self.started_at else None
 
@@ -473,6 +473,6 @@ class Message(Document):
     created_at: Instant
     is_read: bool = False
     read_at: Instant | None = None
-    """When its owner has read it first."""
+    """The time at which its owner first read it."""
     expire_at: Instant | None = None
-    """When the store may remove it."""
+    """The time from which the store may remove it."""

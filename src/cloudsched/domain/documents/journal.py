@@ -1,4 +1,4 @@
-"""The journal of a durable handler: what it has done so far, so that it can continue where it stopped.
+"""The journal of a durable handler: its work so far, so that it can continue where it stopped.
 
 A durable handler is replayed from its beginning each time it resumes. Its requests to the context are numbered from 1,
 and each result is recorded as a journal entry: a replay gets the recorded result and repeats nothing. While the
@@ -20,25 +20,25 @@ MAX_STEPS = 5_000
 MAX_CALLS = 500
 """The most calls of one execution in progress at once."""
 MAX_NESTING = 10
-"""How deep calls may be nested: a task without a parent is at depth 0."""
+"""The deepest nesting of calls. A task without a parent is at depth 0."""
 MAX_INLINE_RESULT_BYTES = 16 * 1024
-"""The largest result that is stored in its entry, in bytes as JSON and as Firestore counts them; a larger one is stored
+"""The largest result that is stored in its entry, in bytes as JSON and as Firestore counts them. A larger one is stored
 as a blob, by reference."""
 MAX_PENDING_BYTES = 2 * 1024 * 1024
-"""How many bytes of entries may wait to be written in one commit. Firestore takes 10 MiB in one request."""
+"""The most bytes of entries that may wait to be written in one commit. Firestore takes 10 MiB in one request."""
 MAX_COMMIT_ENTRIES = 300
-"""How many entries are written in one commit, which has other documents as well: fewer than 500
-together. Firestore limits only the size of a request by now, but a small commit is retried cheaply."""
+"""The most entries that are written in one commit, which has other documents as well: fewer than 500 together.
+Firestore limits only the size of a request by now, but a small commit is retried cheaply."""
 ENTRY_OVERHEAD_BYTES = 1024
 """The size that is assumed of an entry without its result and its error: more than it ever has."""
 MAX_INLINE_STEPS_BYTES = 256 * 1024
-"""How many bytes of steps are stored in a record, or restored by one commit; larger journals go by reference."""
+"""The most bytes of steps that are stored in a record, or restored by one commit. Larger journals go by reference."""
 MAX_RECORD_BYTES = 900 * 1024
-"""How many bytes an execution's record may have with its steps. Firestore takes 1 MiB."""
+"""The most bytes that an execution's record may have with its steps. Firestore takes 1 MiB."""
 
 
 class StepKind(StoredEnum):
-    """What a durable handler requested."""
+    """The kind of request that a durable handler made."""
 
     STEP = "STEP"
     CALL = "CALL"
@@ -59,7 +59,7 @@ class StepStatus(StoredEnum):
 
 
 class StepError(WireModel):
-    """Why a step, or what it called, failed."""
+    """The error of a step, or of the handler that it called."""
 
     type: str
     message: str
@@ -68,7 +68,7 @@ class StepError(WireModel):
 
 
 MAX_TRIES = 8
-"""How many tries of a step are kept: the latest."""
+"""The number of tries of a step that are kept: the latest."""
 
 
 class StepTry(WireModel):
@@ -90,27 +90,27 @@ class StepRecord(WireModel):
     started_at: Instant
     finished_at: Instant | None = None
     noticed_at: Instant | None = None
-    """When its handler, going on, found that a call had ended; until then it waits for other things, or is paused."""
+    """The time at which its handler, going on, found that a call had ended. Until then it waits or is paused."""
     attempts: int = 0
-    """How often a step was tried."""
+    """The number of times that a step was tried."""
     tries: tuple[StepTry, ...] = ()
-    """When, if one has failed: the latest eight. All but the last have failed; nothing is stored of a first success."""
+    """The latest eight tries, if one has failed. Only the last may have succeeded. A first success is not stored."""
     due_at: Instant | None = None
-    """When a sleep is over, a wait is given up, or a failed step is tried again."""
+    """The time at which a sleep is over, a wait is given up, or a failed step is tried again."""
     child: str | None = None
     """The id of the task that a call created."""
     is_made: bool | None = None
-    """Whether that task is known to exist, if the run's `calls_made` does not cover it. False: a retry creates it."""
+    """True if that task is known to exist, if the run's `calls_made` does not cover it. False: a retry creates it."""
     result: Any = None
     reference: str | None = None
-    """Where the result is stored, if it is too large for the entry."""
+    """The place where the result is stored, if it is too large for the entry."""
     is_by_name: bool | None = None
-    """Whether models in a step's result are stored by field name, because their aliases do not round-trip."""
+    """True if models in a step's result are stored by field name, because their aliases do not round-trip."""
     is_owners: bool | None = None
-    """Whether the task's owner wrote what requested it (children or a script): no handler's code may rely on it."""
+    """True if the task's owner wrote what requested it (children or a script). No handler's code may rely on it."""
     error: StepError | None = None
     sender: EventSender | None = None
-    """Who sent the event that was taken."""
+    """The sender of the event that was taken."""
     queries: int | None = None
     tokens: int | None = None
     """The usage that its function reported, over all its attempts: a replay does not call it again."""
@@ -146,7 +146,7 @@ class FailureCause(WireModel):
     steps: tuple[int, ...]
     """The numbers of the failed entries: one, or all those of one gather."""
     position: int
-    """How many entries the journal had when the handler received the error. Later entries follow from the failure."""
+    """The length of the journal when the handler received the error. Later entries follow from the failure."""
 
 
 class JournalEntry(Document, StepRecord):

@@ -1,9 +1,9 @@
-"""The limits of what is stored: of JSON (payloads, results and contexts), of one document and of one request.
+"""The limits of stored data: of JSON (payloads, results and contexts), of one document and of one request.
 
 The limits are Firestore's (firebase.google.com/docs/firestore/quotas and …/storage-size), checked before writing,
-whatever the store, so that what passes a test on a laptop passes in the cloud: integers of 64 bits, maps nested at most
-20 deep (some of which the document itself uses), no map key that is empty or looks like ``__this__``, and a document of
-1 MiB, which a task shares with its open runs. What is too large would be refused by Firestore with an error that names
+whatever the store, so that data that passes a test on a laptop passes in the cloud: integers of 64 bits, maps nested at
+most 20 deep (some of which the document itself uses), no map key that is empty or looks like ``__this__``, and a
+document of 1 MiB, which a task shares with its open runs. Firestore would refuse larger data with an error that names
 no field, and a task that has grown too large could never be written again.
 """
 
@@ -31,15 +31,15 @@ MAX_DEPTH = 16
 MAX_KEY_BYTES = 1500
 _INT_64 = range(-(2**63), 2**63)
 _MASK = "**********"
-"""What pydantic writes in place of a secret."""
+"""The text that pydantic writes in place of a secret."""
 _ANY_ADAPTER = TypeAdapter[Any](Any, config=ConfigDict(defer_build=True))
 
 
 def to_json_value(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
-    """Convert a value to JSON types; models use their names on the wire.
+    """Convert a value to JSON types. Models use their names on the wire.
 
     Raises:
-        InvalidInput: It cannot be converted; `field` is the path of the whole value.
+        InvalidInput: It cannot be converted. `field` is the path of the whole value.
     """
     if value is None or type(value) in {str, int, bool}:
         return value
@@ -57,7 +57,7 @@ def reject_masked_secrets(field: str, value: object, encoded: object) -> None:
     A model that writes out a secret with a serializer of its own is accepted.
 
     Raises:
-        InvalidInput: A secret was masked; `field` is its path.
+        InvalidInput: A secret was masked. `field` is its path.
     """
     if _has_mask(encoded):
         _check_not_masked(field, _ANY_ADAPTER.dump_python(value, by_alias=True), encoded)
@@ -97,7 +97,7 @@ def require_storable(field: str, value: object, max_bytes: int) -> int:
     """Check that a value is JSON that every store can hold, and return its size as JSON, in bytes.
 
     Raises:
-        InvalidInput: It is not; `field` is the path of the problem.
+        InvalidInput: It is not. `field` is the path of the problem.
     """
     _check(field, value, max_bytes)
     size = json_size(value)
@@ -114,7 +114,7 @@ def require_content(field: str, value: object) -> None:
     """Check that a value is JSON that every store can hold as an execution's result.
 
     Raises:
-        InvalidInput: It is not; `field` is the path of the problem.
+        InvalidInput: It is not. `field` is the path of the problem.
     """
     if MAX_EXPANSION * require_storable(field, value, MAX_CONTENT) <= MAX_STORED:
         return
@@ -125,8 +125,8 @@ def require_content(field: str, value: object) -> None:
 
 
 MAX_EXPANSION: Final = 4
-"""How many times larger than its JSON's characters a document can be as Firestore counts it: a digit and a comma are a
-number of 8 bytes, a character may have 4."""
+"""The most bytes that Firestore counts for a character of a document's JSON: a digit and a comma are a number of 8
+bytes, a character may have 4."""
 
 
 def max_size(value: object) -> int:
@@ -140,7 +140,7 @@ _NO_LISTS: Final = _NUMBERS | {str, bool, NoneType, dict}
 
 
 def stored_size(value: object) -> int:
-    """Return how many bytes Firestore counts for a value (cloud.google.com/firestore/native/docs/storage-size).
+    """Return the bytes that Firestore counts for a value (cloud.google.com/firestore/native/docs/storage-size).
 
     Firestore has no nested lists: a list directly inside a list is stored as the bytes of its JSON.
     """
@@ -182,7 +182,7 @@ def escape_surrogates(text: str) -> str:
 
 
 def truncate(text: str, max_bytes: int, *, keeps_end: bool = False) -> str:
-    """Return the beginning (or the end) of a text, with at most that many bytes as UTF-8; it can be stored."""
+    """Return the beginning (or the end) of a text, with at most that many bytes as UTF-8. It can be stored."""
     part = text[-max_bytes:] if keeps_end else text[:max_bytes]
     encoded = part.encode("utf-8", "backslashreplace")
     cut = encoded[-max_bytes:] if keeps_end else encoded[:max_bytes]
@@ -190,7 +190,7 @@ def truncate(text: str, max_bytes: int, *, keeps_end: bool = False) -> str:
 
 
 def exception_text(error: BaseException) -> str:
-    """Return an exception's text in a form that can be stored; its own ``__str__`` may fail."""
+    """Return an exception's text in a form that can be stored. Its own ``__str__`` may fail."""
     try:
         return escape_surrogates(str(error))
     except Exception:  # noqa: BLE001 - the exception's own code
@@ -198,7 +198,7 @@ def exception_text(error: BaseException) -> str:
 
 
 class _Place(NamedTuple):
-    """Where a value is. Its path is written for an error only: a path of each value would take more than all values."""
+    """The place of a value. Its path is written for an error only, since a path of each value would take too long."""
 
     within: _Place | None
     name: str | int
@@ -222,7 +222,7 @@ def _check(field: str, value: object, max_bytes: int) -> None:
 
 
 def _check_items(place: _Place, value: Sequence[object] | dict[Any, object], left: int) -> int:
-    """Check what is in a list or a map, and return how many more values there may be; below 0, nothing was checked."""
+    """Check the items of a list or a map. Return how many more values there may be. Below 0, some were not checked."""
     left -= len(value)
     if left < 0:
         return left
@@ -280,16 +280,16 @@ def _check_text(place: _Place, text: str) -> None:
 MAX_DOCUMENT_BYTES = 1024 * 1024
 """The largest document, with its name, as Firestore counts it."""
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
-"""The largest request, as it is sent: a commit is one. How many documents it writes is not limited any more: until
-2023-03-29 there were at most 500 (cloud.google.com/firestore/docs/release-notes)."""
+"""The largest request, as it is sent: a commit is one. The number of documents is not limited any more: until
+2023-03-29 it was 500 (cloud.google.com/firestore/docs/release-notes)."""
 MAX_INDEXED_BYTES = 1500
 """The longest text that is indexed as a whole. Of a longer one only the beginning counts, so queries may go wrong."""
 
 _MAX_CHARACTER_BYTES: Final = 4
 _NAME_BYTES, _FIELDS_BYTES = 16, 32
-"""What Firestore adds to a document's name, and to its fields."""
+"""The bytes that Firestore adds to a document's name, and to its fields."""
 STORE_BYTES: Final = 256
-"""What the fields take that a store adds for itself."""
+"""The bytes of the fields that a store adds for itself."""
 
 
 def document_size(path: Iterable[str], data: Mapping[str, Any]) -> int:
@@ -309,10 +309,10 @@ def require_document_fits(path: Sequence[str], upper_bound: int, to_data: Callab
     Args:
         path: The ids of its collections and documents.
         upper_bound: A size of the fields that Firestore's cannot exceed, which is cheap to know.
-        to_data: Returns its fields; called only if the upper bound is too much.
+        to_data: Returns its fields. It is called only if the upper bound is too much.
 
     Raises:
-        InvalidInput: It is too large; `field` names its largest part.
+        InvalidInput: It is too large. `field` names its largest part.
     """
     most_of_name = sum(map(len, path)) * _MAX_CHARACTER_BYTES + len(path) + _NAME_BYTES
     if upper_bound + most_of_name + _FIELDS_BYTES + STORE_BYTES <= MAX_DOCUMENT_BYTES:
@@ -330,7 +330,7 @@ def require_indexable(data: Mapping[str, Any], fields: Iterable[tuple[str, ...]]
     """Check that the texts by which a document is found are indexed as a whole.
 
     Raises:
-        InvalidInput: One of them is too long; `field` names it.
+        InvalidInput: One of them is too long. `field` names it.
     """
     for path in fields:
         value: Any = data
@@ -342,7 +342,7 @@ def require_indexable(data: Mapping[str, Any], fields: Iterable[tuple[str, ...]]
 
 
 def find_largest_part(data: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the path and the size of the part that makes a document large: it has most of what it is a part of."""
+    """Return the path and the size of the part that makes a document large: it has most of the part around it."""
     path, size = list[str](), stored_size(data)
     value: Any = data
     while isinstance(value, dict | list | tuple) and value:

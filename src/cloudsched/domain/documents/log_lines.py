@@ -1,4 +1,4 @@
-"""What a handler has logged, as it is kept with its run: the latest lines, within bounds."""
+"""The log of a handler, as it is kept with its run: the latest lines, within bounds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cloudsched.domain.documents.json_limits import truncate
 
 MAX_LINES: Final = 200
 MAX_LOG_BYTES: Final = 16 * 1024
-"""How many lines of one execution are kept, and how many bytes of text they have together."""
+"""The most lines of one execution that are kept, and the most bytes of text that they have together."""
 MAX_LINE_BYTES: Final = 1000
-"""How many bytes of one line are kept, with the end of its traceback."""
+"""The most bytes of one line that are kept, with the end of its traceback."""
 MAX_NAME_BYTES: Final = 80
 _ELLIPSIS: Final = "…"
 
@@ -22,11 +22,11 @@ class LogLine(WireModel):
 
     at: Instant
     level: str
-    """``INFO``, ``WARNING``, ``ERROR`` or what else its level is called."""
+    """The name of its level, such as ``INFO``, ``WARNING`` or ``ERROR``."""
     logger: str
     """The logger's name."""
     text: str
-    """The message, with the end of its traceback if it has one; cut if it is long."""
+    """The message, with the end of its traceback if it has one. It is cut if it is long."""
     attempt: int = 1
     """The attempt that logged it."""
 
@@ -46,13 +46,13 @@ class RunLog(WireModel):
 
     lines: tuple[LogLine, ...] = ()
     left_out: int = 0
-    """How many earlier lines are not kept."""
+    """The number of earlier lines that are not kept."""
     claim: str | None = None
-    """Who has added the last lines: the first characters of the hash of a lease token."""
+    """The claim that added the last lines: the first characters of the hash of its lease token."""
     earlier_lines: int = 0
-    """How many of the lines others had added before that."""
+    """The number of kept lines that other claims added before it."""
     earlier_left_out: int = 0
-    """How many of the lines that are not kept are others'."""
+    """The number of lines of other claims that are not kept."""
 
     @property
     def count(self) -> int:
@@ -65,10 +65,10 @@ class RunLog(WireModel):
         return MAX_LOG_BYTES - sum(map(_size, self.lines))
 
     def with_lines_of(self, claim: str, found: RunLog) -> RunLog:
-        """Return the log with all that one claim has logged so far, in place of what it had logged before.
+        """Return the log with all that one claim has logged so far, in place of its lines until now.
 
-        If that was more, what was found is older, for example a request that was delayed: nothing changes. The lines of
-        other claims stay, as far as there is room.
+        If it has more lines already, `found` is older, for example from a delayed request, and nothing changes. The
+        lines of other claims stay, as far as there is room.
         """
         before = self
         if claim == self.claim:

@@ -1,4 +1,4 @@
-"""The API's responses about many tasks at once: what is going to run, what waits, who works, and what was used."""
+"""The API's responses about many tasks at once: upcoming runs, queues, workers, and usage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TaskOccurrence(Occurrence):
 
 
 class OccurrencePage(ApiResponse):
-    """Some of what is going to run, the soonest first."""
+    """A page of upcoming runs, the soonest first."""
 
     occurrences: tuple[TaskOccurrence, ...]
     next_page_token: str | None = None
@@ -39,17 +39,17 @@ class OccurrencePage(ApiResponse):
 
 
 class Queue(ApiResponse):
-    """What waits in a queue: all of it, or what requires one skill."""
+    """The runs that wait in a queue: all of them, or those that require one skill."""
 
     queue: str
     skill: str | None = None
-    """The skill that what waits requires."""
+    """The skill that the waiting runs require."""
     waiting: int = Field(ge=0, le=1000)
-    """How many runs wait. At most 1000 are counted."""
+    """The number of runs that wait. At most 1000 are counted."""
     first_since: AwareDatetime | None = None
-    """Since when the first in the queue has been waiting."""
+    """The time since which the first in the queue has been waiting."""
     workers: int = Field(ge=0)
-    """How many workers have asked for it in the last three minutes."""
+    """The number of workers that have asked for it in the last three minutes."""
 
 
 class QueueList(ApiResponse):
@@ -70,11 +70,11 @@ class QueuedTask(ApiResponse):
     """The skill that it requires."""
     priority: Priority
     offered_at: AwareDatetime
-    """Since when it has been waiting."""
+    """The time since which it has been waiting."""
 
 
 class QueuedTaskPage(Page):
-    """Some of what waits in a queue, in its order."""
+    """A page of the tasks that wait in a queue, in its order."""
 
     tasks: tuple[QueuedTask, ...]
 
@@ -88,11 +88,11 @@ class WorkerNote(ApiResponse):
     owner: str | None = None
     """The only owner whose tasks it runs."""
     claimed_by: str | None = None
-    """The API caller that claims for it; None for a worker at the store."""
+    """The API caller that claims for it, or None for a worker at the store."""
     seen_at: AwareDatetime
-    """When it last asked for work; noted at most once a minute."""
+    """The time at which it last asked for work. It is noted at most once a minute."""
     is_listening: bool
-    """Whether that was in the last three minutes."""
+    """True if that was in the last three minutes."""
 
 
 class WorkerList(ApiResponse):
@@ -109,20 +109,20 @@ class LockParty(ApiResponse):
     title: str | None = None
     """None if the task is gone."""
     until: AwareDatetime | None = None
-    """When its hold ends, unless it is renewed; only of a holder."""
+    """The time at which a holder's hold ends, unless it is renewed."""
     due_at: AwareDatetime | None = None
-    """When it came due; only of one that waits: the earliest is first."""
+    """The time at which one that waits came due. The earliest is first."""
     notified_at: AwareDatetime | None = None
-    """When it was given its turn; only of one that waits."""
+    """The time at which one that waits was given its turn."""
 
 
 class LockDetails(ApiResponse):
-    """A lock, who holds it, and who waits for it, in order."""
+    """A lock, its holders, and the runs that wait for it, in order."""
 
     key: str
     scope: LockScope
     owner: str | None = None
-    """Whose tasks it is for, if it is not for those of all."""
+    """The owner whose tasks it is for, unless it is for those of all."""
     holders: tuple[LockParty, ...]
     waiters: tuple[LockParty, ...]
     """The first ten."""
@@ -130,27 +130,27 @@ class LockDetails(ApiResponse):
 
 
 class LockPage(Page):
-    """Some of the locks that are held or waited for, by their keys."""
+    """A page of the locks that are held or waited for, by their keys."""
 
     locks: tuple[LockDetails, ...]
 
 
 class HourCounts(ApiResponse):
-    """What was scheduled for one hour and has ended."""
+    """The ended executions that were scheduled for one hour."""
 
     start: AwareDatetime
     failed: int = Field(ge=0, le=10000)
-    """How many failed or timed out."""
+    """The number that failed or timed out."""
     others: int = Field(ge=0, le=10000)
-    """How many ended in another way."""
+    """The number that ended in another way."""
 
 
 class RecentStart(ApiResponse):
-    """How late an occurrence started."""
+    """The lateness of an occurrence's start."""
 
     scheduled_for: AwareDatetime
     lateness: float = Field(ge=0)
-    """In seconds, with jitter, and with what it waited for a lock or a worker."""
+    """In seconds. It includes jitter and the wait for a lock or a worker."""
 
 
 class SweepState(ApiResponse):
@@ -158,19 +158,19 @@ class SweepState(ApiResponse):
 
     finished_at: AwareDatetime
     lag: float = Field(ge=0)
-    """How many seconds ago that was; it should come every minute."""
+    """The seconds since that sweep. One should come every minute."""
     examined: int
-    """How many tasks were overdue then."""
+    """The number of tasks that were overdue then."""
     dispatched: int
-    """How many dispatches it sent again."""
+    """The number of dispatches that it sent again."""
     unsent: int
-    """Of how many tasks the queue did not accept the dispatches."""
+    """The number of tasks whose dispatches the queue did not accept."""
     failed: int
-    """How many tasks could not be repaired."""
+    """The number of tasks that could not be repaired."""
 
 
 class NeedCause(StrEnum):
-    """Why tasks need somebody; each task counts once, for the first of these that it has."""
+    """The reason why tasks need somebody. Each task counts once, for the first of these reasons that it has."""
 
     BUDGET = "BUDGET"
     """Their owner's budget is used up, and has paused them."""
@@ -188,48 +188,48 @@ class NeedCause(StrEnum):
 
 
 class NeedCount(ApiResponse):
-    """How many tasks need somebody for one cause. A call counts with the task that made it, by how that ends."""
+    """The number of tasks that need somebody for one cause. A call counts with its caller, by how that ends."""
 
     cause: NeedCause
     count: int = Field(ge=0, le=10000)
     is_at_least: bool = False
-    """Whether there may be more: counting stopped at a bound."""
+    """True if there may be more, because counting stopped at a bound."""
     oldest: AwareDatetime | None = None
-    """Since when the first of them does, or when the first of those that wait gives up."""
+    """The time since which the first of them does, or of those that wait, the time at which the first gives up."""
     is_oldest_at_least: bool = False
-    """Whether there may be an older one: only the latest hundred were looked at."""
+    """True if there may be an older one, because only the latest hundred were looked at."""
 
 
 class OverviewCounts(ApiResponse):
-    """How much there is of what. Each count ends at 10,000."""
+    """Counts of tasks and executions for an overview. Each count ends at 10,000."""
 
     counted_at: AwareDatetime
-    """When it was counted: up to ten seconds ago."""
+    """The time of the count, up to ten seconds ago."""
     tasks: dict[TaskStatus, int]
-    """How many tasks have each status."""
+    """The number of tasks of each status."""
     open: dict[ExecutionStatus, int]
-    """How many tasks have an open execution, by the status of the most active one."""
+    """The number of tasks with an open execution, by the status of the most active one."""
     hours: tuple[HourCounts, ...]
-    """The last twelve hours, the earliest first; the last one has just begun."""
+    """The last twelve hours, the earliest first. The last one has just begun."""
     due_soon: int = Field(ge=0, le=10000)
-    """How many tasks are due within an hour, or overdue."""
+    """The number of tasks that are due within an hour, or overdue."""
     overdue_since: AwareDatetime | None = None
     """The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back."""
     needs: tuple[NeedCount, ...]
-    """What needs somebody: each cause once, also those of which there is nothing."""
+    """The number of tasks that need somebody, for each cause, even if there are none."""
     starts: tuple[RecentStart, ...]
-    """How late the latest executions of schedules that have ended started, at most 20, the earliest first."""
+    """The lateness of the latest ended executions of schedules, at most 20, the earliest first."""
     sweep: SweepState | None = None
     """The last sweep, for callers who see the tasks of all owners."""
 
 
 class TaskCount(ApiResponse):
-    """How many tasks match a filter."""
+    """The number of tasks that match a filter."""
 
     count: int = Field(ge=0, le=10000)
-    """At most 10,000 are counted; where they have to be read for it, the matching ones of some 1,000."""
+    """At most 10,000 are counted. If tasks must be read for the count, it covers the matching ones of some 1,000."""
     is_at_least: bool = False
-    """Whether there may be more: counting stopped at a bound."""
+    """True if there may be more, because counting stopped at a bound."""
 
 
 class FailedExecution(ApiResponse):
@@ -245,12 +245,12 @@ class FailedExecution(ApiResponse):
 
 
 class RetryCount(ApiResponse):
-    """How many failed executions match a filter."""
+    """The number of failed executions that match a filter."""
 
     count: int = Field(ge=0)
     """At most some 1,000: each is read for it."""
     is_at_least: bool = False
-    """Whether there may be more: counting stopped at a bound."""
+    """True if there may be more, because counting stopped at a bound."""
     first: tuple[FailedExecution, ...] = ()
     """The first ten, the latest first."""
 
@@ -259,25 +259,25 @@ class FailureGroup(ApiResponse):
     """Executions that failed with the same type of error at the same place."""
 
     type: str
-    """The error's type; the status of what has no error."""
+    """The error's type, or the status if there is no error."""
     place: str
     """The innermost line of the traceback, as ``file.py:12 in name``; empty if there is none."""
     count: int = Field(ge=1)
     tasks: int = Field(ge=1)
-    """Of how many tasks."""
+    """The number of tasks that they belong to."""
     first: AwareDatetime
-    """When the earliest was scheduled for."""
+    """The instant that the earliest was scheduled for."""
     last: AwareDatetime
     sample: FailedExecution
     """The latest of them."""
 
 
 class FailureSummary(ApiResponse):
-    """What of the matching executions failed."""
+    """The failures among the matching executions."""
 
     count: int = Field(ge=0, le=500)
     is_at_least: bool = False
-    """Whether there may be more: only the latest were looked at."""
+    """True if there may be more, because only the latest were looked at."""
     groups: tuple[FailureGroup, ...]
     """Those with the most first, at most 50."""
 
@@ -296,13 +296,13 @@ class HandlerInfo(ApiResponse):
     description: str | None = None
     """The first paragraph of its docstring."""
     access: Requesters
-    """Who may name it."""
+    """The group of callers that may name it."""
     is_tool: bool
-    """Whether scripts may call it."""
+    """True if scripts may call it."""
     queue: str | None = None
     """The queue of the workers that run its tasks, unless a task says otherwise."""
     payload_schema: dict[str, Any] | None = None
-    """The JSON schema of its payload; None if it takes any object."""
+    """The JSON schema of its payload, or None if it takes any object."""
     event_schemas: dict[str, dict[str, Any]] | None = None
     """The JSON schemas of the payloads of the events that it has declared, by the events' names."""
 
@@ -314,14 +314,14 @@ class HandlerList(ApiResponse):
 
 
 class UsageAmounts(ApiResponse):
-    """How much was used."""
+    """Amounts of usage."""
 
     executions: int = Field(ge=0)
-    """Executions that ended and had started; one that is retried by hand ends once more."""
+    """Executions that started and ended. One that is retried by hand counts once more."""
     queries: int = Field(ge=0)
-    """What the handlers have reported."""
+    """The queries that the handlers have reported."""
     estimated_queries: float = Field(ge=0)
-    """What the tasks had estimated for these executions."""
+    """The queries that the tasks had estimated for these executions."""
     tokens: int = Field(ge=0)
     """Tokens of a language model, as the handlers have reported them."""
     estimated_tokens: float = Field(ge=0)
@@ -336,11 +336,11 @@ class UsageAmounts(ApiResponse):
     requests: int = Field(ge=0)
     """Requests to the executor."""
     dollars: float = Field(ge=0)
-    """What all this costs, by the deployment's prices."""
+    """The cost of all this, by the deployment's prices."""
 
 
 class UsageRow(UsageAmounts):
-    """What a handler used for an owner in a month."""
+    """The usage of a handler for an owner in a month."""
 
     owner: str
     handler: str
@@ -348,7 +348,7 @@ class UsageRow(UsageAmounts):
 
 
 class UsagePage(ApiResponse):
-    """What was used in a month."""
+    """The usage in a month."""
 
     month: str
     """In UTC, such as ``2026-11``."""
@@ -359,7 +359,7 @@ class UsagePage(ApiResponse):
     summed_until: AwareDatetime
     """Everything that was counted before this instant is in it."""
     is_complete: bool
-    """Whether all that has changed was read: if not, there was too much; ask again."""
+    """True if all changes were read. If not, there were too many: ask again."""
     prices: dict[str, float]
     """US dollars for a million of each."""
     next_page_token: str | None = None
@@ -367,22 +367,22 @@ class UsagePage(ApiResponse):
 
 
 class BudgetDetails(ApiResponse):
-    """How many queries an owner's tasks may use in a month."""
+    """An owner's budget: the number of queries that the owner's tasks may use in a month."""
 
     owner: str
     max_queries_per_month: int = Field(ge=0)
     month: str
     """The month of `queries`, in UTC."""
     queries: int = Field(ge=0)
-    """What was used in that month."""
+    """The number of queries that were used in that month."""
     is_used_up: bool
-    """Whether the owner's tasks are paused because of it."""
+    """True if the owner's tasks are paused because of it."""
     summed_until: AwareDatetime | None = None
-    """When that was summed up last."""
+    """The time at which the usage was last summed up."""
 
 
 class BudgetPage(Page):
-    """Some of a list of budgets."""
+    """A page of a list of budgets."""
 
     budgets: tuple[BudgetDetails, ...]
 
@@ -401,18 +401,18 @@ def to_amounts(counts: UsageCounts) -> dict[str, float]:
 
 
 class DayCounts(ApiResponse):
-    """What was scheduled for one day and has ended. Each count ends at 10,000."""
+    """The ended executions that were scheduled for one day. Each count ends at 10,000."""
 
     start: AwareDatetime
     """Its first instant."""
     failed: int = Field(ge=0, le=10000)
-    """How many failed or timed out."""
+    """The number that failed or timed out."""
     others: int = Field(ge=0, le=10000)
-    """How many ended in another way, those that were skipped or cancelled among them."""
+    """The number that ended in another way, including those that were skipped or cancelled."""
 
 
 class ExecutionCounts(ApiResponse):
-    """How many executions ended, by day."""
+    """The numbers of executions that ended, by day."""
 
     days: tuple[DayCounts, ...]
     """The earliest first."""

@@ -1,6 +1,6 @@
-"""What an owner's tasks have used in a month, and how much they may use.
+"""The usage of an owner's tasks in a month, and their budget.
 
-A sheet keeps the last known counts of each task (its marks): to note them twice changes nothing, and a process that
+A sheet keeps the last known counts of each task (its marks), so noting them twice changes nothing, and a process that
 dies in between loses nothing. A budget (``budgets/{owner}``) has the number of queries for a month.
 """
 
@@ -22,19 +22,19 @@ from cloudsched.domain.documents.usage import (
 )
 
 MAX_MARKS: Final = 2000
-"""For how many tasks one sheet has marks, at most 400 bytes each, so that its document stays below 1 MiB."""
+"""The most tasks that one sheet has marks for, at most 400 bytes each, so that its document stays below 1 MiB."""
 
 
 class UsageMark(WireModel):
-    """What was last known of a task's usage in a sheet's month, while it had one handler."""
+    """The last known usage of a task in a sheet's month, while it had one handler."""
 
     task_id: str
     since: Instant
-    """When the task was created: another one of the same id counts anew."""
+    """The time at which the task was created: another one of the same id counts anew."""
     handler: str
     counts: UsageCounts
     gone_at: Instant | None = None
-    """When the task was deleted."""
+    """The time at which the task was deleted."""
 
     @property
     def key(self) -> tuple[str, datetime, str]:
@@ -50,34 +50,34 @@ class HandlerUsage(WireModel):
 
 
 class UsageSheet(Record):
-    """Some of what an owner's tasks have used in a month. ``usage/{id}``."""
+    """A part of the usage of an owner's tasks in a month. ``usage/{id}``."""
 
     collection: ClassVar[str] = "usage"
     max_per_owner: ClassVar[int] = 100_000
 
     month: Month
     number: int
-    """An owner has as many sheets a month as its tasks need."""
+    """The number of the sheet. An owner has as many sheets a month as its tasks need."""
     is_full: bool = False
-    """Whether it takes no further tasks, now or later: others have been sent to another sheet."""
+    """True if it takes no further tasks, now or later, since others have been sent to another sheet."""
     marks: tuple[UsageMark, ...] = ()
     settled: tuple[HandlerUsage, ...] = ()
-    """Of tasks that are gone, and whose marks are no longer needed."""
+    """The usage of tasks that are gone, and whose marks are no longer needed."""
 
 
 class UsageFront(Record):
-    """How far the usage of an owner's tasks, or of all tasks, is summed up. ``usageFronts/{id}``."""
+    """The progress of summing up the usage of an owner's tasks, or of all tasks. ``usageFronts/{id}``."""
 
     collection: ClassVar[str] = "usageFronts"
 
     done: str = ""
     """Every task that was stored before this mark of the store (`SearchStore.find_last_change`) is summed up."""
     pending: str = ""
-    """What `done` will be when the pass that is under way has come to its end."""
+    """The value that `done` gets when the pass that is under way ends."""
     page_token: str | None = None
-    """Where it continues; None between passes."""
+    """The page at which the pass continues, or None between passes."""
     summed_at: Instant | None = None
-    """When the last pass that came to its end had begun."""
+    """The time at which the last finished pass began."""
     pass_began_at: Instant | None = None
 
 
@@ -87,7 +87,7 @@ MAX_QUERIES: Final = 10**12
 
 
 class Budget(Record):
-    """What an owner may use, and how much that was when it was last looked at. The id is the owner."""
+    """The budget of an owner, and the usage when it was last looked at. The id is the owner."""
 
     collection: ClassVar[str] = "budgets"
 
@@ -95,23 +95,23 @@ class Budget(Record):
     month: Month | None = None
     """The month of these numbers, in UTC."""
     queries: int = 0
-    """What was used in that month."""
+    """The number of queries that were used in that month."""
     queries_before: int = 0
-    """The part of it that no sheet has any more: they were deleted, with all else that was stored of the owner."""
+    """The part of it that no sheet has any more, since sheets were deleted with all else of the owner."""
     queries_in_sheets: int = 0
     """The other part."""
     summed_until: Instant | None = None
     warned_month: Month | None = None
     """The last month in which a warning was logged."""
     is_marked: bool = False
-    """Whether the tasks that there were when it was set know of it (`Task.has_budget`)."""
+    """True if the tasks that existed when it was set know of it (`Task.has_budget`)."""
     is_ending: bool = False
-    """Whether it is being deleted, once everything that it has paused is resumed."""
+    """True if it is being deleted, once everything that it has paused is resumed."""
     is_used_up: bool = False
-    """Whether the owner's tasks are paused, or are being paused or resumed, because of it."""
+    """True if the owner's tasks are paused, or are being paused or resumed, because of it."""
 
     def with_use(self, month: Month, in_sheets: int) -> Budget:
-        """Return it with what was used in a month, as its sheets have it; what deleted ones had is kept."""
+        """Return it with the usage of a month, as its sheets have it. The usage of deleted sheets is kept."""
         before, known = (self.queries_before, self.queries_in_sheets) if self.month == month else (0, 0)
         before += max(0, known - in_sheets)  # sheets were deleted
         queries = before + in_sheets
@@ -127,7 +127,7 @@ class Budget(Record):
 
     @property
     def has_none_left(self) -> bool:
-        """Return whether nothing is left of it for the month that it was last looked at in."""
+        """Return whether nothing is left of it for the month of its numbers."""
         return self.queries >= self.max_queries_per_month
 
     @property

@@ -1,7 +1,7 @@
-"""A person: how an owner of tasks wants to be reached, where each channel reaches them, and all that is stored of them.
+"""A person: an owner's preferences, the addresses of each channel, and all else that is stored of them.
 
-The owner may read ``people/{owner}``, so it holds nothing that proves anything: keys are in `ContactSecrets`.
-Every field is a user's text, and some end up in the headers of mails, so each is limited to what it can mean.
+The owner may read ``people/{owner}``, so it holds nothing that proves anything: keys are in `ContactSecrets`. Every
+field is a user's text, and some end up in the headers of mails, so each is limited to what it can mean.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _require_one_line(text: str) -> str:
 
 
 def _require_address(text: str) -> str:
-    """Check an address as the sender will: what it would refuse later is refused now."""
+    """Check an address as the sender will, so that an address that it would refuse later is refused now."""
     _require_one_line(text)
     local, _, domain = text.rpartition("@")
     labels = domain.split(".")
@@ -60,7 +60,7 @@ def _require_zone(name: str, info: ValidationInfo) -> str:
 
 
 def _matching(pattern: str, words: str, example: str) -> tuple[AfterValidator, WithJsonSchema]:
-    """Return what makes a text match a pattern, and says so in words."""
+    """Return annotations that make a text match a pattern, with an error that describes it in words."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -81,12 +81,12 @@ ZoneName = Annotated[str, StringConstraints(max_length=64), AfterValidator(_requ
 
 
 class EmailContact(WireModel):
-    """Where mail goes."""
+    """A person's e-mail address."""
 
     address: Address
     verified: Annotated[bool, Field(strict=True)] | None = None
-    """Whether the address is known to be the person's: no mail is sent to one that is not. It is true if the person's
-    own ID token has that address as verified when they set it, or if an admin has said so, who alone may set it; it is
+    """True if the address is known to be the person's. No mail is sent to one that is not. It is set if the person's
+    own ID token has that address as verified when they set it, or by an admin, who alone may set it directly. It is
     lost when the address changes."""
 
 
@@ -98,16 +98,16 @@ class Device(WireModel):
 
 
 class WebhookContact(WireModel):
-    """A service that gets what the person gets."""
+    """A service that gets the person's messages."""
 
     url: Url
     verified: Annotated[bool, Field(strict=True)] | None = None
-    """Whether the endpoint has proven that it wants the messages: nothing else is sent to one that has not. Only an
-    admin may set it; anybody else has it asked. It is lost when the URL changes."""
+    """True if the endpoint has proven that it wants the messages. No message is sent to one that has not. Only an admin
+    may set it. If anybody else sets the URL, the endpoint is asked. It is lost when the URL changes."""
 
 
 class PersonSpec(WireModel):
-    """What a person sets."""
+    """The contacts and preferences that a person sets."""
 
     name: Name = ""
     email: EmailContact | None = None
@@ -116,10 +116,10 @@ class PersonSpec(WireModel):
     timezone: ZoneName = "UTC"
     """The IANA zone of the tasks whose schedules follow the person."""
     locale: Locale | None = None
-    """The person's language, such as ``de-AT``: for templates and handlers."""
+    """The person's language, such as ``de-AT``, for templates and handlers."""
     channels: dict[Category, tuple[DeliveryChannel, ...]] = Field(default_factory=dict)
-    """For a category, the only channels that may be used. What is not listed may come by all channels. The web inbox
-    always has everything."""
+    """The only channels that may be used, by category. A category that is not listed may come by all channels. The web
+    inbox always has everything."""
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> PersonSpec:
@@ -139,7 +139,7 @@ class Person(Record, PersonSpec):
     collection: ClassVar[str] = "people"
 
     zone_revision: int = 0
-    """How often `timezone` has changed: the tasks that follow the person are planned again then."""
+    """The number of changes of `timezone`. The tasks that follow the person are planned again after each."""
 
     @property
     def verified_address(self) -> str | None:
@@ -153,12 +153,12 @@ class Person(Record, PersonSpec):
 
 
 class WebhookSecret(WireModel):
-    """What messages to a webhook are signed with."""
+    """A secret that signs messages to a webhook."""
 
     value: str
-    """As the receiver has it: ``whsec_`` and Base64."""
+    """The secret as the receiver has it: ``whsec_`` and Base64."""
     until: Instant | None = None
-    """Until when it signs, if a newer one has replaced it."""
+    """The time until which it signs, if a newer one has replaced it."""
 
 
 class ContactSecrets(Record):
@@ -173,7 +173,7 @@ class ContactSecrets(Record):
 
 
 class RecentCount(Record):
-    """When something was done that anybody may cause, such as a request to a host. ``recentCounts/{id}``."""
+    """The times of an action that anybody may cause, such as a request to a host. ``recentCounts/{id}``."""
 
     collection: ClassVar[str] = "recentCounts"
 
@@ -181,7 +181,7 @@ class RecentCount(Record):
 
 
 class LinkKey(Record):
-    """What the links in mails are signed with. ``linkKeys/current``.
+    """The key that signs the links in mails. ``linkKeys/current``.
 
     It is made once and stays: links have to work for as long as people keep mails. So it is not the secret that signs
     dispatches, which is rotated.
@@ -200,11 +200,11 @@ def secret_hash(*parts: str) -> str:
 
 JobKind = Literal["erase", "export"]
 MAX_PART_BYTES = 400_000
-"""How large one part of an export is, so that its document stays below 1 MiB."""
+"""The most bytes of one part of an export, so that its document stays below 1 MiB."""
 
 
 class ExportUsage(WireModel):
-    """What a person has used, counted while it is exported."""
+    """The usage of a person, counted while it is exported."""
 
     tasks: int = 0
     executions: int = 0
@@ -214,12 +214,12 @@ class ExportUsage(WireModel):
 
 
 class ExportCursor(WireModel):
-    """How far an export has come. What follows is read again if its process dies."""
+    """The progress of an export. All that follows is read again if its process dies."""
 
     section: Literal["contacts", "tasks", "inbox", "usage"] = "contacts"
     page_token: str | None = None
     parts: int = 0
-    """How many parts are complete."""
+    """The number of parts that are complete."""
     usage: ExportUsage = ExportUsage()
 
 
@@ -261,15 +261,15 @@ _WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants me
 
 
 class Reach(NamedTuple):
-    """Where a channel reaches a person, or why it does not."""
+    """The addresses at which a channel reaches a person, or the reason why it does not."""
 
     addresses: tuple[str, ...]
-    """None for a channel that sends to no address of the person's, such as the inbox."""
+    """The addresses. There are none for a channel that needs no address of the person, such as the inbox."""
     obstacle: str | None
 
 
 def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
-    """Return where a channel reaches a person now, or what is missing."""
+    """Return the addresses at which a channel reaches a person now, or the obstacle."""
     match channel:
         case DeliveryChannel.EMAIL:
             return _reach(
@@ -315,7 +315,7 @@ def without_address(person: Person, channel: DeliveryChannel, address: str) -> P
 
 
 def find_obstacle(person: Person | None, category: Category, channel: DeliveryChannel) -> str | None:
-    """Return why a person cannot or does not want to be reached by a channel; None if nothing stands in the way."""
+    """Return why a person cannot or does not want to be reached by a channel, or None if nothing stands in the way."""
     if person is None:
         return "No contacts are stored for the owner."
     if not is_wanted(person, category, channel):

@@ -1,19 +1,19 @@
 """A task's policies for failure, lateness and overlap.
 
-Retry: the attempt after the n-th failure starts ``first_delay`` later for n = 1 (at once by default), then
-``base``, ``base * factor``, ``base * factor²`` …, never more than ``cap``; each is spread by ``jitter``. With the
+Retry: the attempt after the n-th failure starts ``first_delay`` later for n = 1 (at once by default), then ``base``,
+``base * factor``, ``base * factor²`` …, never more than ``cap``. Each wait is lengthened by ``jitter``. With the
 defaults that is: at once, 5 s, 25 s, 125 s.
 
-Catch-up: what happens to occurrences that came due while nothing could run them (an outage, a purged queue):
-``latest`` runs only the newest of them, ``all`` runs each in order (those older than ``window`` excepted), ``none``
-runs one only if it is no later than ``window``. Occurrences that are not run are recorded as SKIPPED, with the reason.
+Catch-up, for occurrences that came due while nothing could run them (an outage, a purged queue): ``latest`` runs only
+the newest of them, ``all`` runs each in order (those older than ``window`` excepted), ``none`` runs one only if it is
+no later than ``window``. Occurrences that are not run are recorded as SKIPPED, with the reason.
 
-Overlap: what happens to occurrences that come due while a run of the same task is still open (running, or waiting
-for its next attempt): ``skip`` records them as SKIPPED, ``buffer`` runs the newest one when the run has ended and
-skips the others, ``allow`` runs them concurrently.
+Overlap, for occurrences that come due while a run of the same task is still open (running, or waiting for its next
+attempt): ``skip`` records them as SKIPPED, ``buffer`` runs the newest one when the run has ended and skips the others,
+``allow`` runs them concurrently.
 
-Locks: whether tasks share a key with those of all owners, or of their own alone. Locks are found by their key, so the
-scope becomes a part of it.
+Locks: tasks share a key with the tasks of all owners, or with those of their own alone. Locks are found by their key,
+so the scope becomes a part of it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from cloudsched.domain.documents.document import Duration, Integer, StoredEnum, 
 
 
 class RetryPolicy(WireModel):
-    """How often, and after which delays, a failing handler is called again."""
+    """The number of times that a failing handler is called again, and the delays before these calls."""
 
     max_retries: Integer = Field(default=3, ge=0, le=20)
-    """Calls after the first one; 0 means that a failure is final."""
+    """Calls after the first one. 0 means that a failure is final."""
     first_delay: Duration = Field(default=timedelta(0), ge=timedelta(0))
     """The wait before the first retry."""
     base: Duration = Field(default=timedelta(seconds=5), ge=timedelta(0))
     """The wait before the second retry."""
     factor: float = Field(default=5.0, strict=True, ge=1, le=100)
-    """How much longer each further wait is."""
+    """The factor by which each further wait is longer."""
     cap: Duration = Field(default=timedelta(hours=1), ge=timedelta(0), le=timedelta(days=30))
     """No wait is longer than this."""
     jitter: float = Field(default=0.1, strict=True, ge=0, le=1)
@@ -81,7 +81,7 @@ class Priority(StoredEnum):
 
 
 class CatchUpMode(StoredEnum):
-    """Which of several missed occurrences are run."""
+    """The policy that selects which of several missed occurrences are run."""
 
     LATEST = "latest"
     ALL = "all"
@@ -93,7 +93,7 @@ class CatchUp(WireModel):
 
     mode: CatchUpMode = CatchUpMode.LATEST
     window: Duration | None = Field(default=None, gt=timedelta(0))
-    """How late an occurrence may still run. None: any lateness for ``latest`` and ``all``, a minute for ``none``."""
+    """The greatest lateness of a run. None: any for ``latest`` and ``all``, a minute for ``none``."""
 
     @model_validator(mode="before")
     @classmethod
@@ -101,7 +101,7 @@ class CatchUp(WireModel):
         return {"mode": value} if isinstance(value, str) else value
 
     def tolerance(self) -> timedelta:
-        """Return how late an occurrence may be and still run."""
+        """Return the greatest lateness at which an occurrence still runs."""
         if self.window is not None:
             return self.window
         return timedelta(minutes=1) if self.mode is CatchUpMode.NONE else timedelta.max
@@ -116,7 +116,7 @@ class Overlap(StoredEnum):
 
 
 class LockScope(StrEnum):
-    """Which tasks share a lock key."""
+    """The tasks that share a lock key."""
 
     GLOBAL = "global"
     """All tasks that name the key in this scope, regardless of owner. Not for keys that users name."""
@@ -131,7 +131,7 @@ _RESERVED: Final = (_GLOBAL_PREFIX, _OWNER_PREFIX, _QUOTA_PREFIX)
 
 
 def scoped_lock_key(key: str, scope: LockScope, owner: str) -> str:
-    """Return the key by which a lock is stored and found; no two scopes and no two owners share one.
+    """Return the key by which a lock is stored and found. No two scopes and no two owners share one.
 
     An owner's name has no slash, so it ends at the first one. A global key is kept as it is, unless it looks like a key
     of another scope.
@@ -147,7 +147,7 @@ def quota_lock_key(owner: str, number: int) -> str:
 
 
 def is_quota_lock_key(key: str) -> bool:
-    """Return whether a key is one of those locks, which are nobody's business."""
+    """Return whether a key is one of those locks, which no caller may see."""
     return key.startswith(_QUOTA_PREFIX)
 
 
@@ -157,7 +157,7 @@ def owner_lock_keys(owner: str) -> tuple[str, str]:
 
 
 def describe_lock_key(key: str) -> tuple[str, LockScope, str | None]:
-    """Return what a task says of a lock that is stored under a key: its key, its scope, and its owner if it has one."""
+    """Return the lock of a stored key as a task names it: its key, its scope, and its owner if it has one."""
     if key.startswith(_OWNER_PREFIX):
         owner, _, own = key.removeprefix(_OWNER_PREFIX).partition("/")
         return own, LockScope.OWNER, owner

@@ -1,7 +1,7 @@
 """Pull: a task that names a queue waits in the store until a worker claims it.
 
 A due run is *offered* instead of run. Each offer has a queue key: its queue, or its queue and the skill that it
-requires; a worker reads only the keys whose offers it can run. Offers are ordered by priority, then by due time. An
+requires. A worker reads only the keys whose offers it can run. Offers are ordered by priority, then by due time. An
 offer is derived from the task's runs whenever the task is written, so it exists exactly as long as one of them waits
 for a worker.
 
@@ -33,7 +33,7 @@ class Pull(WireModel):
 
     queue: QueueName
     skill: Skill | None = None
-    """The skill that the worker must have, such as ``cuda``; None if any worker of the queue may run it."""
+    """The skill that the worker must have, such as ``cuda``, or None if any worker of the queue may run it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -55,7 +55,7 @@ class Offer(WireModel):
 
 
 class OfferEntry(Document):
-    """A task's offer as workers find it, with all that says which workers it is for. ``offers/{taskId}``."""
+    """A task's offer as workers find it, with the fields that determine its workers. ``offers/{taskId}``."""
 
     task_id: str
     owner: str
@@ -63,9 +63,9 @@ class OfferEntry(Document):
     queue_key: str
     order: str
     is_code_call: bool = False
-    """Whether a handler's code made the task; see `Task.is_made_by_code`."""
+    """True if a handler's code made the task. See `Task.is_made_by_code`."""
     is_for_servers: bool | None = None
-    """Whether no user wrote or edited the task or the one at the top of its tree, so that no user may claim it."""
+    """True if no user wrote or edited the task or the one at the top of its tree, so that no user may claim it."""
 
 
 def queue_key(queue: str, skill: str | None = None) -> str:

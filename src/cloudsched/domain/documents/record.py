@@ -12,15 +12,15 @@ class Record(Document):
     """A document under its own id in a collection of its kind. ``{collection}/{id}``."""
 
     collection: ClassVar[str]
-    """Where its kind is stored."""
+    """The collection of its kind."""
     max_per_owner: ClassVar[int] = 100
-    """How many of its kind an owner may have: lists are not paged."""
+    """The most of its kind that an owner may have. Lists are not paged."""
     is_listed_by_owner: ClassVar[bool] = True
-    """Whether an index has the owner. Those of a kind that are only loaded by their ids need none."""
+    """True if an index has the owner. Those of a kind that are only loaded by their ids need none."""
 
     id: str
     owner: Owner
     created_at: Instant
     updated_at: Instant
     expire_at: Instant | None = None
-    """When the store may remove it; None: never."""
+    """The time from which the store may remove it, or None if never."""

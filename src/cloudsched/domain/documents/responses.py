@@ -1,7 +1,7 @@
 """The API's responses: written once, for the API that sends them, its description in OpenAPI, and the client.
 
-They are read as they are by newer and older clients, so an unknown field is kept and not refused. What has a task is
-generic: the API sends it as JSON, the client reads it as its view, and the description names the model of a task.
+Newer and older clients read them, so an unknown field is kept and not refused. A response that has a task is generic:
+the API sends the task as JSON, the client reads it as its view, and the description names the model of a task.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Execution(execution.Execution):
     """The record of one occurrence's run."""
 
     allowed_verbs: tuple[str, ...] | None = None
-    """What the caller may do with it now: of ``retry`` and ``sendEvent``. Lists across tasks leave it out where only
-    the task would tell: of what is over, has not succeeded, and whose task the caller might change. No list looks for
-    steps that are stored apart, so it names ``retry`` though these may be gone; a retry is refused then."""
+    """The actions that the caller may take on it now: of ``retry`` and ``sendEvent``. Lists across tasks leave it out
+    for an execution that is over, has not succeeded, and whose task the caller might change: only the task would tell.
+    Lists do not look for steps that are stored apart. If these are gone, ``retry`` is named but refused."""
 
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class ApiResponse(BaseModel):
 
     @classmethod
     def model_parametrized_name(cls, params: Any) -> str:  # noqa: ANN401, ARG003 - pydantic's signature
-        """Return the name of a generic response: that of the response, whatever its tasks are."""
+        """Return the name of a generic response, which does not depend on the type of its tasks."""
         return cls.__name__
 
     def to_wire(self) -> dict[str, Any]:
@@ -59,12 +59,12 @@ class ApiResponse(BaseModel):
 
 
 class Page(ApiResponse):
-    """Some of a list, whose items are in a field of their own."""
+    """A page of a list, whose items are in a field of their own."""
 
     next_page_token: str | None = None
     """Fetches the next page."""
     looked_through: int | None = None
-    """How many were read for it, where it passed over some that do not match."""
+    """The number of items that were read for it, if some were passed over because they do not match."""
 
     @classmethod
     def items_field(cls) -> str:
@@ -74,48 +74,48 @@ class Page(ApiResponse):
 
 
 class TaskPage(Page, Generic[T]):
-    """Some of a list of tasks."""
+    """A page of a list of tasks."""
 
     tasks: tuple[T, ...]
 
 
 class ExecutionPage(Page):
-    """Some of a list of executions."""
+    """A page of a list of executions."""
 
     executions: tuple[Execution, ...]
 
 
 class ExecutionLogs(ApiResponse):
-    """What an execution has logged, the latest lines, in their order."""
+    """The latest log lines of an execution, in their order."""
 
     lines: tuple[LogLine, ...]
     left_out: int = Field(default=0, ge=0)
-    """How many earlier lines are not kept."""
+    """The number of earlier lines that are not kept."""
     is_unreadable: bool = False
-    """Whether they cannot be read any more: they were encrypted with a secret that is gone."""
+    """True if they cannot be read any more, because they were encrypted with a secret that is gone."""
 
 
 class TaskHistory(ApiResponse):
-    """What was done with a task by hand, the latest first."""
+    """The actions on a task by hand, the latest first."""
 
     entries: tuple[HistoryEntry, ...]
     omitted_entries: int = Field(default=0, ge=0)
-    """How many earlier entries are not kept."""
+    """The number of earlier entries that are not kept."""
 
 
 class DeliveryReport(ApiResponse):
-    """How far the result of an execution has come by one channel."""
+    """The progress of one delivery of an execution's result."""
 
     channel: str
     status: DeliveryStatus
     attempts: int = Field(ge=0)
-    """How often it has been tried to the end."""
+    """The number of finished attempts."""
     sent_at: AwareDatetime | None = None
-    """When the other side took it."""
+    """The time at which the other side took it."""
     message_id: str | None = None
     """The id under which the other side knows it."""
     reason: str | None = None
-    """Why it was not sent, or not yet."""
+    """The reason why it was not sent, or not yet."""
 
 
 class DeliveryList(ApiResponse):
@@ -128,7 +128,7 @@ class DeliveryEntry(DeliveryReport):
     """A delivery in a list across executions."""
 
     id: str
-    """That of the task that delivers."""
+    """The id of the task that delivers."""
     owner: str
     title: str
     task_id: str
@@ -136,23 +136,23 @@ class DeliveryEntry(DeliveryReport):
     execution_id: str
     created_at: AwareDatetime
     next_attempt_at: AwareDatetime | None = None
-    """When it is tried next, if it is."""
+    """The time of the next attempt, if there is one."""
 
 
 class DeliveryPage(Page):
-    """Some of a list of deliveries."""
+    """A page of a list of deliveries."""
 
     deliveries: tuple[DeliveryEntry, ...]
 
 
 class MessagePage(Page):
-    """Some of the messages in an inbox."""
+    """A page of the messages in an inbox."""
 
     messages: tuple[Message, ...]
 
 
 class UnreadCount(ApiResponse):
-    """How many messages in an inbox are unread."""
+    """The number of unread messages in an inbox."""
 
     unread: int = Field(ge=0, le=1000)
 
@@ -163,20 +163,20 @@ class Tree(ApiResponse, Generic[T]):
     task: T
     children: tuple[Tree[T], ...] = ()
     omitted_children: int = Field(default=0, ge=0)
-    """How many calls of this task were left out. Newer calls, and those nearer to the root, are shown first."""
+    """The number of its calls that were left out. Newer calls, and those nearer to the root, are shown first."""
 
 
 class ClaimLogs(ApiResponse):
-    """What is kept of what a claim's worker logs."""
+    """The limits of the log that is kept for a claim."""
 
     level: str
     """The least level that is kept: ``DEBUG``, ``INFO``, ``WARNING``, ``ERROR`` or ``CRITICAL``."""
     max_lines: int
-    """How many lines of the execution are kept: the latest."""
+    """The number of lines of the execution that are kept: the latest."""
     max_bytes: int
-    """How many bytes they have together: their texts, levels and loggers, and 40 for each line."""
+    """The most bytes that they have together: their texts, levels and loggers, and 40 for each line."""
     bytes_left: int
-    """How many of these are free: lines beyond them take the place of the earliest ones, of earlier attempts first."""
+    """The number of these bytes that are free. Further lines replace the earliest ones, of earlier attempts first."""
 
 
 class Claim(ApiResponse, Generic[T]):
@@ -191,7 +191,7 @@ class Claim(ApiResponse, Generic[T]):
     attempt: int
     """Counted from 1."""
     started_at: AwareDatetime
-    """When this attempt started."""
+    """The time at which this attempt started."""
     progress: tuple[ProgressNote, ...] = ()
     """The progress notes of earlier attempts."""
     lease_token: str = Field(repr=False)
@@ -199,11 +199,11 @@ class Claim(ApiResponse, Generic[T]):
     lease_until: AwareDatetime
     """Send a heartbeat before this instant, or the claim may end."""
     logs: ClaimLogs | None = None
-    """What is kept of what you log, and send with heartbeats and the report; missing if nothing is kept."""
+    """The limits of the log lines that you send with heartbeats and the report. Missing if none are kept."""
 
 
 class ClaimList(ApiResponse, Generic[T]):
-    """What a worker has claimed."""
+    """The runs that a worker has claimed."""
 
     claims: tuple[Claim[T], ...]
 
@@ -212,11 +212,11 @@ class RenewedLease(ApiResponse):
     """The result of a heartbeat."""
 
     lease_until: AwareDatetime
-    """When the renewed lease ends."""
+    """The time at which the renewed lease ends."""
     renewed_at: AwareDatetime
-    """When it was renewed: now, by the API's clock."""
+    """The time at which it was renewed: now, by the API's clock."""
     is_cancelled: bool
-    """Whether the task was cancelled: stop."""
+    """True if the task was cancelled: stop."""
 
 
 class Feed(ApiResponse):
@@ -225,7 +225,7 @@ class Feed(ApiResponse):
     id: str
     owner: str
     categories: tuple[str, ...] = ()
-    """Only tasks of these categories; all if there are none."""
+    """Only tasks of these categories, or of all categories if empty."""
     labels: tuple[str, ...] = ()
     """Only tasks that have all of these labels."""
     created_at: AwareDatetime
@@ -249,15 +249,15 @@ class CalendarSummary(ApiResponse):
     id: str
     """Its full id."""
     owner: str
-    """Whose it is; ``system`` for one that is for everybody."""
+    """The owner of the calendar, or ``system`` if it is for everybody."""
     title: str = ""
     revision: int = 1
     """Incremented whenever its days change."""
     weekdays: tuple[str, ...] = ()
     url: str | None = None
-    """Where its days are from; for those who may change it."""
+    """The source of its days. It is shown to those who may change it."""
     holidays: dict[str, Any] | None = None
-    """Whose holidays they are, and the version that knew them."""
+    """The source of its holidays, and the version that knew them."""
     fetched_at: AwareDatetime | None = None
     created_at: AwareDatetime
     updated_at: AwareDatetime
@@ -267,7 +267,7 @@ class CalendarDetails(CalendarSummary):
     """A calendar with its days."""
 
     days: tuple[dict[str, str], ...]
-    """Each with its date, until if there are several in a row, and name."""
+    """The days, each with its date, until if there are several in a row, and name."""
 
 
 class CalendarList(ApiResponse):
@@ -281,10 +281,10 @@ class ScriptSummary(ApiResponse):
 
     name: str
     owner: str
-    """Whose tasks and scripts can run it."""
+    """The owner whose tasks and scripts can run it."""
     description: str = ""
     tools: tuple[str, ...] | None = None
-    """The handlers that it may call; if missing, all that are tools."""
+    """The handlers that it may call. If missing, it may call all that are tools."""
     version: int
     """Incremented whenever its source or its tools change."""
     created_at: AwareDatetime
@@ -304,7 +304,7 @@ class ScriptList(ApiResponse):
 
 
 class ExportPage(Page):
-    """Some of what is stored of a person."""
+    """A page of the data that is stored of a person."""
 
     text: str
     """Lines of JSON."""
@@ -331,15 +331,15 @@ class OccurrenceList(ApiResponse):
 
 
 class SchedulePreview(ApiResponse):
-    """What a schedule means."""
+    """The meaning of a schedule."""
 
     description: str
     schedule: Schedule
     occurrences: tuple[Occurrence, ...]
     assumptions: tuple[str, ...] | None = None
-    """What words left open, and how it was taken; and calendars that have no dates as late as the last occurrence."""
+    """The points that words left open, with their readings, and calendars with no dates as late as the last one."""
     title: str | None = None
-    """What the words say that the schedule is for."""
+    """The purpose of the schedule, if the words name it."""
 
 
 class ScheduleReading(ApiResponse):
@@ -350,17 +350,17 @@ class ScheduleReading(ApiResponse):
     description: str
     """The schedule in words that mean nothing else."""
     label: str
-    """What distinguishes it from the other readings."""
+    """The difference from the other readings."""
 
 
 class FieldError(ApiResponse):
     """One of the things that are wrong with a request's body."""
 
     pointer: str
-    """Its place: a JSON Pointer in the body, such as ``#/schedule/rrule``; ``#`` for the body itself."""
+    """Its place: a JSON Pointer in the body, such as ``#/schedule/rrule``, or ``#`` for the body itself."""
     detail: str
     hint: str | None = None
-    """What to do about it."""
+    """A way to mend it."""
     words: str | None = None
     """The words that were not understood, of a schedule in words."""
 
@@ -371,24 +371,24 @@ class AwaitedEvent(ApiResponse):
     name: str
     execution_id: str
     until: Instant | None = None
-    """When it stops waiting; None if it never does."""
+    """The time at which it stops waiting, or None if it never does."""
 
 
 class Problem(ApiResponse):
-    """Why a request failed (RFC 9457)."""
+    """The reason why a request failed (RFC 9457)."""
 
     type: Uri
     title: str
     status: int
     detail: str
     field: str | None = None
-    """The path of the invalid field; of the first, if there are several."""
+    """The path of the invalid field, or of the first one if there are several."""
     hint: str | None = None
-    """What to do about it."""
+    """A way to mend it."""
     words: str | None = None
     """The words that were not understood, of a schedule in words."""
     errors: tuple[FieldError, ...] | None = None
-    """All that is wrong with the body, as far as it was found."""
+    """All errors of the body, as far as they were found."""
     readings: tuple[dict[str, Any], ...] | None = None
     """The meanings of a schedule in words, to choose from: each a `ScheduleReading`."""
     awaited: tuple[AwaitedEvent, ...] | None = None
@@ -396,7 +396,7 @@ class Problem(ApiResponse):
 
 
 class BatchResult(ApiResponse, Generic[T]):
-    """What became of one task of a batch."""
+    """The result for one task of a batch."""
 
     status: int
     task: T | None = None
@@ -404,85 +404,84 @@ class BatchResult(ApiResponse, Generic[T]):
 
 
 class BatchResults(ApiResponse, Generic[T]):
-    """What became of the tasks of a batch, in their order."""
+    """The results for the tasks of a batch, in their order."""
 
     results: tuple[BatchResult[T], ...]
 
 
 class CallerInfo(ApiResponse):
-    """Who is calling, what they may do, and what time it is for the API."""
+    """The caller, their rights, and the time by the API's clock."""
 
     role: str
     owner: str | None = None
-    """The caller as an owner of tasks; None for a server."""
+    """The caller as an owner of tasks, or None for a server."""
     sees_all: bool
-    """Whether they see the tasks of all owners."""
+    """True if they see the tasks of all owners."""
     may_change: bool
-    """Whether they may change the tasks that they see."""
+    """True if they may change the tasks that they see."""
     now: AwareDatetime
     """The time of the clock by which the API runs tasks."""
 
 
 class Health(ApiResponse):
-    """Whether a process can serve."""
+    """The health of a process."""
 
     status: str
     circuits: dict[str, str]
     """The state of the circuit breaker to each other service."""
     faults: dict[str, str] = {}
-    """What keeps threads of the process from their work at present, by their names."""
+    """The faults that keep threads of the process from their work at present, by the threads' names."""
     time_zone_data: str | None = None
     """The release of the time zone data that this process plans with, such as ``2026a``."""
 
 
 class TriggeredRun(WireModel):
-    """What a trigger has started, or would start."""
+    """The run that a trigger has started, or would start."""
 
     execution_id: str | None = None
-    """Its execution; None if nothing was to be stored."""
+    """Its execution, or None if nothing was to be stored."""
     payload: dict[str, Any]
     """The payload that its handler gets."""
 
 
 class ReadBack(ApiResponse):
-    """What a schedule was understood to be. Show it to whoever gave the schedule."""
+    """The schedule as it was understood. Show it to whoever gave the schedule."""
 
     description: str
     """The schedule in words."""
     is_summary: bool
-    """The words leave something out, which they name at their end."""
+    """True if the words leave something out. They say so at their end."""
     next: Annotated[tuple[AwareDatetime, ...], Field(max_length=5)]
     """The next instants at which it runs, at most five, in the schedule's time zone."""
     timezone: str
     assumed: tuple[str, ...]
-    """What the request left open, and how it was decided, one sentence each."""
+    """The points that the request left open, and how they were decided, one sentence each."""
 
 
 class Task(PublicTask):
     """One task: its spec and its state."""
 
     is_running: bool
-    """Whether a handler is running for it."""
+    """True if a handler is running for it."""
     offered_at: Instant | None = None
-    """Since when it has been waiting for a worker, if it is."""
+    """The time since which it has been waiting for a worker, if it is."""
     snoozed_until: Instant | None = None
-    """When what has run last runs again, if it was snoozed."""
+    """The time at which its last run is repeated, if it was snoozed."""
     recent_statuses: tuple[ExecutionStatus, ...] = ()
-    """The statuses of its latest executions, the earliest first and those that are open last; 12 at most. One that was
+    """The statuses of its latest executions, the earliest first and those that are open last, at most 12. One that was
     retried counts once, if none ran in between."""
     dispatch_deferred: bool | None = None
-    """A dispatch could not be created yet; the sweep will create it."""
+    """True if a dispatch could not be created yet. The sweep will create it."""
     upcoming: tuple[Occurrence, ...] | None = None
-    """Its next occurrences; only in the answer to ``validateOnly``."""
+    """Its next occurrences, only in the answer to ``validateOnly``."""
     triggered: TriggeredRun | None = None
-    """The run that was asked for; only in the answer to a trigger."""
+    """The requested run, only in the answer to a trigger."""
     read_back: ReadBack | None = None
-    """What its schedule was understood to be; only in answers that create it or change its schedule. A request that has
+    """Its schedule as it was understood, only in answers that create it or change its schedule. A request that has
     searched all that it may leaves it out."""
     allowed_verbs: tuple[str, ...] | None = None
-    """What the caller may do with it now, so that it changes: of ``edit``, ``pause``, ``resume``, ``cancel``,
-    ``delete``, ``trigger``, ``snooze``, ``backfill`` and ``sendEvent``. Its executions say whether they may be
-    retried."""
+    """The actions that the caller may take on it now: of ``edit``, ``pause``, ``resume``, ``cancel``, ``delete``,
+    ``trigger``, ``snooze``, ``backfill`` and ``sendEvent``. Each execution says whether it may be retried."""
 
 
 class Person(PersonSpec):
@@ -494,7 +493,7 @@ class Person(PersonSpec):
 
 
 class Decision(StrEnum):
-    """What a text asks for."""
+    """The kind of request that a text makes."""
 
     CREATION = "creation"
     UPDATE = "update"
@@ -505,7 +504,7 @@ class DraftAnswer(ApiResponse):
     """One answer to a question: the fields of the next request for a draft that differ from this one's."""
 
     label: str
-    """What distinguishes it from the other answers."""
+    """The difference from the other answers."""
     description: str = ""
     """The schedule, the task or the handler in words."""
     text: str | None = None
@@ -515,40 +514,40 @@ class DraftAnswer(ApiResponse):
 
 
 class DraftQuestion(ApiResponse):
-    """What has to be answered before there is anything to confirm."""
+    """A question that must be answered before there is anything to confirm."""
 
     field: str
     """The field of the task that is open, or ``taskId`` if several tasks may be meant."""
     question: str
     answers: tuple[DraftAnswer, ...] = ()
-    """What may be meant; empty if the answer is free."""
+    """The possible meanings. Empty if the answer is free."""
 
 
 class MissingField(ApiResponse):
-    """A field that the text does not give, or not as it may be."""
+    """A field that the text does not give, or gives a value that is not allowed."""
 
     field: str
     code: str
     """The reason for programs, such as ``too-soon``, ``too-often``, ``past`` or ``not-understood``."""
     reason: str
-    """The reason for people, with what to do."""
+    """The reason for people, with a way to mend it."""
     words: str | None = None
     """The words at fault, if it is some of the text's."""
 
 
 class DraftStep(ApiResponse):
-    """What was done to understand the text, for a user interface."""
+    """A step of understanding the text, for a user interface."""
 
     at: AwareDatetime
     text: str
 
 
 class DraftResult(ApiResponse):
-    """What a text asks for. Nothing of it is stored."""
+    """The task or change that a text asks for. Nothing of it is stored."""
 
     decision: Decision
     task: dict[str, Any] | None = None
-    """The task that ``POST /v1/tasks`` creates from it, as far as it is known; None for an update."""
+    """The task that ``POST /v1/tasks`` creates from it, as far as it is known, or None for an update."""
     task_id: str | None = None
     """The task that an update changes."""
     changes: dict[str, Any] | None = None
@@ -561,13 +560,13 @@ class DraftResult(ApiResponse):
     read_back: ReadBack | None = None
     """The same of the schedule, as the answers to creations and edits have it."""
     assumptions: tuple[str, ...] = ()
-    """What the text leaves open, and how it was decided, one sentence each."""
+    """The points that the text leaves open, and how they were decided, one sentence each."""
     questions: tuple[DraftQuestion, ...] = ()
     missing: tuple[MissingField, ...] = ()
     steps: tuple[DraftStep, ...] = ()
     draft_token: str | None = Field(default=None, repr=False)
-    """Send it with `task` or `changes`, unchanged, within 15 minutes: then what is stored is what was shown. None while
-    something is missing or asked."""
+    """Send it with `task` or `changes`, unchanged, within 15 minutes, so that exactly what was shown is stored. None
+    while something is missing or asked."""
 
     def require_complete(self) -> dict[str, Any]:
         """Return the body that confirms this draft.

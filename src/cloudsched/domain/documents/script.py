@@ -1,7 +1,7 @@
-"""The script of a sandboxed task: JavaScript in place of a handler, and which handlers it may call.
+"""The script of a sandboxed task: JavaScript in place of a handler, and the handlers that it may call.
 
-The script is the body of an async function. It gets the task's payload as ``input``, calls handlers as
-``await tools.lookup({…})`` and its owner's stored scripts as ``await scripts.greet({…})``, and its return value is the
+The script is the body of an async function. It gets the task's payload as ``input``, calls handlers as ``await
+tools.lookup({…})`` and its owner's stored scripts as ``await scripts.greet({…})``, and its return value is the
 execution's result. It is untrusted code of users: it runs in an `Interpreter` that gives it access to nothing else.
 """
 
@@ -48,7 +48,7 @@ class Script(WireModel):
     """The name of a stored script of the task's owner, in place of a source. Each execution runs the version that is
     stored when it begins, to its end."""
     tools: Annotated[tuple[ToolName, ...], Field(max_length=MAX_TOOLS)] | None = None
-    """The handlers that it may call; None for all that are marked with ``tool=True``. It can call no others. They
+    """The handlers that it may call, or None for all that are marked with ``tool=True``. It can call no others. They
     narrow those of a stored script."""
 
     @model_validator(mode="after")
@@ -62,7 +62,7 @@ def require_exact(field: str, value: object) -> None:
     """Check that a script can read a JSON value without loss: JavaScript would silently round a large id.
 
     Raises:
-        InvalidInput: It has an integer beyond 2^53; `field` is its path.
+        InvalidInput: It has an integer beyond 2^53. `field` is its path.
     """
     match value:
         case list():

@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _TAKEN: Final = frozenset({"then", "toJSON"})
 """JavaScript itself asks every object for these."""
 MAX_TREE_CALLS: Final = 1000
-"""How many calls of scripts one execution of a task may lead to, in all the scripts below it together."""
+"""The most calls of scripts that one execution of a task may lead to, in all the scripts below it together."""
 
 
 class StoredScript(Record):
@@ -29,7 +29,7 @@ class StoredScript(Record):
     description: LongText = ""
     source: ScriptSource
     tools: tuple[str, ...] | None = None
-    """The handlers that it may call; None for all that are tools."""
+    """The handlers that it may call, or None for all that are tools."""
     version: int = 1
     """Incremented whenever its source or its tools change."""
     defined_by: Requesters | None = None
@@ -37,7 +37,7 @@ class StoredScript(Record):
 
 
 class ScriptTree(Record):
-    """How many calls of scripts the execution of a task has led to. ``scriptTrees/{taskId}.{executionId}``."""
+    """The calls of scripts that the execution of a task has led to. ``scriptTrees/{taskId}.{executionId}``."""
 
     collection: ClassVar[str] = "scriptTrees"
 
@@ -50,5 +50,5 @@ def script_key(owner: str, name: str) -> str:
 
 
 def is_script_name(name: str) -> bool:
-    """Return whether scripts can be named so: letters, digits, hyphens, underscores; not ``then``, nor ``toJSON``."""
+    """Return whether it has only letters, digits, hyphens and underscores, and is not ``then`` or ``toJSON``."""
     return _NAME.fullmatch(name) is not None and name not in _TAKEN

@@ -1,4 +1,4 @@
-"""The system's own tasks: the names of their handlers, which other code compares with, and what their payloads say."""
+"""The system's own tasks: the names of their handlers, which other code compares with, and their payloads."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ASSISTANT_HANDLER: Final = "assistant"
 ERASE_HANDLER: Final = "cloudsched.erase-person"
 EXPORT_HANDLER: Final = "cloudsched.export-person"
 FOLLOW_HANDLER: Final = "cloudsched.follow-person"
-"""The name of the handler of the tasks that plan again what follows a person to another time zone."""
+"""The name of the handler of the tasks that plan again, in another time zone, the tasks that follow a person."""
 MAX_TOOLS: Final = 20
 
 
 class AssistantPayload(WireModel):
-    """What the assistant may use. What it does is the task's `purpose`."""
+    """The tools of the assistant. Its instructions are the task's `purpose`."""
 
     tools: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...],
@@ -46,7 +46,7 @@ class ChangeToFollow:
     revision: int
     """The calendar's revision once the change is written."""
     since: datetime
-    """When the writer began."""
+    """The time at which the writer began."""
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -66,9 +66,9 @@ class ChangeToFollow:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far the tasks of a change are planned again: the progress of the run that does it, as JSON.
+    """The progress of planning the tasks of a change again: the progress of the run that does it, as JSON.
 
-    It is stored with the run, under its lease: a process that stands still and has lost that leaves nothing behind.
+    It is stored with the run, under its lease, so a stalled process that has lost its lease leaves nothing behind.
     """
 
     revision: int = 0
@@ -76,7 +76,7 @@ class Reached:
     after: str = ""
     """The link up to which the tasks are done."""
     has_open_links: bool = False
-    """Whether there were links whose tasks were not stored yet."""
+    """True if there were links whose tasks were not stored yet."""
 
     def to_text(self) -> str:
         """Return it as text."""
@@ -84,17 +84,17 @@ class Reached:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return what such a text says."""
+        """Read it from such a text."""
         return cls(**json.loads(text))
 
 
 class CalendarJobs(Protocol):
-    """What the system does with calendars."""
+    """The system's work on calendars."""
 
     def refresh(self, key: str) -> str:
-        """Fetch a calendar again; return what was found."""
+        """Fetch a calendar again, and return the result in words."""
         ...
 
     def replan(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
-        """Plan tasks of a changed calendar again; return how far that came, None if nothing is left to do."""
+        """Plan tasks of a changed calendar again. Return the progress, or None if nothing is left to do."""
         ...

@@ -54,15 +54,15 @@ class SourceModel(WireModel):
     """The settings of the language model in that conversation: the built-in handler `assistant` follows them."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
-    """The model's name; the one of the app's settings if None."""
+    """The model's name, or the one of the app's settings if None."""
     max_turns: Integer | None = Field(default=None, ge=1, le=100)
-    """How often it is asked in one execution; the app's limit if None or lower."""
+    """The most times that it is asked in one execution. The app's limit holds if this is None or higher."""
     max_tokens: Integer | None = Field(default=None, ge=1, le=10**9)
-    """How many tokens one execution may use; the app's limit if None or lower."""
+    """The most tokens that one execution may use. The app's limit holds if this is None or higher."""
 
 
 class Source(WireModel):
-    """Where the request for a task came from."""
+    """The origin of the request for a task."""
 
     chat_id: _Text | None = None
     message_id: _Text | None = None
@@ -78,25 +78,25 @@ class RecentRequest(WireModel):
     """A request that a task remembers, so that a repetition of it changes nothing."""
 
     key: str
-    """A hash of what names the request and of who sent it, or which creation it is: see `transitions.request_marks`."""
+    """A hash of the request's name and its sender, or of the creation that it is. See `transitions.request_marks`."""
     content: str = ""
     """A hash of what was asked for."""
     at: Instant | None = None
-    """When; unique among the task's requests, since the ids of the runs that they ask for are derived from it. None of
-    the one that created it."""
+    """The time of the request. It is unique among the task's requests, since the ids of the runs that they ask for are
+    derived from it. None for the one that created the task."""
 
 
 class BudgetPause(WireModel):
-    """The latest such pause of a task."""
+    """The latest pause of a task because of its owner's budget."""
 
     at: Instant
-    """From when on the task's plan goes on afterwards: nothing that comes due meanwhile is lost."""
+    """The time from which the task's plan goes on afterwards: nothing that comes due meanwhile is lost."""
     is_alone: bool = True
-    """Whether nobody else has paused the task, too: then it is resumed when there is a budget again."""
+    """True if nobody else has paused the task, too. Then it is resumed when there is a budget again."""
 
 
 class Action(StoredEnum):
-    """What was done."""
+    """An action on a task."""
 
     CREATED = "CREATED"
     EDITED = "EDITED"
@@ -118,37 +118,37 @@ class FieldChange(WireModel):
 
     field: str
     before: str | None = None
-    """Its value before, as JSON; None if it had none, or if it is not shown: too long, or what may be private."""
+    """Its value before, as JSON. None if it had none, or if it is not shown, being too long or possibly private."""
     after: str | None = None
     """Its value since, likewise."""
 
 
 class HistoryEntry(WireModel):
-    """One thing that was done with a task."""
+    """One action on a task."""
 
     at: Instant
     action: Action
     by: EventSender | None = None
-    """Who did it; None for the scheduler itself. Without a subject, it was the app's own code."""
+    """The caller who did it, or None for the scheduler itself. Without a subject, it was the app's own code."""
     fields: tuple[FieldChange, ...] = ()
-    """What an edit changed."""
+    """The fields that an edit changed."""
     execution_id: str | None = None
     """The execution that it concerns."""
     reason: str | None = None
-    """Why the scheduler did it."""
+    """The scheduler's reason for it."""
 
 
 MAX_RETENTION = timedelta(days=36_525)
 """The longest retention, expiration and the like: a hundred years."""
 MAX_OPEN_RUNS = 20
-"""How many runs of one task may be open at once: at their largest they fit Firestore's 1 MiB."""
+"""The most runs of one task that may be open at once: at their largest they fit Firestore's 1 MiB."""
 
 MAX_NAME = 200
 """The longest name of a handler, in characters."""
 MAX_DURATION = timedelta(hours=1)
 """The longest attempt: a function in the cloud is stopped after that time."""
 MAX_COUNT = 10**9
-"""The largest `max_runs` and `pause_after_failures`; no store keeps integers without a bound."""
+"""The largest `max_runs` and `pause_after_failures`, since no store keeps integers without a bound."""
 
 
 def _reject_reserved(name: str) -> str:
@@ -182,7 +182,7 @@ class TaskStatus(StoredEnum):
 
 
 class Trouble(StoredEnum):
-    """Why a task needs somebody; the most urgent first."""
+    """The reason why a task needs somebody, the most urgent first."""
 
     BUDGET = "BUDGET"
     """Its owner's budget is used up, and has paused it."""
@@ -197,7 +197,7 @@ class Trouble(StoredEnum):
 
 
 class TaskSpec(WireModel):
-    """The fields that the owner sets; each can be edited later."""
+    """The fields that the owner sets. Each can be edited later."""
 
     title: Annotated[str, StringConstraints(min_length=1, max_length=500)]
     description: LongText = ""
@@ -208,22 +208,22 @@ class TaskSpec(WireModel):
     handler: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
     """The registered name of the function to run."""
     payload: dict[str, Any] = Field(default_factory=dict)
-    """The handler's argument; validated against its model."""
+    """The handler's argument, validated against its model."""
     children: tuple[Child, ...] = Field(default=(), max_length=MAX_CHILDREN)
     """The child tasks that it runs in place of a handler of its own."""
     parallel: bool = Field(default=False, strict=True)
-    """Whether its children run in parallel, rather than in order."""
+    """True if its children run in parallel, rather than in order."""
     on_child_failure: OnChildFailure = OnChildFailure.FAIL
-    """What a failed child means for the children after it, and for the task."""
+    """The consequence of a failed child for the children after it, and for the task."""
     script: Script | None = None
     """The JavaScript that it runs in place of a handler of its own."""
     delivery_channels: tuple[DeliveryChannel, ...] = Field(default=(), max_length=len(DeliveryChannel))
     delivery_title: Text | None = None
-    """The title of what is delivered; the task's title if None."""
+    """The title of the message that is delivered, or the task's title if None."""
     on_completion: OnCompletion | None = None
-    """Who is told when an execution has ended, however it has."""
+    """The receiver of a message when an execution has ended, with any status."""
     ping: Ping | None = None
-    """Which dead-man's switch is told that an execution begins and ends."""
+    """The dead-man's switch that is told when an execution begins and ends."""
     query_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in queries."""
     tokens_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
@@ -236,16 +236,16 @@ class TaskSpec(WireModel):
     lock_key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     """The resource that the task works on: runs with the same key take turns, in the order of their due times."""
     lock_scope: LockScope | None = None
-    """Whose the lock key is. If None: global, if a server or code names the key; the owner's, if a user does."""
+    """The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does."""
     lock_limit: Integer = Field(default=1, ge=1, le=100)
-    """How many runs with that key may run at once."""
+    """The most runs with that key that may run at once."""
     retry: RetryPolicy = RetryPolicy.build()
     expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=MAX_DURATION)
-    """How long one attempt may take. It is the length of the lease: after it, another executor may take over."""
+    """The longest duration of one attempt. It is the length of the lease: after it, another executor may take over."""
     until: Instant | None = None
     """No occurrence after this instant is run."""
     max_runs: Integer | None = Field(default=None, ge=1, le=MAX_COUNT)
-    """The task is complete after this many scheduled runs; skipped and expired occurrences do not count."""
+    """The task is complete after this many scheduled runs. Skipped and expired occurrences do not count."""
     jitter: Duration = Field(default=timedelta(0), ge=timedelta(0), le=timedelta(days=1))
     """Each run starts up to this much later, by an amount that is fixed for the occurrence."""
     overlap: Overlap = Overlap.SKIP
@@ -255,9 +255,9 @@ class TaskSpec(WireModel):
     pause_after_failures: Integer | None = Field(default=None, ge=1, le=MAX_COUNT)
     """The task pauses itself after this many failed occurrences in a row."""
     execution_retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
-    """How long an execution's record and messages are kept. None: the record as long as the task, messages for ever."""
+    """The retention of an execution's record and messages. None: the record as long as the task, messages for ever."""
     retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
-    """How long after its end the task is kept, with its executions. None: for ever."""
+    """The time for which the task is kept after its end, with its executions. None: for ever."""
 
 
 class Backfill(WireModel):
@@ -280,17 +280,17 @@ class DueRange(WireModel):
 
 
 class Journey(WireModel):
-    """A change of the owner's time zone, for what was due by then: it has not become later because of the journey."""
+    """A change of the owner's time zone. An occurrence that was due by then has not become later because of it."""
 
     at: Instant
-    """When the task was planned in the new zone."""
+    """The time at which the task was planned in the new zone."""
     shift: Duration
-    """How much later the same local time was in the earlier zone; below zero, if it was earlier there."""
+    """The time by which the same local time was later in the earlier zone. It is below zero if it was earlier there."""
 
     def due_since(self, occurrence: datetime) -> datetime:
-        """Return since when an occurrence has been due: since its time in the earlier zone, at most since the journey.
+        """Return the time since which an occurrence has been due: its time in the earlier zone, at most the journey's.
 
-        What the clock has passed over is due since the journey.
+        An occurrence that the clock has passed over is due since the journey.
         """
         return occurrence if occurrence > self.at else min(self.at, add_duration(occurrence, self.shift))
 
@@ -305,10 +305,10 @@ class Parent(WireModel):
     depth: int
     """The nesting depth of the call: 1 if its caller has no parent."""
     is_owners: bool = False
-    """Whether the task's owner wrote the call, as one of a task's children or in a script: then the owner may claim it
+    """True if the task's owner wrote the call, as one of a task's children or in a script. Then the owner may claim it
     as a worker, but not change it. A call that a handler's code made the owner may neither claim nor change."""
     is_for_user: bool = False
-    """Whether a user wrote or edited the task at the top: then the owner's quotas hold for the calls below it."""
+    """True if a user wrote or edited the task at the top. Then the owner's quotas hold for the calls below it."""
     script_tree: str | None = None
     """If a script called a script: the task and the execution at the top, for which such calls are counted."""
 
@@ -332,18 +332,18 @@ class Event(WireModel):
     payload: Any = None
     at: Instant
     token: str = ""
-    """Tells it from another one that is equal."""
+    """A value that tells it from another one that is equal."""
     execution_id: str | None = None
-    """The only execution that may take it, with which it is removed; None if the first that waits for it may."""
+    """The only execution that may take it, with which it is removed, or None if the first that waits for it may."""
     sender: EventSender
-    """Who sent it: whether it counts is decided when it is taken, by the handler that waits."""
+    """The sender. The handler that waits for it decides whether it counts, when it is taken."""
 
     def is_for(self, name: str, execution_id: str, senders: Container[SenderRole]) -> bool:
         """Return whether an execution that waits for an event of that name from these senders may take this one."""
         return self.name == name and self.execution_id in {None, execution_id} and self.sender.role in senders
 
     def mark(self, execution_id: str) -> str:
-        """Return by which a repetition is known: the execution, and a hash of what it was sent, by whom."""
+        """Return the mark by which a repetition is known: the execution, and a hash of the event and its sender."""
         said = [self.name, self.payload, self.sender.role, self.sender.subject]
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
         return f"{execution_id} {digest}"
@@ -359,32 +359,32 @@ class RefusedEvent(WireModel):
 
 
 class ZonePlan(WireModel):
-    """What a process with other time zone data needs to know of a plan.
+    """The time zone data of a plan, for processes that have other data.
 
-    An occurrence is named by what the clock shows. The plan's instants are those of the data that it was made with, so
-    the plan keeps how the clock was read at each of them.
+    An occurrence is named by the time that the clock shows. The plan's instants are those of the data that it was made
+    with, so the plan keeps the reading of the clock at each of them.
     """
 
     release: str
     """The IANA release, such as ``2026a``. A later one is greater."""
     fingerprint: str = ""
-    """Of the zone's clock changes in that release; empty if it does not know the zone."""
+    """The fingerprint of the zone's clock changes in that release, or empty if it does not know the zone."""
     clock: tuple[int, ...] = ()
-    """Pairs: an instant of the plan, in seconds since 1970, and by how much the clock was read ahead of UTC."""
+    """Pairs of an instant of the plan, in seconds since 1970, and the clock's offset from UTC at that instant."""
     is_second: bool = False
-    """Whether the next occurrence is the second one of a time that the clock shows twice."""
+    """True if the next occurrence is the second one of a time that the clock shows twice."""
     is_stale: bool = False
-    """Whether a process with older data has planned on, or knows that newer ones are in use: the sweep plans again."""
+    """True if a process with older data has planned on, or knows that newer ones are in use. The sweep plans again."""
 
     def offset_at(self, seconds: int) -> int | None:
-        """Return how the clock was read at an instant of the plan; None if it is not one of them."""
+        """Return the clock's offset from UTC at an instant of the plan, or None if it is not one of them."""
         return next(
             (offset for at, offset in zip(self.clock[::2], self.clock[1::2], strict=True) if at == seconds), None
         )
 
 
 class PublicTask(Document, TaskSpec):
-    """The fields of a task that callers of the API see: its spec, and how it is getting on."""
+    """The fields of a task that callers of the API see: its spec and its state."""
 
     identified_by: ClassVar = ("id", "title", "owner", "handler", "status", "next_execution_time")
     always_stored: ClassVar[frozenset[str]] = Document.always_stored | {"category", "status", "revision"}
@@ -398,39 +398,39 @@ class PublicTask(Document, TaskSpec):
     revision: int = 1
     """Incremented by every edit. A dispatch of an older revision runs nothing."""
     message: str = ""
-    """Why the task is in this status."""
+    """The reason why the task is in this status."""
     next_execution_time: Instant | None = None
-    """The next occurrence that has not been claimed; None if there is none, or while the task is not ACTIVE."""
+    """The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE."""
     created_at: Instant
     updated_at: Instant
     status_changed_at: Instant
     outcome: ExecutionStatus | None = None
-    """The final status of the last scheduled occurrence; manual runs and backfills do not count."""
+    """The final status of the last scheduled occurrence. Manual runs and backfills do not count."""
     run_count: int = 0
-    """How many scheduled occurrences have run, or wait for a worker."""
+    """The number of scheduled occurrences that have run, or wait for a worker."""
     consecutive_failures: int = 0
-    """How many occurrences in a row have failed, up to the one that was due last."""
+    """The number of occurrences in a row that have failed, up to the one that was due last."""
     failing_since: Instant | None = None
-    """When the first of these failed; None if the last one has not."""
+    """The time at which the first of these failed, or None if the last one has not."""
     last_execution_id: str | None = None
-    """The execution that was due last, of those that have ended; a retry of an earlier one does not take its place."""
+    """The execution that was due last, of those that have ended. A retry of an earlier one does not take its place."""
     parent: Parent | None = None
-    """The call that created this task; None if a caller created it directly."""
+    """The call that created this task, or None if a caller created it directly."""
 
 
 class Task(PublicTask):
-    """One task as it is stored: what is public, and the state that only the scheduler uses."""
+    """One task as it is stored: the public fields, and the state that only the scheduler uses."""
 
     runs: tuple[Run, ...] = ()
     """The open runs: occurrences that have started, were requested manually, or wait for a worker."""
     earlier_definitions: tuple[Definition, ...] | None = None
-    """What open runs began with before the task was edited: each of them once, as long as a run needs it."""
+    """The definitions with which open runs began before the task was edited, each once, as long as a run needs it."""
     recent_outcomes: Outcomes = ()
-    """How its latest executions ended, the earliest first; `transitions.records` bounds it."""
+    """The final statuses of its latest executions, the earliest first. `transitions.records` bounds it."""
     outcome_execution_id: str | None = None
     """The id of that execution: its result goes to a call's parent. May be None in documents of earlier versions."""
     latest_run_at: Instant | None = None
-    """When the run was due that says whether it is failing: of those that have run to their end, the one due last."""
+    """The due time of the run that says whether it is failing: the latest of those that have run to their end."""
     planned_to: Instant | None = None
     """The latest occurrence that was processed: no edit makes it run again."""
     earlier_planned_to: Instant | None = None
@@ -438,67 +438,67 @@ class Task(PublicTask):
     offer: Offer | None = None
     """The queue key under which workers find it, while one of its runs waits for a worker."""
     first_at: Instant | None = None
-    """The first occurrence of a recurring schedule, if that was past when the task got it or was resumed. Lists say by
-    it whether there is a past to backfill, and search no schedule."""
+    """The first occurrence of a recurring schedule, if that was past when the task got it or was resumed. It tells
+    lists whether there is a past to backfill, without a search of the schedule."""
     backfill: Backfill | None = None
     backlog: tuple[DueRange, ...] = ()
-    """What came due before a pause and is still to run, the earliest first. Of an ACTIVE task only what lies from
-    `next_execution_time` on counts."""
+    """Occurrences that came due before a pause and are still to run, the earliest first. Of an ACTIVE task only those
+    from `next_execution_time` on count."""
     plan_from: Instant | None = None
-    """After its backlog, the plan continues from here: what lies in between did not come due, or has its record."""
+    """The time from which the plan goes on after its backlog. Earlier occurrences were not due, or have a record."""
     journey: Journey | None = None
     """The latest change of its owner's zone, if its schedule follows that and something was due by then."""
     left_out_from: Instant | None = None
-    """From when on occurrences that its calendars leave out have no record yet; None without calendars."""
+    """The time from which occurrences that its calendars leave out have no record yet, or None without calendars."""
     recent_requests: tuple[RecentRequest, ...] = ()
-    """The latest requests that must be known when they come again, the earliest first; `transitions.request_marks`
+    """The latest requests that must be known when they come again, the earliest first. `transitions.request_marks`
     bounds them."""
     defined_by: Requesters | None = None
-    """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
+    """USERS if a user wrote or edited it, which limits what its script may call. None if only servers did."""
     paused_by: Requesters | None = None
-    """USERS if a user paused it last; None if a server or the scheduler itself did."""
+    """USERS if a user paused it last. None if a server or the scheduler itself did."""
     has_budget: bool = False
-    """Whether each start of it asks first if its owner's budget is used up; set where an owner with one spends."""
+    """True if each start of it first checks its owner's budget. It is set where an owner with a budget spends."""
     budget_pause: BudgetPause | None = None
-    """Its latest pause because its owner's budget was used up; `find_budget_pause` says whether that still holds."""
+    """Its latest pause because its owner's budget was used up. `find_budget_pause` says whether that still holds."""
     is_paused_as_gone: bool = False
-    """Whether ``cloudsched apply`` paused it because its declaration was gone from the code; if anybody else pauses it,
+    """True if ``cloudsched apply`` paused it because its declaration was gone from the code. If anybody else pauses it,
     too, it is their pause."""
     has_children: bool = False
-    """Whether any of its executions has made calls: only then can it have child tasks."""
+    """True if any of its executions has made calls. Only then can it have child tasks."""
     events: tuple[Event, ...] = ()
     """The events that its durable handler has not taken yet, the earliest first."""
     recent_answers: tuple[str, ...] = ()
-    """What the latest events said, each with the execution that it was for, to recognise a second click."""
+    """Marks of the latest events, each with the execution that it was for, to recognise a second click."""
     refused_events: tuple[RefusedEvent, ...] = ()
     """The latest events that were refused because no execution waited for them."""
     history: tuple[HistoryEntry, ...] = ()
-    """What was done with it by hand, the earliest first; `transitions.history` bounds it."""
+    """The actions on it by hand, the earliest first. `transitions.history` bounds it."""
     history_left_out: int = 0
-    """How many earlier entries have fallen off."""
+    """The number of earlier entries that have fallen off."""
     deferred: bool = False
-    """Follow-up work of the last commit (a dispatch, say) could not be done; the sweep does it."""
+    """True if follow-up work of the last commit (a dispatch, say) could not be done. The sweep does it."""
     deleted_at: Instant | None = None
-    """Set while the task is being deleted; callers no longer see it."""
+    """Set while the task is being deleted. Callers no longer see it."""
     delivery: Delivery | None = None
-    """What it delivers, if the system made it to deliver a result."""
+    """The result that it delivers, if the system made it to deliver one."""
     usage: Usage = ()
-    """What it has used this month and the one before."""
+    """Its usage in this month and the one before."""
     zone_plan: ZonePlan | None = None
-    """With which time zone data it is planned; None where those cannot move it."""
+    """The time zone data that it is planned with, or None if they cannot move it."""
     wake_at: Instant | None = None
-    """When the sweep must process this task if nothing else has. None: never."""
+    """The time at which the sweep must process this task if nothing else has. None: never."""
 
     @cached_property
     def assumed(self) -> tuple[str, ...]:
-        """What the call that returns it has left open of its schedule, and how that was decided, one sentence each.
+        """The points that a call left open in its schedule, and how they were decided, one sentence each.
 
         Empty if it was loaded: nothing of it is stored.
         """
         return ()
 
     def answering(self, assumed: Sequence[str]) -> Self:
-        """Return the task as the answer to a call that has left this open."""
+        """Return the task as the answer to a call that has left these points of its schedule open."""
         answer = self.model_copy()
         vars(answer)["assumed"] = tuple(assumed)
         return answer
@@ -510,7 +510,7 @@ class Task(PublicTask):
 
     @property
     def is_made_by_code(self) -> bool:
-        """Return whether it is a call by a handler's code: what it is and how it ends is not for its owner to say."""
+        """Return whether it is a call by a handler's code: its owner may not decide what it is or how it ends."""
         return self.parent is not None and not self.parent.is_owners
 
     @property
@@ -535,24 +535,24 @@ class Task(PublicTask):
 
     @property
     def scoped_lock_key(self) -> str | None:
-        """The key of the lock that its runs hold, which no other scope and no other owner shares; None for no lock."""
+        """The key of the lock that its runs hold, or None for no lock. No other scope and no other owner shares it."""
         if self.lock_key is None:
             return None
         return scoped_lock_key(self.lock_key, self.lock_scope or LockScope.GLOBAL, self.owner)
 
     def as_begun(self, run: Run) -> Task:
-        """Return the task as one of its open runs has begun it: with what this runs to its end, whatever was edited."""
+        """Return the task with the definition that one of its open runs began with, whatever was edited."""
         if run.definition is None:
             return self
         earlier = self.earlier_definitions or ()
         return self.as_defined(next(each for each in earlier if each.number == run.definition))
 
     def find_author(self, run: Run) -> Requesters | None:
-        """Return USERS if a user wrote what one of its open runs runs, or a part of it; None if only servers did."""
+        """Return USERS if a user wrote any of what one of its open runs runs, or None if only servers did."""
         return run.defined_by or self.as_begun(run).defined_by
 
     def as_defined(self, definition: Definition) -> Task:
-        """Return the task with what it ran at another time."""
+        """Return the task with an earlier definition."""
         return self.model_copy(update=definition.to_fields())
 
     @property
@@ -578,9 +578,9 @@ class Task(PublicTask):
 
 
 def _find_position(task: Task, run: Run) -> tuple[ExecutionStatus, datetime] | None:
-    """Return the status of a run as an open execution, and since when; None if its handler was never started.
+    """Return a run's status as an open execution, and since when, or None if its handler was never started.
 
-    While its task is paused a run that was to be tried again waits for that to end: it is not being retried.
+    While its task is paused, a run that was to be tried again waits for that to end: it is not being retried.
     """
     if run.suspension is not None:
         return ExecutionStatus.SUSPENDED, run.suspension.at
@@ -594,13 +594,13 @@ def _find_position(task: Task, run: Run) -> tuple[ExecutionStatus, datetime] | N
 
 
 def get_open_status(task: Task, run: Run) -> ExecutionStatus | None:
-    """Return the status of a task's run as an open execution; None if its handler was never started."""
+    """Return the status of a task's run as an open execution, or None if its handler was never started."""
     position = _find_position(task, run)
     return None if position is None else position[0]
 
 
 def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
-    """Return where lists of open executions have a task: the status of its most active run, and since when.
+    """Return the place of a task in lists of open executions: the status of its most active run, and since when.
 
     None if nothing of it is open, or if no list has it.
     """
@@ -613,9 +613,9 @@ def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
 
 
 def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
-    """Return why a task needs somebody, and since when; of one that waits, when it gives up. None if it needs nobody.
+    """Return why a task needs somebody, and since when (WAITING: when it gives up). None if it needs nobody.
 
-    A call needs nobody: what it does and how it ends is for the task that made it.
+    A call needs nobody: the task that made it decides what it does and how it ends.
     """
     if task.deleted_at is not None or (task.parent is not None and task.delivery is None):
         return None
@@ -640,7 +640,7 @@ def _find_failed_delivery(task: Task) -> tuple[Trouble, datetime] | None:
 
 
 def find_list(execution: Execution) -> bool | None:
-    """Return whether the lists across tasks have a record among the failures, which come first; None if none has it.
+    """Return whether lists across tasks have a record among the failures, which come first. None if no list has it.
 
     Open executions are listed by their tasks.
     """

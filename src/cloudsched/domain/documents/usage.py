@@ -1,4 +1,4 @@
-"""What tasks use: counted in each task's own document, and summed up by owner, handler and month.
+"""The usage of tasks: counted in each task's own document, and summed up by owner, handler and month.
 
 A task counts for itself, month by month, in commits that write it anyway, so counting costs no operation. The counts
 only grow. Months are those of UTC.
@@ -27,16 +27,16 @@ def month_of(instant: datetime) -> str:
 
 
 class UsageCounts(WireModel):
-    """How much was used. The Firestore and Cloud Tasks operations are those that running the tasks needed."""
+    """Amounts of usage. The Firestore and Cloud Tasks operations are those that running the tasks needed."""
 
     executions: int = Field(default=0, ge=0)
-    """Executions that ended and had started; one that is retried by hand ends once more."""
+    """Executions that started and ended. One that is retried by hand counts once more."""
     queries: int = Field(default=0, ge=0)
-    """What the handlers have reported."""
+    """The queries that the handlers have reported."""
     tokens: int = Field(default=0, ge=0)
-    """The same, of a language model's tokens."""
+    """The tokens of a language model that the handlers have reported."""
     estimated_queries: float = Field(default=0, ge=0)
-    """What the tasks had estimated for these executions."""
+    """The queries that the tasks had estimated for these executions."""
     estimated_tokens: float = Field(default=0, ge=0)
     reads: int = Field(default=0, ge=0)
     """Documents read in Firestore."""
@@ -61,7 +61,7 @@ class UsageCounts(WireModel):
 
 
 class TaskUsage(WireModel):
-    """What a task has used in a month, while it had one handler."""
+    """The usage of a task in a month, while it had one handler."""
 
     month: Month
     handler: str
@@ -69,14 +69,14 @@ class TaskUsage(WireModel):
 
 
 MAX_HANDLERS: Final = 20
-"""For how many handlers a task counts in its two months; what further ones use is counted for `OTHER_HANDLERS`."""
+"""The most handlers that a task counts in its two months. The usage of others is counted for `OTHER_HANDLERS`."""
 OTHER_HANDLERS: Final = "(others)"
 
 
 def add_usage(
     usage: tuple[TaskUsage, ...], handler: str, now: datetime, used: Mapping[str, float]
 ) -> tuple[TaskUsage, ...]:
-    """Return what a task has used, with this counted for a handler and the month: those of `UsageCounts` by name.
+    """Return a task's usage with this added for a handler and the month, by the names of `UsageCounts`.
 
     Only this month and the one before are kept, since the sweep sums up what has changed at least once a day.
     """
@@ -121,7 +121,7 @@ def _pack(used: tuple[TaskUsage, ...]) -> tuple[str, ...]:
 
 
 def _unpack(stored: object) -> object:
-    """Return the usage of its packed form; of documents where it is not packed, as it is."""
+    """Return the usage of its packed form. Return an unpacked value as it is."""
     if not isinstance(stored, list | tuple):
         return stored
     return [_unpack_one(each) if isinstance(each, str) else each for each in stored]
@@ -137,20 +137,20 @@ def _unpack_one(text: str) -> object:
 
 
 Usage = Annotated[tuple[TaskUsage, ...], Packed(_pack, _unpack)]
-"""What a task has used; stored as texts such as ``2027-01 39,,,,,39,118,,39 tick``."""
+"""The usage of a task, stored as texts such as ``2027-01 39,,,,,39,118,,39 tick``."""
 
 
 class RunUsage(WireModel):
-    """What the attempts of an open run have reported until now."""
+    """The usage that the attempts of an open run have reported until now."""
 
     queries: int = 0
     tokens: int = 0
     step_queries: int = 0
-    """The part of them that the journal's steps have, which each later attempt reports again."""
+    """The part of these queries that the journal's steps have, which each later attempt reports again."""
     step_tokens: int = 0
 
     def add(self, reported: RunUsage) -> RunUsage:
-        """Return it with an attempt's report, of which the steps' part has everything since the run began."""
+        """Return it with an attempt's report, whose part for steps has everything since the run began."""
         step_queries = max(self.step_queries, reported.step_queries)
         step_tokens = max(self.step_tokens, reported.step_tokens)
         return RunUsage.build(

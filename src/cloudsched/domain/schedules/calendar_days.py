@@ -1,7 +1,7 @@
-"""How a schedule names calendars, which days these have, and what it does with the occurrences on them.
+"""The calendars that a schedule names, their days, and the policies for occurrences on them.
 
-A calendar is stored as text, a line for each day or interval, so that a schedule can carry it: whatever is planned with
-it is then a function of the task's document alone, and the calendar need not be read again. For example::
+A calendar is stored as text, a line for each day or interval, so that a schedule can carry it. Planning with it then
+depends on the task's document alone, and the calendar need not be read again. For example::
 
     weekdays SA,SU
     2027-07-14 Bastille Day
@@ -36,7 +36,7 @@ CALENDAR_ID: Final = r"^[A-Za-z0-9_-]{1,100}$"
 CalendarId = Annotated[str, StringConstraints(pattern=CALENDAR_ID)]
 """Letters, digits, hyphens and underscores."""
 MAX_CALENDARS: Final = 5
-"""How many calendars a schedule may name."""
+"""The most calendars that a schedule may name."""
 
 
 class CalendarRule(BaseModel):
@@ -45,12 +45,12 @@ class CalendarRule(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     id: CalendarId
-    """The calendar's id; ``weekends`` is always there."""
+    """The calendar's id. ``weekends`` is always there."""
     on: On = "skip"
-    """What happens to an occurrence on one of its days: it is left out, or moved to the last free day before or to the
+    """The policy for an occurrence on one of its days. It is left out, or moved to the last free day before or to the
     next free day after. A free day is on none of the schedule's calendars."""
     content: SkipJsonSchema[str | None] = None
-    """The calendar's days, as they were when the task was planned; stored with it, and not shown to callers."""
+    """The calendar's days, as they were when the task was planned. Stored with it, and not shown to callers."""
 
     @model_validator(mode="before")
     @classmethod
@@ -73,9 +73,9 @@ class CalendarRule(BaseModel):
 
 
 MAX_INTERVALS: Final = 1000
-"""How many days and intervals one calendar may have."""
+"""The most days and intervals of one calendar."""
 MAX_CONTENT: Final = 32_000
-"""How many bytes the text of one calendar may have, and that of all calendars of a schedule together."""
+"""The most bytes of the text of one calendar, and of that of all calendars of a schedule together."""
 MAX_DAY_NAME: Final = 80
 WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _WEEKDAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -87,7 +87,7 @@ _THURSDAY: Final = 3  # the day of the week of day 0
 
 
 class Interval(NamedTuple):
-    """Days from one to another, both included, counted from 1970-01-01, and what they are."""
+    """Days from one to another, both included, counted from 1970-01-01, and their name."""
 
     first: int
     last: int
@@ -102,7 +102,7 @@ class CalendarDays:
     intervals: Sequence[Interval]
 
     def find(self, day: int) -> str | None:
-        """Return the name of a day that the calendar has; None if it does not have it."""
+        """Return the name of a day that the calendar has, or None if it does not have it."""
         at = bisect_right(self.intervals, day, key=lambda interval: interval.first) - 1
         if at >= 0 and day <= self.intervals[at].last:
             return self.intervals[at].name
@@ -110,7 +110,7 @@ class CalendarDays:
         return _WEEKDAY_NAMES[weekday] if weekday in self.weekdays else None
 
     def next_from(self, day: int) -> int | None:
-        """Return the calendar's first day from a day on; None if it has no more."""
+        """Return the calendar's first day from a day on, or None if it has no more."""
         if self.find(day) is not None:
             return day
         later = [day + ahead for ahead in range(1, 7) if weekday_of(day + ahead) in self.weekdays][:1]
@@ -119,7 +119,7 @@ class CalendarDays:
 
 
 def weekday_of(day: int) -> int:
-    """Return a day's day of the week; 0 is Monday."""
+    """Return a day's day of the week, 0 for Monday."""
     return (day + _THURSDAY) % 7
 
 
@@ -134,7 +134,7 @@ def to_date(day: int) -> date:
 
 
 def format_days(weekdays: Iterable[str], intervals: Iterable[tuple[date, date, str]]) -> str:
-    """Return the text of a calendar; the first of several intervals names a day that they share.
+    """Return the text of a calendar. The first of several intervals names a day that they share.
 
     Raises:
         InvalidInput: It has too many intervals, one that ends before it begins, or too much text.

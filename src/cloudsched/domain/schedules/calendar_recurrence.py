@@ -2,14 +2,14 @@
 
 * An occurrence is on the day that the clock shows in the schedule's zone. If that day is free, it stays as it is.
 * Moved to another day, it keeps the time that its rule says: 02:30 is 02:30 there, also if a gap shifted it to 03:30 on
-  its own day. So it meets what is at 02:30 already, and no day gets a second run.
+  its own day. So it coincides with an occurrence at 02:30, and no day gets a second run.
 * If the other day does not have that time, or has it twice, ``gap`` and ``fold`` decide as for any other. It stays on
   that day, though: where a gap ends at midnight, it is as long before the gap as it would have been after.
 * A day that the zone skips is not free.
 * Occurrences that meet at one instant are one.
 * COUNT, UNTIL and EXDATE apply before the calendars do: they count what the rules produce. An occurrence moved before
   DTSTART still occurs.
-* What would have moved to an instant that has passed is over: a search from now on does not find it.
+* An occurrence that would have moved to an instant that has passed is over: a search from now on does not find it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.recurrence.recurrence_set import Recurrence
 
 MAX_MOVE: Final = 366
-"""How many days an occurrence may move; if none of them is free, it is left out."""
+"""The most days that an occurrence may move. If none of them is free, it is left out."""
 
 
 _WEEK: Final = 7
@@ -48,7 +48,7 @@ class Taken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DayCalendar:
-    """A calendar as a schedule uses it."""
+    """A calendar with a schedule's rule for it."""
 
     id: str
     on: str
@@ -59,8 +59,8 @@ class DayCalendar:
 class FreeDays:
     """The days that are on none of several calendars. Days are counted from 1970-01-01.
 
-    The first calendar that has a day decides what happens to an occurrence on it. With `business_day`, every occurrence
-    moves to that free day of its month instead: 3 is the third, -1 the last.
+    The first calendar that has a day decides about an occurrence on it. With `business_day`, every occurrence moves to
+    that free day of its month instead: 3 is the third, -1 the last.
     """
 
     calendars: Sequence[DayCalendar]
@@ -69,7 +69,7 @@ class FreeDays:
 
     @property
     def has_none(self) -> bool:
-        """Return whether it is plain that no day is free: the calendars have all days of the week."""
+        """Return whether the calendars have all days of the week, so that no day is free."""
         return len(frozenset[int]().union(*(each.days.weekdays for each in self.calendars))) == _WEEK
 
     @property
@@ -78,7 +78,7 @@ class FreeDays:
         return self.business_day is None and all(each.on == "skip" for each in self.calendars)
 
     def find(self, day: int) -> Taken | None:
-        """Return what takes a day; None if it is free."""
+        """Return the calendar day that takes a day, or None if it is free."""
         for each in self.calendars:
             name = each.days.find(day)
             if name is not None:
@@ -86,15 +86,15 @@ class FreeDays:
         return None
 
     def last_before(self, day: int) -> int | None:
-        """Return the last free day before a day; None if none is near."""
+        """Return the last free day before a day, or None if none is near."""
         return self._first_free(range(day - 1, day - MAX_MOVE - 1, -1))
 
     def next_after(self, day: int) -> int | None:
-        """Return the next free day after a day; None if none is near."""
+        """Return the next free day after a day, or None if none is near."""
         return self._first_free(range(day + 1, day + MAX_MOVE + 1))
 
     def target_of(self, day: int) -> int | None:
-        """Return the day to which occurrences on a day move, itself if they stay; None if they are left out."""
+        """Return the day to which occurrences on a day move, itself if they stay, or None if they are left out."""
         if self.business_day is not None:
             return self._nth_free_day(day)
         taken = self.find(day)
@@ -105,13 +105,13 @@ class FreeDays:
         return self.next_after(day) if taken.on == "after" else None
 
     def next_left_out(self, day: int) -> int | None:
-        """Return a day from a day on before which no occurrence is left out; None if none ever is."""
+        """Return a day that is not before ``day``, with no occurrence left out in between. None if none ever is."""
         if self.business_day is not None:
             return day
         return min((found for each in self.calendars if (found := each.days.next_from(day)) is not None), default=None)
 
     def group_of(self, day: int) -> tuple[int, int]:
-        """Return the days around a day, the first and the last, that move together: to days next to or among them."""
+        """Return the first and the last of the days around a day that move together."""
         if self.business_day is not None:
             return _month_of(day)
         if self.find(day) is None:
@@ -123,7 +123,7 @@ class FreeDays:
         )
 
     def targets_of_group(self, day: int) -> Iterator[int]:
-        """Yield the days to which a group's days may move, in order."""
+        """Yield the days to which the days of a group may move, in order."""
         if self.business_day is not None:
             target = self._nth_free_day(day)
             if target is not None:
@@ -137,7 +137,7 @@ class FreeDays:
                 yield target
 
     def sources_of(self, target: int) -> tuple[int, int]:
-        """Return the days, the first and the last, of which some move to a free day."""
+        """Return the first and the last of the days of which some move to a free day."""
         if self.business_day is not None:
             return _month_of(target)
         before, after = self.last_before(target), self.next_after(target)
@@ -184,14 +184,14 @@ def _month_of(day: int) -> tuple[int, int]:
 
 
 _MARGIN = 2
-"""How many days apart instants may be that a clock change puts in another order than their days."""
+"""The largest distance in days of instants that a clock change puts in another order than their days."""
 _LAST_DAY = LAST_SECOND // DAY + 1
 MAX_SEARCHED_DAYS = 2000
 _MAX_STEPS = 200_000
 
 
 class Move(NamedTuple):
-    """Where an occurrence was before a calendar moved it: its day, and what took that day if anything did."""
+    """The origin of an occurrence that a calendar moved: its day, and the calendar that took that day, if any."""
 
     day: int
     taken: Taken | None
@@ -206,11 +206,11 @@ class CalendarRecurrence:
 
     @property
     def first(self) -> int | None:
-        """The first instant of all; None if there is none."""
+        """The first instant of all, or None if there is none."""
         return self.first_from(-(10**11))
 
     def first_from(self, instant: int) -> int | None:
-        """Return the first instant that is not before ``instant``; None if there is none.
+        """Return the first instant that is not before ``instant``, or None if there is none.
 
         If `MAX_SEARCHED_DAYS` days in a row to which occurrences might move have none, there are no more.
         """
@@ -237,7 +237,7 @@ class CalendarRecurrence:
         return None if best is None or best > LAST_SECOND else best
 
     def _first_stayed(self, instant: int) -> int | None:
-        """Return the first instant, not before ``instant``, on a free day, where none is moved."""
+        """Return the first instant, not before ``instant``, on a free day, where no occurrence is moved."""
         found = self.base.first_from(instant)
         for _ in range(MAX_SEARCHED_DAYS):
             spend_steps(4)
@@ -263,7 +263,7 @@ class CalendarRecurrence:
         return None
 
     def explain(self, instant: int) -> Move | None:
-        """Return from where a calendar moved the occurrence at an instant; None if one of its own day stayed there."""
+        """Return from where a calendar moved the occurrence at an instant, or None if one stayed there."""
         target = self._day_of(instant)
         moved: Move | None = None
         for day in (target, target - 1, target + 1):
@@ -278,7 +278,7 @@ class CalendarRecurrence:
         return moved
 
     def find_taken(self, instant: int) -> Taken | None:
-        """Return what takes the day of an instant."""
+        """Return the calendar day that takes the day of an instant, if any."""
         return self.free_days.find(self._day_of(instant))
 
     def _iter_targets(self, day: int) -> Iterator[int]:
@@ -299,7 +299,7 @@ class CalendarRecurrence:
             day = max(day, self.free_days.group_of(source)[1] + 1)
 
     def _first_on(self, target: int, instant: int, budget: StepBudget) -> int | None:
-        """Return the first instant, not before ``instant``, of what stays on a free day or moves there."""
+        """Return the first instant, not before ``instant``, of those that stay on a free day or move there."""
         best: int | None = None
         for source in self._iter_sources(target, budget):
             if source == target:
@@ -377,18 +377,18 @@ class CalendarRecurrence:
         return found
 
     def _start_of_day(self, day: int) -> int:
-        """Return an instant that is not after any of the day's, and hardly before the first."""
+        """Return an instant that is not after the day's first, and hardly before it."""
         guess = day * DAY - self.base.clock.zone.largest
         return min(day * DAY - self._offset_at(guess), day * DAY - self._offset_at(day * DAY - self._offset_at(guess)))
 
     def _margin_at(self, day: int) -> int:
-        """Return how far from a day instants may be in another order than their days; 0 if no clock changes there."""
+        """Return the most days by which clock changes reorder instants near a day, or 0 if no clock changes there."""
         table = self.base.clock.zone.table_for((day + 2 * _MARGIN) * DAY)
         begin = bisect_left(table.changes, (day - 2 * _MARGIN) * DAY)
         return _MARGIN if bisect_left(table.changes, (day + 2 * _MARGIN) * DAY) > begin else 0
 
     def _change_around(self, day: int) -> int:
-        """Return by how much clocks change near a day, in seconds."""
+        """Return the difference of the clock's offsets near a day, in seconds."""
         offsets = {self._offset_at((day + days) * DAY) for days in (-1, 0, 1, 2)}
         return max(offsets) - min(offsets)
 
@@ -419,7 +419,7 @@ def apply_calendars(base: Recurrence, rules: tuple[CalendarRule, ...], business_
 
 
 def describe_effect(recurrence: CalendarRecurrence, instant: int) -> str | None:
-    """Return why an instant was left out, or from which day it was moved; None if its calendars did not change it."""
+    """Return why an instant was left out, or from which day it was moved. None if its calendars did not change it."""
     move = recurrence.explain(instant)
     if move is not None:
         because = "" if move.taken is None else f": {_describe_taken(move.taken)}"
@@ -429,7 +429,7 @@ def describe_effect(recurrence: CalendarRecurrence, instant: int) -> str | None:
 
 
 def describe_ends(rules: Sequence[CalendarRule], until: date) -> list[str]:
-    """Return a sentence for each calendar whose dates end before a day: what comes later counts as free."""
+    """Return a sentence for each calendar whose dates end before a day: later days count as free."""
     sentences = []
     for rule in rules:
         days = parse_days(rule.content or "")

@@ -1,7 +1,7 @@
 """Tell a schedule in words, for people who do not read RRULE: ``every weekday at 09:00, Europe/Paris``.
 
-What is told is never false. A description is exact, so that its language's reader understands the same schedule, or it
-is a summary, which says so and names what it leaves out.
+A description is never false. It is exact, so that its language's reader understands the same schedule, or it is a
+summary, which says so and names what it leaves out.
 
 - A rule is told with the days and times that it takes from its start, and from its first occurrence on. A start in 1970
   is left out where nothing depends on it, as in schedules made from cron expressions.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MAX_TIMES = 12
 _MAX_DATES = 10
 _MAX_LENGTH = 500
-"""How long a phrase the reader takes."""
+"""The longest phrase that the reader takes, in characters."""
 _MIN_WINDOW_TIMES = 5
 _BEGINNING = EPOCH + timedelta(days=1)
 _EVERY_DAY = tuple(range(7))
@@ -52,7 +52,7 @@ class Description(NamedTuple):
 
     Attributes:
         text: One line.
-        leaves_out: What the text leaves out and names, in its language; empty if it says everything.
+        leaves_out: The parts that the text leaves out and names, in its language. Empty if it says everything.
     """
 
     text: str
@@ -65,7 +65,7 @@ class Description(NamedTuple):
 
 
 def describe(schedule: ScheduleFields, locale: str = "en") -> Description:
-    """Return a schedule in words, in the language of a locale such as ``de-AT``; in English if there are none in it."""
+    """Return a schedule in words, in the language of a locale such as ``de-AT``, or in English if it has no words."""
     words = find_words(locale)
     told = _Teller(schedule, words)
     parts = told.tell()
@@ -79,7 +79,7 @@ def describe(schedule: ScheduleFields, locale: str = "en") -> Description:
 
 
 class _Teller:
-    """Tells one schedule; what it cannot tell, it notes in ``left_out``."""
+    """Tells one schedule. It notes the parts that it cannot tell in ``left_out``."""
 
     def __init__(self, schedule: ScheduleFields, words: English) -> None:
         self._schedule, self._words = schedule, words
@@ -144,7 +144,7 @@ class _Teller:
         return told
 
     def _to_local_time(self, instant: datetime, part: str) -> datetime:
-        """Return an instant on the schedule's clock; the part is left out if the clock shows that time twice."""
+        """Return an instant on the schedule's clock. The part is left out if the clock shows that time twice."""
         local = instant.astimezone(self._tzinfo)
         if local.fold:
             self.left_out[part] = None
@@ -162,7 +162,7 @@ class _Teller:
         return [part for part in parts if part]
 
     def _check_union(self, rules: Sequence[Rule]) -> None:
-        """Note what several rules have that words cannot give to only one of them."""
+        """Note the parts of several rules that words cannot give to only one of them."""
         is_limited = any(rule.frequency > Frequency.DAILY for rule in rules) or any(
             rule.frequency == Frequency.DAILY and rule.interval > 1 and rule.weekdays for rule in rules
         )
@@ -322,7 +322,7 @@ def _name_days(rule: Rule, start: datetime | None) -> Rule:
 
 
 def _tell_window(rules: Sequence[Rule], start: datetime | None, words: English) -> str | None:
-    """Return "every 15 minutes from 09:00 to 17:00 on …" if the rules amount to just that; else None."""
+    """Return "every 15 minutes from 09:00 to 17:00 on …" if the rules amount to just that, else None."""
     bare = {replace(rule, hours=(), minutes=(), seconds=(), until=None) for rule in rules}
     rule = bare.pop()
     plain = rule.frequency in {Frequency.DAILY, Frequency.WEEKLY} and rule.interval == 1 and rule.count is None
@@ -455,7 +455,7 @@ def _tell_weekdays(rule: Rule, words: English, left_out: dict[str, None]) -> str
 
 
 def _join_days(rule: Rule, days: str, words: English) -> str:
-    """Return how often, on which days and in which months; months first where they limit an interval."""
+    """Return how often, on which days and in which months. The months come first where they limit an interval."""
     every, months = words.every(rule.frequency, rule.interval), _tell_months(rule, words)
     is_date = bool(rule.month_days) and len(rule.months) == 1  # "on the 7th in June" would be one in a year
     is_mixed = len({day.nth == 0 for day in rule.weekdays}) > 1
@@ -487,7 +487,7 @@ def _tell_fine_rule(rule: Rule, start: datetime | None, words: English, left_out
 
 
 def _tell_steps(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
-    """Return how often a rule finer than a day runs, and what limits its hours, minutes and seconds."""
+    """Return how often a rule finer than a day runs, and the limits of its hours, minutes and seconds."""
     hours, minutes = rule.hours, rule.minutes
     seconds = rule.seconds or ((start.second,) if start is not None else (0,))
     every = words.every(rule.frequency, rule.interval)
@@ -509,13 +509,13 @@ def _tell_steps(rule: Rule, start: datetime | None, words: English, left_out: di
 
 
 def _find_step(numbers: Sequence[int], size: int) -> int:
-    """Return the step of numbers that go from 0 around a dial of this size: 5 for 0, 5, … 55; 0 if they do not."""
+    """Return the step of numbers that go from 0 around a dial of this size: 5 for 0, 5, … 55. Return 0 for others."""
     step = numbers[1] if len(numbers) > 1 else 0
     return step if step and size % step == 0 and tuple(numbers) == tuple(range(0, size, step)) else 0
 
 
 class _DayTimes:
-    """The times of day of a rule that is not finer than a day, in seconds; none if its start would say them.
+    """The times of day of a rule that is not finer than a day, in seconds. None if its start would say them.
 
     They are never listed: a day has 86,400.
     """
@@ -580,7 +580,7 @@ def _has_own_weeks(rule: Rule, start: datetime | None) -> bool:
 
 
 def _list_days_of_first_week(rule: Rule, start: datetime, week_start: int) -> set[int]:
-    """Return the weekdays of a rule that its first week still has: those of all weeks that count are as far apart."""
+    """Return the weekdays of a rule that its first week still has. Later weeks that count are as far apart."""
     first = (start.weekday() - week_start) % len(_EVERY_DAY)
     return {day.weekday for day in rule.weekdays if (day.weekday - week_start) % len(_EVERY_DAY) >= first}
 

@@ -1,13 +1,13 @@
 """Schedules as iCalendar text: RFC 5545.
 
-A calendar with one event for each rule, as a component should have no more than one RRULE. What the format reads
-otherwise than a `Schedule` is written so that other programs find the same occurrences:
+A calendar with one event for each rule, as a component should have no more than one RRULE. Where the format differs
+from a `Schedule`, it is written so that other programs find the same occurrences:
 
 - DTSTART is always an occurrence there. If it is none here, the rule's first occurrence takes its place, or EXDATE
   removes it.
 - UNTIL is in UTC, and a date in RDATE or EXDATE becomes the times that it means.
 - The policies for clock changes, which iCalendar cannot express, are ``X-CLOUDSCHED-`` properties, and SKIP is that of
-  RFC 7529; few programs read them.
+  RFC 7529. Few programs read them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FEBRUARY = 2
 _YEAR = 366 * SECONDS_A_DAY
 _MOST_SUMMER = 2 * 3600
 _YEARS_LISTED = 30
-"""For how many years changes are listed one by one if their rule is one that no RRULE expresses."""
+"""The number of years whose changes are listed one by one, if no RRULE expresses the changes' rule."""
 
 
 class _Observance(NamedTuple):
@@ -110,7 +110,7 @@ def _iter_yearly(footer: Footer | None, after: int) -> Iterator[_Observance]:
 
 
 def yearly_rule(day: ChangeDay) -> str | None:
-    """Return the RRULE of a yearly change; None if there is none."""
+    """Return the RRULE of a yearly change, or None if there is none."""
     if day.form != "M":
         return None
     month, week, weekday = day.numbers
@@ -137,7 +137,7 @@ def _format_offset(seconds: int) -> str:
 
 _END = re.compile(r";(UNTIL|COUNT)=[^;]+")
 _MAX_EXCLUDED = 1000
-"""How many occurrences of one day are listed; of a fuller day, EXDATE names the date, as `from_ical` understands."""
+"""The most occurrences of one day that are listed. For a fuller day, EXDATE names the date (see `from_ical`)."""
 _HEAD = ("BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//cloudsched//Schedule//EN")
 
 
@@ -156,7 +156,7 @@ class IcalEvent(NamedTuple):
 
 
 def to_ical(schedule: ScheduleFields, content: str) -> str:
-    """Return a schedule as a VCALENDAR that `from_ical` reads back; only its rules if it is not anchored.
+    """Return a schedule as a VCALENDAR that `from_ical` reads back, or only its rules if it is not anchored.
 
     Args:
         schedule: The schedule.
@@ -203,7 +203,7 @@ def event_lines(event: IcalEvent, timezone: str) -> list[str]:
 
 
 def _rule_event(schedule: ScheduleFields, text: str, start: int) -> IcalEvent | None:
-    """Return the event of one rule, with its own exclusion of DTSTART; None if the rule never fires."""
+    """Return the event of one rule, with its own exclusion of DTSTART, or None if the rule never fires."""
     rule, recurrence = parse_rule(text), _compile(schedule, (text,))
     first = recurrence.first_from(-LAST_SECOND)
     if first is None:
@@ -257,7 +257,7 @@ def _list_dates(schedule: ScheduleFields, start: int) -> list[int]:
 
 
 def _compile(schedule: ScheduleFields, rules: tuple[str, ...]) -> Recurrence:
-    """Return the instants of some rules alone; of DTSTART alone if there are none."""
+    """Return the instants of some rules alone, or of DTSTART alone if there are none."""
     return compile_recurrence(
         time_zones.in_use,
         rules,

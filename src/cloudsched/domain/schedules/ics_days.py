@@ -1,11 +1,11 @@
 """The days that iCalendar files take: those of their events, as RFC 5545 repeats, moves and cancels them.
 
 * An event takes each day of which it has a part, on the clock of its DTSTART. One that has no end takes one day.
-* All occurrences last as long: in elapsed time if DTEND says how long, while the days of a DURATION are those of the
+* All occurrences have the same length: DTEND gives it in elapsed time, while the days of a DURATION are those of the
   clock.
-* DTSTART is an occurrence, whatever the rule says. EXDATE as a date leaves out what begins on that day.
+* DTSTART is an occurrence, whatever the rule says. EXDATE as a date leaves out the occurrences that begin on that day.
 * Of several versions of an event, or of one of its occurrences, that with the highest SEQUENCE counts.
-* RECURRENCE-ID with RANGE=THISANDFUTURE moves what follows as far, until the next one.
+* RECURRENCE-ID with RANGE=THISANDFUTURE moves all later occurrences as far, until the next one.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from cloudsched.domain.schedules.calendar_days import MAX_INTERVALS, to_date, to
 from cloudsched.errors import InvalidInput, InvalidSchedule, SearchLimitReached
 
 MAX_EVENTS: Final = 3_000
-"""How many events and rules a file may have."""
+"""The most events and rules of a file."""
 MAX_DATES: Final = 10_000
-"""How many dates a file may name that are added or left out: in its lines RDATE and EXDATE."""
+"""The most dates that a file may add or leave out, in its lines RDATE and EXDATE."""
 MAX_DAYS: Final = 3661
-"""How many days one occurrence may take: ten years."""
+"""The most days of one occurrence: ten years."""
 _MAX_CHANGES: Final = 1_000
-"""How many clock changes of a zone of its own are followed."""
+"""The most clock changes that are followed in a zone that a file defines."""
 _LAST_CHANGE: Final = wall_seconds(datetime(2100, 1, 1))  # noqa: DTZ001 - on any clock
 _EVENT: Final = ("VCALENDAR", "VEVENT")
 _ZONE: Final = ("VCALENDAR", "VTIMEZONE")
@@ -51,13 +51,13 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 _MAX_DIGITS: Final = 9
 _MAX_DEPTH: Final = 10
 _MAX_PARAMETERS: Final = 100
-"""How many parameters a line may have; those that RFC 5545 names for a date are two."""
+"""The most parameters of a line. RFC 5545 names two for a date."""
 _MAX_UNUSUAL: Final = 200_000
-"""How many characters of lines with unusual parameters are read: the package looks at each of them several times."""
+"""The most characters of lines with unusual parameters that are read. The package looks at each several times."""
 _LEAST_UNUSUAL: Final = 100
-"""What a short one counts as."""
+"""The least number of characters that such a line counts as."""
 _FOLD: Final = re.compile(r"(?<![\r\n])\r*\n(?:\r?\n)*[ \t]")
-"""What makes one line of two; of several ends of lines in a row, the search begins at the first alone."""
+"""The break between two lines that are really one. The search begins at the first of several ends of lines in a row."""
 _NEW_LINE: Final = re.compile(r"\r?\n")
 _PARAMETER = r';([A-Za-z-]+)=(?:([\w./+-]+)|"([\w ./+-]+)")'
 _USUAL: Final = re.compile(rf"[A-Za-z-]+((?:{_PARAMETER})*):(.*)", re.DOTALL)
@@ -70,18 +70,18 @@ class Time(NamedTuple):
     """A date or time as it is written."""
 
     wall: int
-    """What the clock shows, in seconds since 1970."""
+    """The time that the clock shows, in seconds since 1970."""
     clock: WallClock | None
-    """Whose clock it is; None for a date, and for a time that is everybody's."""
+    """The clock that the time is on. None for a date, and for a time that is on everybody's clock."""
     is_date: bool
 
     def instant_on(self, clock: WallClock) -> int:
-        """Return the instant, in seconds since 1970 UTC; without a zone of its own, that on another clock."""
+        """Return the instant, in seconds since 1970 UTC. Read a time without a zone of its own on another clock."""
         return (self.clock or clock).instants(self.wall)[0]
 
 
 class Length(NamedTuple):
-    """How long something lasts: days on the clock, and then seconds."""
+    """A duration: days on the clock, and then seconds."""
 
     days: int = 0
     seconds: int = 0
@@ -102,13 +102,13 @@ class Event:
     zones: FileZones
 
     def text(self, name: str) -> str:
-        """Return the first value of a property; empty if there is none."""
+        """Return the first value of a property, or an empty text if there is none."""
         found = self.properties.get(name)
         return found[0].value.strip() if found else ""
 
     @cached_property
     def start(self) -> Time:
-        """Its begin; a change of one occurrence may leave that to its RECURRENCE-ID."""
+        """Its start. A change of one occurrence may leave it to its RECURRENCE-ID."""
         times = self.times("DTSTART") or self.times("RECURRENCE-ID")
         if not times:
             raise InvalidInput("ics", "has an event whose DTSTART is empty", "Write DTSTART:20270714T090000Z.")
@@ -126,13 +126,13 @@ class Event:
 
     @property
     def changes_following(self) -> bool:
-        """It changes all later occurrences, too."""
+        """True if it changes all later occurrences, too."""
         ids = self.properties.get("RECURRENCE-ID", ())
         return any(each.parameters.get("RANGE", "").upper() == "THISANDFUTURE" for each in ids)
 
     @property
     def is_cancelled(self) -> bool:
-        """It does not take place."""
+        """True if it does not take place."""
         return self.text("STATUS").upper() == "CANCELLED"
 
     @property
@@ -143,14 +143,14 @@ class Event:
 
     @cached_property
     def length(self) -> Length | None:
-        """Its length; None if it does not say so. DTEND says it in elapsed time."""
+        """Its length, or None if it does not say so. DTEND gives it in elapsed time."""
         if duration := self.text("DURATION"):
             return _parse_duration(duration)
         ends = self.times("DTEND")
         return _length_between(self.start, ends[0][0]) if ends else None
 
     def times(self, name: str) -> list[tuple[Time, Length | None]]:
-        """Return the times of a property; of periods, with their lengths."""
+        """Return the times of a property, those of periods with their lengths."""
         found = self.properties.get(name)
         if not found:
             return []
@@ -189,7 +189,7 @@ class FileZones:
             self._observances.setdefault(tzid, observances)
 
     def find(self, tzid: str) -> WallClock | None:
-        """Return the clock of a zone; None if nobody knows it."""
+        """Return the clock of a zone, or None if nobody knows it."""
         if tzid not in self._clocks:
             self._clocks[tzid] = self._make(tzid)
         return self._clocks[tzid]
@@ -239,7 +239,7 @@ class _File:
         self._count = self._dates = self._unusual = 0
 
     def move(self, verb: str, component: str) -> bool:
-        """Begin or end a component; return whether the file has ended."""
+        """Begin or end a component, and return whether the file has ended."""
         if verb == "BEGIN":
             self.path = (*self.path, component)
             self._begin()
@@ -306,7 +306,7 @@ def _values() -> Any:  # noqa: ANN401 - their methods have no types
 
 
 def parse_usual(line: str) -> Property | None:
-    """Return what `_parse_line` returns; None for a line that only the package can read."""
+    """Return the result of `_parse_line`, or None for a line that only the package can read."""
     found = _USUAL.fullmatch(line)
     if found is None:
         return None
@@ -349,7 +349,7 @@ def _parse_moment(value: str, clock: WallClock | None) -> Time:
 
 
 def parse_plain_moment(value: str) -> date | None:
-    """Return a usual date or time, naive or in UTC; None if only the package can read it."""
+    """Return a usual date or time, naive or in UTC, or None if only the package can read it."""
     found = _PLAIN_MOMENT.fullmatch(value)
     if found is None:
         return None
@@ -382,7 +382,7 @@ def _length_between(begin: Time, end: Time) -> Length:
 
 
 def _check_length(length: Length) -> Length:
-    """Return a length; none if it is negative."""
+    """Return a length, or an empty one if it is negative."""
     seconds = length.days * DAY + length.seconds
     if seconds > MAX_DAYS * DAY:
         raise InvalidInput("ics", f"has an event of {seconds // DAY} days", "At most ten years each.")
@@ -416,11 +416,11 @@ def _parse_offset(value: str) -> int:
 
 
 MAX_TEXT: Final = 2_000_000
-"""How many characters of iCalendar are read."""
+"""The most characters of iCalendar that are read."""
 YEARS_AHEAD: Final = 10
-"""How far ahead an event that recurs is followed."""
+"""The number of years ahead for which an event that recurs is followed."""
 _RECURRING: Final = frozenset({"RRULE", "RDATE", "EXRULE", "EXDATE"})
-"""What an event has that may take place more than once, or not at all."""
+"""The properties of events that may take place more than once, or not at all."""
 
 
 def read_ics_days(text: str, today: date) -> list[tuple[date, date, str]]:
@@ -451,7 +451,7 @@ def read_ics_days(text: str, today: date) -> list[tuple[date, date, str]]:
 
 
 class _Days(NamedTuple):
-    """Days from one to another, both included, counted from 1970-01-01, and what they are."""
+    """Days from one to another, both included, counted from 1970-01-01, and their name."""
 
     first: int
     last: int
@@ -462,12 +462,12 @@ class _Series(NamedTuple):
     """The events with one UID."""
 
     events: Sequence[Event]
-    """What recurs; several if they do not say which of them is newer."""
+    """The event that recurs, or several if they do not say which of them is newer."""
     changes: Sequence[Event]
-    """What some occurrences are instead."""
+    """The events that replace some occurrences."""
 
     def iter_days(self, first: int, last: int) -> Iterator[_Days]:
-        """Yield the days of its occurrences: of what recurs, those from the first day to the last."""
+        """Yield the days of its occurrences. Those of recurring events are from the first day to the last."""
         for event in self.events:
             if self.changes or not _RECURRING.isdisjoint(event.properties):
                 yield from self._iter_recurring(event, first, last)
@@ -510,7 +510,7 @@ class _Series(NamedTuple):
                 yield self._take(change.event, clock.instants(moved)[0], clock)
 
     def _take(self, event: Event, begin: int, clock: WallClock, length: Length | None = None) -> _Days:
-        """Return the days of an occurrence, on its clock; one at least."""
+        """Return the days of an occurrence, on its clock, one at least."""
         if length is None and "DTSTART" in event.properties:
             length = event.length
         elif length is None and self.events:  # what it changes is neither when it is nor how long it lasts
@@ -525,7 +525,7 @@ class _Series(NamedTuple):
 
 
 class _Later(NamedTuple):
-    """What all occurrences from a time on are instead."""
+    """A change of all occurrences from a time on."""
 
     since: int
     start: int
@@ -557,7 +557,7 @@ class _LeftOut:
 
 
 def _group(events: Iterable[Event]) -> Iterator[_Series]:
-    """Return the events of a file by UID, in their newest versions; one without a UID is alone."""
+    """Return the events of a file by UID, in their newest versions. One without a UID is alone."""
     by_uid: dict[str, list[Event]] = defaultdict(list)
     for number, event in enumerate(events):
         if "DTSTART" in event.properties or "RECURRENCE-ID" in event.properties:
@@ -579,7 +579,7 @@ def _group(events: Iterable[Event]) -> Iterator[_Series]:
 
 
 def _iter_instants(streams: Sequence[RuleStream], dates: set[int], begin: int, end: int) -> Iterator[int]:
-    """Yield the instants of dates from one on, and of rules up to another, each once."""
+    """Yield the instants of dates from `begin` on, and those of rules from there to `end`, each once."""
     known = {at for at in dates if at >= begin}
     yield from known
     for stream in streams:
@@ -593,7 +593,7 @@ def _iter_instants(streams: Sequence[RuleStream], dates: set[int], begin: int, e
 
 
 def _wall_of(time: Time, clock: WallClock) -> int:
-    """Return what a clock shows at a time."""
+    """Return the time that a clock shows at a time."""
     if time.is_date or time.clock is None:
         return time.wall
     at = time.instant_on(clock)
@@ -601,7 +601,7 @@ def _wall_of(time: Time, clock: WallClock) -> int:
 
 
 def _join(found: Iterable[_Days]) -> list[_Days]:
-    """Join what has the same name and is next to each other, in the order of days."""
+    """Join days of the same name that are next to each other, in the order of days."""
     joined = list[_Days]()
     open_ends: dict[str, int] = {}
     for days in found:

@@ -1,4 +1,4 @@
-"""Preview a schedule's occurrences, with what clock changes do to them."""
+"""Preview a schedule's occurrences, with the effects of clock changes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MAX_PREVIEW = 1000
 
 
 class ClockChange(StrEnum):
-    """How a clock change affects an occurrence."""
+    """The effect of a clock change on an occurrence."""
 
     SHIFTED = "shifted"
-    """The local time of the schedule does not exist on that day; the occurrence is as much later as the clocks jump."""
+    """The local time of the schedule does not exist on that day. The occurrence is as much later as the clocks jump."""
     REPEATED = "repeated"
     """The clock shows this local time twice."""
     CHANGED = "changed"
-    """The offset differs from the previous occurrence's; the local time is as scheduled."""
+    """The offset differs from the previous occurrence's. The local time is as scheduled."""
 
 
 class Preview(NamedTuple):
-    """One occurrence: the instant in UTC, the local time, and how a clock change affects it."""
+    """One occurrence: the instant in UTC, the local time, and the effect of a clock change on it."""
 
     at: datetime
     local: datetime

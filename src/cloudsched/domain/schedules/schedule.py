@@ -1,8 +1,8 @@
 r"""The schedule: when a task is due, in any time zone.
 
 A schedule is one instant, one delay from its task's creation, or a recurrence set of RFC 5545: the union of RRULEs and
-RDATEs from a DTSTART on, without the EXDATEs, on the wall clock of an IANA time zone. Policies of the schedule say what
-clock changes do to it:
+RDATEs from a DTSTART on, without the EXDATEs, on the wall clock of an IANA time zone. Policies of the schedule
+determine the effect of clock changes:
 
 ======== ============ =====================================================================================
 policy   value        meaning
@@ -69,18 +69,18 @@ from cloudsched.domain.schedules.calendar_recurrence import CalendarRecurrence, 
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 OWNER_ZONE: Final = "owner"
-"""What `timezone` says if it is to be that of the task's owner."""
+"""The value of `timezone` that stands for the zone of the task's owner."""
 _NAMED_FROM: Final = "1971"
-"""A start before that is none that anybody has named: words leave it out, unless intervals count from it."""
+"""An earlier start is none that anybody has named: words leave it out, unless intervals count from it."""
 MAX_LISTED = 100_000
 MAX_RULES = 20
 MAX_DATES = 1000
 _DATE_STEPS: Final = 3
-"""How many steps of a search it takes to read one of the dates that a request gives."""
+"""The steps of a search that it takes to read one of the dates that a request gives."""
 _ABSENT = (None, ())
 _PATTERNS: Final = {CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores"}
 _TIMES: Final = frozenset({"at", "delay", "local", "dtstart", "rdates"})
-"""What says when it happens; an empty rule without any of these is once, now."""
+"""The fields that say when it happens. An empty rule without any of these is once, now."""
 _SINGLE = {"at": "instant", "delay": "delay"}
 
 
@@ -169,28 +169,28 @@ def _to_one(fold: Fold) -> Fold:
 
 
 class Schedule(BaseModel):
-    """One instant, a delay, or a recurrence set. Immutable; camelCase in JSON and Firestore.
+    """One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore.
 
     Attributes:
-        at: The one instant of a schedule that fires once; aware.
-        delay: How long after the creation (or the edit) it fires once; 0 is now. JSON: an ISO 8601 duration. A stored
-            schedule has the instant instead.
+        at: The one instant of a schedule that fires once, aware.
+        delay: The time after the creation (or the edit) at which it fires once, 0 for now. JSON: an ISO 8601 duration.
+            A stored schedule has the instant instead.
         rrule: One RRULE value such as ``FREQ=WEEKLY;BYDAY=MO``, or several, which are united.
-        dtstart: The local time, as ISO text, from which the rules count; it supplies the parts that they do not name.
+        dtstart: The local time, as ISO text, from which the rules count. It supplies the parts that they do not name.
             Without it the schedule is not anchored yet: see `anchored`.
         timezone: The IANA name of the zone of all local times here. With ``at`` alone, or ``delay``, it is only shown.
-        local: The local time of a schedule that fires once. What its clock shows counts: ``at`` follows from it, and
-            moves if a new release of the time zone data says so.
+        local: The local time of a schedule that fires once. Its clock's time counts: ``at`` follows from it, and moves
+            if a new release of the time zone data says so.
         rdates: More occurrences: local times, instants with an offset, or dates (at DTSTART's time of day).
         exdates: Occurrences to leave out: local times, instants, or dates (everything on that local day).
-        gap: What happens to a local time that a clock change skips.
-        fold: Which of the two instants a local time means if a clock change repeats it.
-        sub_daily: Whether rules finer than a day step in elapsed time or on the wall clock.
-        calendars: The calendars that the schedule respects, and whether an occurrence on one of their days is left out
-            or moved; see `calendar_recurrence`.
+        gap: The policy for local times that a clock change skips.
+        fold: The instants that a local time means if a clock change repeats it: the first, the last or both.
+        sub_daily: The clock by which rules finer than a day step: elapsed time, or the wall clock.
+        calendars: The calendars that the schedule respects, each with the policy for occurrences on its days. See
+            `calendar_recurrence`.
         business_day: Moves every occurrence to that free day of its month: 3 is the third, -1 the last. A free day is
             on none of the calendars.
-        follows_owner: Whether `timezone` is the zone of the task's owner, and changes with it. ``timezone="owner"``
+        follows_owner: True if `timezone` is the zone of the task's owner, and changes with it. ``timezone="owner"``
             says so, too: until the schedule is given to a task, it is read in UTC then.
         start_zone: The zone of ``dtstart``, if `timezone` has changed since: rules of elapsed time still count from
             that instant. Set by the scheduler.
@@ -230,7 +230,7 @@ class Schedule(BaseModel):
 
     @classmethod
     def after(cls, delay: timedelta, timezone: str = "UTC") -> Self:
-        """Return the schedule of one run, so long after the task is created; ``timedelta(0)`` is now.
+        """Return the schedule of one run, so long after the task is created. ``timedelta(0)`` is now.
 
         Raises:
             InvalidSchedule: The delay is no timedelta, or negative.
@@ -242,7 +242,7 @@ class Schedule(BaseModel):
 
     @classmethod
     def once_at(cls, local: datetime, timezone: str) -> Self:
-        """Return the schedule of one local time: what its clock shows counts, whatever governments do until then.
+        """Return the schedule of one local time. Its clock's time counts, whatever governments do until then.
 
         Raises:
             InvalidSchedule: ``local`` has a time zone, or there is no zone of that name.
@@ -253,7 +253,7 @@ class Schedule(BaseModel):
     def every(cls, interval: timedelta, *, start: datetime | None = None, timezone: str = "UTC") -> Self:
         """Return the schedule of one occurrence every ``interval``.
 
-        Whole days and weeks keep their local time through clock changes; anything else is real, elapsed time.
+        Whole days and weeks keep their local time through clock changes. Any other interval is real, elapsed time.
 
         Args:
             interval: Whole seconds, at least one.
@@ -299,7 +299,7 @@ class Schedule(BaseModel):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        """Refuse a schedule that contradicts itself or never fires; one from the store was validated when created."""
+        """Refuse a schedule that contradicts itself or never fires. One from the store was validated when created."""
         if info.context and info.context.get("stored"):
             return self
         require_zone(self.timezone)
@@ -330,7 +330,7 @@ class Schedule(BaseModel):
             raise InvalidSchedule("delay", f"is {self.delay}, in the past", "give 0 for now, or more")
 
     def _check_following(self) -> None:
-        """Refuse what cannot follow an owner from zone to zone."""
+        """Refuse fields that cannot follow an owner from zone to zone."""
         if self.start_zone is not None:
             require_zone(self.start_zone)
             if not (self.follows_owner and self.has_elapsed_rules):
@@ -363,7 +363,7 @@ class Schedule(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:  # noqa: ANN401 - anything
-        """Refuse what pydantic refuses with an error of our own, which says what to write instead.
+        """Replace pydantic's error with one of our own, which says what to write instead.
 
         A schedule is immutable, so one that was checked already is taken as it is.
         """
@@ -400,7 +400,7 @@ class Schedule(BaseModel):
         return list_given(self)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002 - pydantic's
-        """Return a copy with these fields changed; unlike pydantic's own, it is checked like a new schedule.
+        """Return a copy with these fields changed. Unlike pydantic's own, it is checked like a new schedule.
 
         Raises:
             InvalidSchedule: As for a new one.
@@ -441,7 +441,7 @@ class Schedule(BaseModel):
         return type(self).model_validate({**dict(self), **self._to_local_times(self.timezone), "follows_owner": True})
 
     def as_fixed(self) -> Self:
-        """Return a schedule that follows its owner as one of the zone that it is planned in; any other as it is."""
+        """Return a schedule that follows its owner as one of the zone that it is planned in, and any other as it is."""
         if not self.follows_owner:
             return self
         once = {"at": self.first(), "dtstart": None} if self.is_one_time and self.dtstart is not None else {}
@@ -462,8 +462,8 @@ class Schedule(BaseModel):
     def going_on(self, occurrence: datetime) -> Self:
         """Return the schedule as it goes on from one of its occurrences, so that words name that as the first.
 
-        It is returned as it is if it would not be the same from there: a COUNT counts from its start, and several rules
-        with intervals from that of each.
+        It is returned as it is if it would change: a COUNT counts from its start, and several rules with intervals
+        count from the start of each.
         """
         rules = [parse_rule(rule) for rule in self.rules]
         has_phase = len(rules) > 1 and any(rule.interval > 1 for rule in rules)
@@ -516,7 +516,7 @@ class Schedule(BaseModel):
         return self.at is not None or self.dtstart is not None
 
     def anchored(self, start: datetime) -> Self:
-        """Return the schedule with DTSTART at the first full second from ``start`` on; unchanged if it has a start.
+        """Return the schedule with DTSTART at the first full second from ``start`` on, or as it is if it has a start.
 
         A delay becomes the instant so long after ``start``.
 
@@ -555,7 +555,7 @@ class Schedule(BaseModel):
         return type(self).model_validate({**dict(self), "dtstart": local.isoformat()})
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """Return the first occurrence strictly later than ``instant``, in UTC; None if there is none.
+        """Return the first occurrence strictly later than ``instant``, in UTC, or None if there is none.
 
         Raises:
             InvalidSchedule: The schedule is not anchored, or its rule is so sparse that the search gave up.
@@ -571,7 +571,7 @@ class Schedule(BaseModel):
 
     @property
     def interval(self) -> timedelta | None:
-        """The time between any two occurrences that follow each other; None if it is not always the same."""
+        """The time between any two occurrences that follow each other, or None if it is not always the same."""
         seconds = None if self.at is not None or self.calendars else self._base.interval
         return None if seconds is None else timedelta(seconds=seconds)
 
@@ -580,14 +580,14 @@ class Schedule(BaseModel):
         return self.next_after(instant - timedelta(microseconds=1)) == instant
 
     def first(self) -> datetime | None:
-        """Return the first occurrence, in UTC; None if there is none."""
+        """Return the first occurrence, in UTC, or None if there is none."""
         if self.at is not None:
             return self.at
         seconds = self._recurrence.first
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
-        """Return the next ``count`` occurrences strictly later than ``start``, in UTC; fewer if there are no more."""
+        """Return the next ``count`` occurrences strictly later than ``start``, in UTC, or as many as there are."""
         occurrences: list[datetime] = []
         for occurrence in self._iter_after(start):
             if len(occurrences) == count:
@@ -596,10 +596,10 @@ class Schedule(BaseModel):
         return occurrences
 
     def find_shortest_interval(self, after: datetime) -> timedelta | None:
-        """Return the shortest time between two occurrences after an instant; None if there are no two.
+        """Return the shortest time between two occurrences after an instant, or None if there are no two.
 
-        What is looked at are the first fifty, and the first fifty from the first of each rule on, of that rule and of
-        all, and all dates: a rule repeats itself within a day, and another one may begin later.
+        It looks at the first fifty of all, the first fifty of each rule alone, the first fifty of all from each rule's
+        first on, and all dates: a rule repeats itself within a day, and another one may begin later.
 
         Raises:
             SearchLimitReached: The request has searched too much.
@@ -617,10 +617,10 @@ class Schedule(BaseModel):
         return min((later - earlier for each in times for earlier, later in pairwise(each)), default=None)
 
     def _iter_until(self, after: datetime, count: int) -> Iterator[datetime]:
-        """Yield the next so many occurrences within a year; where their search gives up, the next one is far.
+        """Yield the next so many occurrences within a year. If the search gives up, the next one is far off.
 
         Raises:
-            SearchLimitReached: The request has searched too much, so what comes next is not known.
+            SearchLimitReached: The request has searched too much, so the next one is not known.
         """
         try:
             for occurrence in islice(self._iter_after(after), count):
@@ -657,10 +657,10 @@ class Schedule(BaseModel):
     def describe(self, locale: str = "en") -> str:
         """Return the schedule in words, such as ``every weekday at 09:00, Europe/Paris``.
 
-        What words cannot say is left out, and named at the end.
+        Parts that words cannot say are left out, and named at the end.
 
         Args:
-            locale: The language, such as ``en`` or ``de-AT``; English for one that is not known.
+            locale: The language, such as ``en`` or ``de-AT``. An unknown one is English.
         """
         from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
 
@@ -738,19 +738,19 @@ class Schedule(BaseModel):
 
     @property
     def has_clock(self) -> bool:
-        """Return whether some of its occurrences are named by what the clock shows."""
+        """Return whether some of its occurrences are named by the clock's time."""
         return self.local is not None or (self.at is None and self._base.has_local)
 
     @property
     def is_mixed(self) -> bool:
-        """Return whether some of its occurrences are named by what the clock shows, and others by their instant."""
+        """Return whether some of its occurrences are named by the clock's time, and others by their instant."""
         if self.at is not None or (not self.rdates and isinstance(self.rrule, str)):
             return False
         base = self._base
         return base.has_local and not base.is_local
 
     def next_of_kind(self, instant: datetime, *, is_local: bool) -> datetime | None:
-        """Return the first occurrence strictly later than an instant that the clock names, or that it does not."""
+        """Return the first occurrence later than an instant, of those that the clock names or of the others."""
         base = self._base.parts[0 if is_local else 1]
         recurrence = apply_calendars(base, self.calendars, self.business_day) if self.calendars else base
         seconds = recurrence.first_from(utc_seconds(instant) + 1)
@@ -765,7 +765,7 @@ class Schedule(BaseModel):
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def calendar_note(self, occurrence: datetime) -> str | None:
-        """Return why a calendar left an occurrence out, or from where it moved it; None if it did neither."""
+        """Return why a calendar left an occurrence out, or from where it moved it, or None if it did neither."""
         if not self.calendars:
             return None
         recurrence = self._recurrence
@@ -773,7 +773,7 @@ class Schedule(BaseModel):
         return describe_effect(recurrence, seconds) if isinstance(recurrence, CalendarRecurrence) else None
 
     def moved_from(self, occurrence: datetime) -> date | None:
-        """Return the day from which a calendar moved an occurrence; None if it did not."""
+        """Return the day from which a calendar moved an occurrence, or None if it did not."""
         recurrence = self._recurrence if self.calendars else None
         move = recurrence.explain(utc_seconds(occurrence)) if isinstance(recurrence, CalendarRecurrence) else None
         return None if move is None else to_date(move.day)

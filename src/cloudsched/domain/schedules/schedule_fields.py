@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ScheduleFields(Protocol):
-    """The fields needed to format a schedule; `Schedule` documents them."""
+    """The fields needed to format a schedule. `Schedule` documents them."""
 
     @property
     def at(self) -> datetime | None:

@@ -1,7 +1,7 @@
-"""The words in which schedules are told: what each part of a schedule is called in one language.
+"""The words in which schedules are told: the name of each part of a schedule in one language.
 
-`describe` decides what is said and in which order; these classes only say it, one for each language. What they
-write, the reader of the same language (`cloudsched.language`) understands.
+`describe` decides what is said and in which order. These classes only say it, one for each language. The reader of the
+same language (`cloudsched.language`) understands what they write.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class English:
         return f"on {self.join(self.weekdays[day] for day in days)}"
 
     def on_nth_weekdays(self, days: Sequence[NthDay], *, of_year: bool) -> str:
-        """Return ``on the last Friday and the 2nd Tuesday``; a day without a number is every such day."""
+        """Return ``on the last Friday and the 2nd Tuesday``. A day without a number is every such day."""
         names = (
             f"the {self.ordinal(nth)} {self.weekdays[day]}" if nth else f"every {self.weekdays[day]}"
             for nth, day in days
@@ -145,7 +145,7 @@ class English:
         return f"from {first} to {last}"
 
     def where_missing(self, skip: Skip) -> str:
-        """Return what happens in months that do not have such a day."""
+        """Return the rule for months that do not have such a day."""
         if skip == "OMIT":
             return "only in months that have that day"
         neighbour = "last day before" if skip == "BACKWARD" else "first day after"
@@ -156,11 +156,11 @@ class English:
         return f"weeks begin on {self.weekdays[day]}"
 
     def first_on(self, day: date, time: str) -> str:
-        """Return ``first on Friday 17 April 2026``; ``time`` may be empty."""
+        """Return ``first on Friday 17 April 2026``. ``time`` may be empty."""
         return f"first on {self.name_date(day)}{self.name_time(time)}"
 
     def starting(self, day: date, time: str) -> str:
-        """Return ``starting Friday 17 April 2026``; ``time`` may be empty."""
+        """Return ``starting Friday 17 April 2026``. ``time`` may be empty."""
         return f"starting {self.name_date(day)}{self.name_time(time)}"
 
     def following(self, zone: str) -> str:
@@ -168,7 +168,7 @@ class English:
         return f"wherever its owner is ({zone})"
 
     def until(self, day: date, time: str) -> str:
-        """Return ``until 2028-01-01``; ``time`` may be empty."""
+        """Return ``until 2028-01-01``. ``time`` may be empty."""
         return f"until {day:%Y-%m-%d}{self.name_time(time)}"
 
     def count(self, number: int) -> str:
@@ -187,7 +187,7 @@ class English:
         return f"once, in {self.join(parts)}"
 
     def moment(self, day: date, time: str) -> str:
-        """Return ``2028-01-01 at 09:00``; ``time`` may be empty."""
+        """Return ``2028-01-01 at 09:00``. ``time`` may be empty."""
         return f"{day:%Y-%m-%d}{self.name_time(time)}"
 
     def added(self, moments: Sequence[str]) -> str:
@@ -199,7 +199,7 @@ class English:
         return f"except {self.join(moments)}"
 
     def calendars(self, rules: Sequence[CalendarRule], business_day: int | None) -> list[str]:
-        """Return what a schedule's calendars do."""
+        """Return the effects of a schedule's calendars."""
         if business_day is not None:
             names = self.join(f'"{rule.id}"' for rule in rules)
             return [f"moved to the {self.ordinal(business_day)} day of the month that is not on {names}"]
@@ -226,7 +226,7 @@ class English:
         return f"{self.weekdays[day.weekday()]} {day.day} {self.months[day.month - 1]} {day.year}"
 
     def name_time(self, time: str) -> str:
-        """Return `` at 09:00``; nothing for an empty time."""
+        """Return `` at 09:00``, or nothing for an empty time."""
         return f" at {time}" if time else ""
 
     def list_months(self, months: Sequence[int]) -> list[str]:
@@ -458,5 +458,5 @@ LANGUAGES: Final[Mapping[str, English]] = {"en": English(), "de": German()}
 
 
 def find_words(locale: str) -> English:
-    """Return the words of a locale's language, such as ``de`` or ``de-AT``; English for a language without words."""
+    """Return the words of a locale's language, such as ``de`` or ``de-AT``, or English for a language without words."""
     return LANGUAGES.get(locale.replace("_", "-").partition("-")[0].lower(), LANGUAGES["en"])

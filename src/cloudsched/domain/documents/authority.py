@@ -65,7 +65,7 @@ class EventSender(WireModel):
 
     role: SenderRole
     subject: str | None = None
-    """The caller as the log names them: ``user:…``, ``account:…`` or ``key:…``; None for the app's own code."""
+    """The caller as the log names them: ``user:…``, ``account:…`` or ``key:…``. None for the app's own code."""
     via: str | None = None
     """The server that acted for them, named likewise, or None if they called the API themselves."""
 

@@ -261,7 +261,7 @@ class FailureGroup(ApiResponse):
     type: str
     """The error's type, or the status if there is no error."""
     place: str
-    """The innermost line of the traceback, as ``file.py:12 in name``; empty if there is none."""
+    """The innermost line of the traceback, as ``file.py:12 in name``. Empty if there is none."""
     count: int = Field(ge=1)
     tasks: int = Field(ge=1)
     """The number of tasks that they belong to."""

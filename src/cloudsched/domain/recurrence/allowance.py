@@ -1,17 +1,17 @@
-"""How much may be searched and read: one allowance for each request and each dispatch, spent by all that is below it.
+"""The limits of searching and reading: one allowance for each request and each dispatch, spent by all calls below it.
 
-The door (the API, the executor, the sweep) makes it once. A search has limits of its own, but a request may make many:
-20 rules in each of 50 tasks, a preview of 1,000 occurrences, a list of what 1,000 tasks do next. What they spend comes
+The entry (the API, the executor, the sweep) makes it once. A search has limits of its own, but a request may make many:
+20 rules in each of 50 tasks, a preview of 1,000 occurrences, a list of the next runs of 1,000 tasks. They all spend
 from one allowance, and once that is used up, each further search ends at its first step.
 
 It is held by a context variable, and is no parameter. Schedules are searched while pydantic validates them, within
 compiled recurrences that requests share, and by some thirty pure functions that plan tasks. Each of them would have to
 hand it on, and one that forgot would be a hole. So a search needs nothing to be limited, and code that is written later
-is limited, too. Outside of any door, in your own scripts, there is no allowance: only each search's own limit holds.
+is limited, too. Outside of any entry, in your own scripts, there is no allowance: only each search's own limit holds.
 
-A step is what a search looks at: a period, a day, an occurrence. It takes two to five microseconds. A request has bytes
-beside its steps, which its lists of documents spend: when they are used up, each further page ends at its first
-document. So a list may be shorter than asked, and has a token; nothing is refused for them.
+A step is one thing that a search looks at: a period, a day, an occurrence. It takes two to five microseconds. A request
+has bytes beside its steps, which its lists of documents spend: when they are used up, each further page ends at its
+first document. So a list may be shorter than asked, and has a token. Nothing is refused for them.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from typing import Final
 from cloudsched.errors import SearchLimitReached
 
 REQUEST_STEPS: Final = 30_000
-"""How many steps all searches of one request may take together: a fifth of a second, on a slow machine."""
+"""The most steps that all searches of one request may take together: a fifth of a second, on a slow machine."""
 REQUEST_BYTES: Final = 4_000_000
-"""How many bytes of documents all lists of one request read together: about a fifth of a second, on a slow machine."""
+"""The most bytes of documents that all lists of one request read: about a fifth of a second, on a slow machine."""
 DISPATCH_STEPS: Final = 500_000
-"""How many all searches for one dispatch may take. Many more, since a task that was accepted has to be planned by a
-process that knows nothing of it yet: the 100,000 occurrences that COUNT may have are counted in 350,000 steps."""
+"""The most steps that all searches for one dispatch may take. They are many more, since a process must be able to plan
+an accepted task from nothing: the 100,000 occurrences that COUNT may have take 350,000 steps."""
 TASK_STEPS: Final = 10_000
-"""How many of a request's steps a list of many tasks spends on one of them, so that it leaves some to the others."""
+"""The steps of a request that a list of many tasks spends on one of them, so that it leaves some to the others."""
 
 
 class Allowance:
-    """Steps that may still be spent, and bytes. Threads that share one may together spend a few more."""
+    """Steps and bytes that may still be spent. Threads that share one may together spend a few more."""
 
     __slots__ = ("_bytes", "_within", "remaining", "steps")
 
@@ -48,12 +48,12 @@ class Allowance:
 
     @property
     def bytes_left(self) -> float:
-        """How many bytes may still be read."""
+        """The number of bytes that may still be read."""
         left = max(0.0, self._bytes)
         return left if self._within is None else min(left, self._within.bytes_left)
 
     def spend_bytes(self, count: int) -> None:
-        """Take bytes from this allowance, and from what it is a part of. They are read: nothing is refused."""
+        """Take bytes from this allowance, and from what it is a part of. They are read already: nothing is refused."""
         self._bytes -= count
         if self._within is not None:
             self._within.spend_bytes(count)
@@ -64,7 +64,7 @@ class Allowance:
         return self.remaining < 0 or (self._within is not None and self._within.is_used_up)
 
     def spend(self, steps: int) -> None:
-        """Take steps from this allowance, and from what it is a part of.
+        """Take steps from this allowance, and from the one that it is a part of.
 
         Raises:
             SearchLimitReached: There are not so many left.
@@ -110,7 +110,7 @@ def spend_from(allowance: Allowance) -> Iterator[Allowance]:
 
 
 def get_bytes_left() -> float:
-    """Return how many bytes of documents may still be listed; without an allowance, any number."""
+    """Return how many bytes of documents may still be listed. Without an allowance, it is any number."""
     allowance = _current.get()
     return inf if allowance is None else allowance.bytes_left
 

@@ -1,17 +1,17 @@
 """Cron expressions of five fields, as recurrence rules.
 
 The fields are minute, hour, day of the month, month and day of the week (0 and 7 are Sunday), each ``*``, a value, a
-range, a step or a list; months and weekdays also by name. ``L`` as day of the month is its last day (``L-2`` the one
-two days earlier), ``5L`` or ``FRIL`` as weekday the month's last Friday, ``5#2`` its second.
+range, a step or a list. Months and weekdays may have their names. ``L`` as day of the month is its last day (``L-2``
+the one two days earlier), ``5L`` or ``FRIL`` as weekday the month's last Friday, ``5#2`` its second.
 
 Two rules follow Debian's cron and crontab(5):
 
-- If day of the month and weekday are both restricted, a day that fits either counts; unless one of the fields begins
-  with ``*`` (such as ``*/2``), when it must fit both.
+- If day of the month and weekday are both restricted, a day that fits either counts. If one of the fields begins with
+  ``*`` (such as ``*/2``), it must fit both.
 - If the minute or the hour begins with ``*``, the job runs whenever the clock shows a matching time: not at all for
   times in a gap, and twice for times in a fold. Otherwise it is a daily job, and runs once on each day that it names.
 
-One differs: a daily job in a gap runs at its shifted time (02:30 at 03:30), as the schedule's policy says; Debian's
+One differs: a daily job in a gap runs at its shifted time (02:30 at 03:30), as the schedule's policy says. Debian's
 cron runs it "soon after the change", at 03:00 (cron(8)).
 """
 
@@ -160,7 +160,7 @@ def _weekday_code(number: int) -> str:
 
 
 def _parse_values(field: _Field, text: str) -> list[int]:
-    """Return the values that a field lists, ascending; an empty list if it lists all."""
+    """Return the values that a field lists, ascending, or an empty list if it lists all."""
     values: set[int] = set()
     for item in text.split(","):
         result = _STEPPED.match(item)

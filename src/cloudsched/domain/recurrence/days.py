@@ -1,7 +1,7 @@
 """The days that a rule selects: the BYxxx parts of RFC 5545 above the hour, period by period.
 
-Days are numbered from 1970-01-01, day 0; weekdays from Monday, 0. A rule takes missing parts that its
-period needs from DTSTART, once: a monthly rule that starts on the 31st means the 31st for ever.
+Days are numbered from 1970-01-01, day 0, and weekdays from Monday, 0. A rule takes missing parts that its period needs
+from DTSTART, once: a monthly rule that starts on the 31st means the 31st for ever.
 
 The Gregorian calendar repeats after 400 years, and has few kinds of years and 28 kinds of months. The days that a rule
 selects in a period depend only on the period's kind, so each kind is computed once, and a rule that selects nothing in
@@ -67,7 +67,7 @@ class Days(Protocol):
     max_days: int
     """The largest number of days that a period can have."""
     work: int
-    """How many days are looked at, about, to find those of one period."""
+    """The approximate number of days that are looked at to find those of one period."""
     lookback: int
     """1 if a period may select days that lie in the next one, else 0."""
 
@@ -115,7 +115,7 @@ class DayFilter:
         )
 
     def first_from(self, day: int) -> int | None:
-        """Return the first day that passes and is not before ``day``; None if there is none."""
+        """Return the first day that passes and is not before ``day``, or None if there is none."""
         if day > LAST_DAY:
             return None
         if self.is_unrestricted or self.matches(day):
@@ -159,7 +159,7 @@ class DayFilter:
 
 
 class DailyDays(Days):
-    """Every day that passes the limits; each day is its own period."""
+    """Every day that passes the limits. Each day is its own period."""
 
     max_days = work = 1
     lookback = 0
@@ -322,11 +322,11 @@ def nth_weekdays(entries: Iterable[NthDay], first_weekday: int, length: int) -> 
 
 
 _LEAST_WORK = 6
-"""What it takes to look at a year at all, in days."""
+"""The work of looking at a year at all, in days."""
 
 
 class YearlyDays(Days):
-    """The days of each calendar year that satisfy all of a rule's parts; DTSTART supplies missing ones.
+    """The days of each calendar year that satisfy all of a rule's parts. DTSTART supplies missing ones.
 
     A week that extends into the next year belongs, day by day, to both: that is how BYSETPOS and INTERVAL count it.
     """
@@ -390,7 +390,7 @@ class YearlyDays(Days):
         return days
 
     def _weekdays(self, year: int, new_year: int, length: int) -> set[int]:
-        """Return BYDAY's days; its numbers count within the month if the rule has BYMONTH, else within the year."""
+        """Return BYDAY's days. Its numbers count within the month if the rule has BYMONTH, else within the year."""
         entries = self._rule.weekdays
         if not self._rule.months:
             return nth_weekdays(entries, weekday_from_day_number(new_year), length)

@@ -1,7 +1,7 @@
 """Expand a rule's days to wall-clock times, without regard to time zones.
 
 Wall-clock seconds count from 1970-01-01T00:00:00 as shown by a clock. Every search starts at the period that contains
-the requested time, computed from DTSTART's period; how long ago DTSTART was makes no difference.
+the requested time, computed from DTSTART's period. The time since DTSTART makes no difference.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class WallTimes(Protocol):
     """A set of wall-clock times that can be searched forward."""
 
     def first_from(self, wall: int) -> int | None:
-        """Return the first member that is not before ``wall``; None if there is none."""
+        """Return the first member that is not before ``wall``, or None if there is none."""
 
 
 class TimesOfDay:
@@ -210,7 +210,7 @@ _MAX_EXHAUSTIVE_CHECKS = 9_000  # the most times of day that are checked one by 
 
 
 class Periods:
-    """The grid of a rule that is finer than a day, without BYSETPOS.
+    """The periods of a rule that is finer than a day, without BYSETPOS.
 
     Attributes:
         unit: The length of a period in seconds.
@@ -255,7 +255,7 @@ class Periods:
         return tuple(each)
 
     def next_possible(self, wall: int) -> int | None:
-        """Return the next time that may pass the limits; None if this one passes."""
+        """Return the next time that may pass the limits, or None if this one passes."""
         day = wall // DAY
         if not self._days.is_unrestricted and not self._days.matches(day):
             following = self._days.first_from(day + 1)
@@ -289,7 +289,7 @@ class Grid:
         self.is_empty = self._residues is not None and not self._residues
 
     def first_from(self, wall: int, last: int, budget: StepBudget) -> int | None:
-        """Return the first member that is not before ``wall``; None if there is none until ``last``.
+        """Return the first member that is not before ``wall``, or None if there is none until ``last``.
 
         Raises:
             InvalidSchedule: The budget is used up.
@@ -319,10 +319,10 @@ class Grid:
         return self._residues is None or day % self._modulus in self._residues
 
     def _day_residues(self) -> frozenset[int] | None:
-        """Return on which days the grid comes to a time of day that the rule allows; None if that is too much work.
+        """Return on which days the grid comes to a time of day that the rule allows, or None if that is too much work.
 
-        The grid meets the days in a pattern that repeats after ``step / gcd(step, one day)`` days. Where the calendar
-        and the pattern repeat together, only a day's residue modulo the divisor that both lengths share matters.
+        The grid meets the days in a pattern that repeats after ``step / gcd(step, one day)`` days. The calendar repeats
+        as well, so only a day's residue modulo the divisor that both lengths share matters.
         """
         every = gcd(self._periods.step, DAY)
         self._modulus = gcd(self._periods.step // every, CALENDAR_DAYS)

@@ -4,8 +4,8 @@ A block may be bare properties or a whole VEVENT. TZID is an IANA name, whose pr
 dropped, or a name of Windows. The policies for clock changes, which iCalendar cannot express, are ``X-CLOUDSCHED-``
 properties.
 
-What `icalendar_output` writes holds the schedule itself, too, beside a digest of the properties. As long as no program
-has changed these, the schedule is read back exactly, even if it took several events to write.
+The text that `icalendar_output` writes has the schedule itself, too, beside a digest of the properties. As long as no
+program has changed these, the schedule is read back exactly, even if it took several events to write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
 LINE_OCTETS = 75
-"""How long a line may be, without its end; a longer one continues on the next, after a space."""
+"""The longest line, without its end. A longer one continues on the next, after a space."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BREAKS = re.compile(r"\r\n|[\r\n\u2028\u2029\x85]")
 
@@ -70,7 +70,7 @@ _LINE = re.compile(r"([A-Za-z0-9-]+)((?:;[^:;\"]*(?:\"[^\"]*\")?)*):(.*)\Z", re.
 EXACT_PROPERTY = "X-CLOUDSCHED-SCHEDULE"
 """The property that holds a schedule's JSON form."""
 _MOST_PARTS = 3
-"""How many parts an IANA name has at most."""
+"""The most parts of an IANA name."""
 _TIMES = {"DTSTART", "RRULE", "RDATE", "EXDATE", *POLICIES}
 
 
@@ -134,7 +134,7 @@ def digest_lines(lines: Iterable[str]) -> str:
 
 
 def _read_exact(properties: list[_Property]) -> dict[str, Any] | None:
-    """Return the fields of the schedule that was written; None if there are none, or if an event was changed since."""
+    """Return the fields of the schedule that was written. None if there are none, or if an event was changed since."""
     found = next((each for each in properties if each.name == EXACT_PROPERTY), None)
     digest = digest_lines(each.line for each in properties if each.name in _TIMES)
     if found is None or f";DIGEST={digest}:" not in found.line:
@@ -147,7 +147,7 @@ def _read_exact(properties: list[_Property]) -> dict[str, Any] | None:
 
 
 def _read_properties(text: str) -> tuple[list[_Property], int]:
-    """Return the properties of the events in a block, and how many events; what belongs to VTIMEZONEs is ignored."""
+    """Return the properties of the events in a block, and how many events. The parts of VTIMEZONEs are ignored."""
     inside: list[str] = []
     properties: list[_Property] = []
     events = 0
@@ -178,21 +178,21 @@ def _parse_timezone(parameters: str) -> str | None:
 
 
 def find_zone(tzid: str) -> str | None:
-    """Return the IANA name in a TZID such as ``/example.org/Europe/Berlin``; None if there is none."""
+    """Return the IANA name in a TZID such as ``/example.org/Europe/Berlin``, or None if there is none."""
     parts = tzid.strip("/").split("/")[-_MOST_PARTS:]
     names = ("/".join(parts[start:]) for start in range(len(parts)))
     return next((name for name in names if is_zone(name)), None)
 
 
 def find_windows_zone(tzid: str) -> str | None:
-    """Return the IANA name for one of Windows, such as ``W. Europe Standard Time``; None if it is none."""
+    """Return the IANA name for one of Windows, such as ``W. Europe Standard Time``, or None if it is none."""
     from icalendar.timezone.windows_to_olson import WINDOWS_TO_OLSON  # noqa: PLC0415 - slow to import
 
     return WINDOWS_TO_OLSON.get(tzid)
 
 
 def _parse_date(value: str, tzid: str | None, field: str, timezone: str) -> str:
-    """Return one date of a list as ISO text; a local time in another zone than the schedule's becomes an instant."""
+    """Return one date of a list as ISO text. A local time in another zone than the schedule's becomes an instant."""
     moment = parse_moment(value.partition("/")[0], field)  # only the start of a period counts
     if moment.offset is None and not moment.is_date and tzid not in {None, timezone}:
         instant = wall_clock(str(tzid)).instants(moment.wall)[0]

@@ -37,7 +37,7 @@ class Foreign(NamedTuple):
 
     problem: str
     suggestion: str | None
-    """The nearest valid form; None if there is none."""
+    """The nearest valid form, or None if there is none."""
 
 
 def is_foreign(text: str) -> bool:
@@ -46,7 +46,7 @@ def is_foreign(text: str) -> bool:
 
 
 def recognize(text: str) -> Foreign | None:
-    """Return what a text is in another scheduler's notation; None if it is in none."""
+    """Return the notation of another scheduler that a text is in, or None if it is in none."""
     if aws := _AWS.match(text):
         if aws.group(1).lower() == "rate":
             return Foreign("is a rate of AWS", _suggest_interval(_parse_rate(aws.group(2).strip())))
@@ -83,7 +83,7 @@ def _looks_like_cron(text: str) -> bool:
 
 
 def _suggest_cron(fields: list[str], *, sunday_is_one: bool) -> str | None:
-    """Return the five fields of an expression that may have a year as its sixth; None if they are not valid."""
+    """Return the five fields of an expression that may have a year as its sixth, or None if they are not valid."""
     if not _CRON_FIELDS <= len(fields) <= _CRON_FIELDS + 1:
         return None
     minute, hour, month_day, month, weekday = fields[:_CRON_FIELDS]
@@ -146,7 +146,7 @@ CRON_START = EPOCH.isoformat()
 
 _ICAL = re.compile(r"(BEGIN|DTSTART|RRULE|RDATE|EXDATE)[:;]", re.IGNORECASE)
 _CRON_TIME = re.compile(r"@|[\d/,-]+\s+[\d/,-]+\s")
-"""How a cron expression begins that names its minutes and hours: five words may be a sentence, too."""
+"""The beginning of a cron expression that names its minutes and hours. Five words may be a sentence, too."""
 _DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}", re.ASCII)
 _DATE_AND_WORDS = re.compile(r"\d{4}-\d{2}-\d{2}(?![T\d]).*?[^\W\dZ_]", re.ASCII | re.IGNORECASE | re.DOTALL)
 """Words that name their day as ISO 8601 does: ``2026-12-04 at 18:00``."""
@@ -163,7 +163,7 @@ _FORMS = (
 
 
 def is_notation(text: str) -> bool:
-    """Return whether a text is in one of the notations that `parse_fields` reads, valid or not; else it is words."""
+    """Return whether a text is in a notation that `parse_fields` reads, valid or not. Otherwise it is words."""
     text = text.strip()
     if _ICAL.match(text) or "=" in text or _DURATION.match(text) or _NOW.match(text) or is_foreign(text):
         return True

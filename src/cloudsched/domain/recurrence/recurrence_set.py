@@ -1,7 +1,7 @@
 """The instants of a schedule: the union of its rules and RDATEs without its EXDATEs (RFC 5545, section 3.8.5).
 
-Everything is compared as instants. COUNT and UNTIL apply to their own rule; an EXDATE removes an instant that COUNT has
-already counted; an instant produced twice is one occurrence. DTSTART is an occurrence only if a rule produces it, or if
+Everything is compared as instants. COUNT and UNTIL apply to their own rule. An EXDATE removes an instant that COUNT has
+already counted. An instant produced twice is one occurrence. DTSTART is an occurrence only if a rule produces it, or if
 there is no rule.
 """
 
@@ -39,7 +39,7 @@ class Recurrence:
 
     @cached_property
     def first(self) -> int | None:
-        """The first instant of all; None if there is none. It is searched once.
+        """The first instant of all, or None if there is none. It is searched once.
 
         Raises:
             InvalidSchedule: The search used up its steps.
@@ -48,12 +48,12 @@ class Recurrence:
 
     @property
     def interval(self) -> int | None:
-        """The seconds between any two instants that follow each other; None if they are not always the same."""
+        """The seconds between any two instants that follow each other, or None if they are not always the same."""
         only = self.streams[0] if len(self.streams) == 1 and not (self.excluded or self.excluded_days) else None
         return None if only is None else only.interval
 
     def first_from(self, instant: int) -> int | None:
-        """Return the first instant that is not before ``instant``; None if there is none.
+        """Return the first instant that is not before ``instant``, or None if there is none.
 
         Raises:
             InvalidSchedule: The search used up its steps.
@@ -83,7 +83,7 @@ class Recurrence:
     def walls_of(self, instant: int) -> tuple[int, ...]:
         """Return the wall-clock times that an occurrence stands for, ascending.
 
-        One, and that which the clock shows, but after a gap: there 03:30 may stand for 02:30, for itself, or for both.
+        Usually that is the time that the clock shows. After a gap 03:30 may stand for 02:30, for itself, or for both.
         """
         shown = instant + self.clock.zone.offset_at(instant)
         if len(self.clock.walls_at(instant)) <= 1:
@@ -103,7 +103,7 @@ class Recurrence:
 
     @cached_property
     def parts(self) -> tuple[Recurrence, Recurrence]:
-        """Its wall-clock times alone, and what is known by its instant alone."""
+        """Its wall-clock times alone, and the instants that are known by their instant alone."""
         kinds = ([each for each in self.streams if each.is_local is kind] for kind in (True, False))
         local, others = (replace(self, streams=tuple(kind)) for kind in kinds)
         return local, others
@@ -178,7 +178,7 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
 
     With a `start_zone`, DTSTART is a local time there, and rules of elapsed time step from its instant.
 
-    A zone that the data do not know is taken for UTC: who plans knows how far from it the clock was.
+    A zone that the data do not know is taken for UTC. The planner knows the clock's offset from it.
 
     Raises:
         InvalidSchedule: A part is not valid.
@@ -220,7 +220,7 @@ def _find(data: ZoneData, name: str) -> Zone:
 
 
 def list_instants(moment: Moment, clock: WallClock, time_of_day: int) -> tuple[int, ...]:
-    """Return the instants that one date or time of a list means; a date is taken at a time of day, in seconds."""
+    """Return the instants that one date or time of a list means. A date is taken at a time of day, in seconds."""
     if moment.offset is not None:
         return (moment.wall - moment.offset,)
     return clock.instants(moment.wall + (time_of_day if moment.is_date else 0))

@@ -1,10 +1,10 @@
 """A recurrence rule as data: RFC 5545, section 3.3.10, with SKIP of RFC 7529.
 
-This module only parses; `days`, `expand` and `wall_clock` compute the occurrences.
+This module only parses. `days`, `expand` and `wall_clock` compute the occurrences.
 
-Where the RFC leaves room, or other implementations accept more than it allows, this is the reading:
+The RFC leaves room, and other implementations accept more than it allows. This module reads such cases as follows:
 
-- Parts may come in any order and any case; each at most once.
+- Parts may come in any order and any case, each at most once.
 - ``SKIP`` may stand without ``RSCALE``, and the only calendar is the Gregorian one.
 - ``BYSECOND=60`` is second 59: there are no leap seconds here (RFC 5545, section 3.3.12).
 - ``UNTIL`` as a date is the midnight at which that day begins, as elsewhere: occurrences later that day are excluded.
@@ -62,7 +62,7 @@ class Until(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One parsed RRULE. Lists are sorted and free of duplicates; an absent part is an empty tuple or None."""
+    """One parsed RRULE. Lists are sorted and free of duplicates. An absent part is an empty tuple or None."""
 
     frequency: Frequency
     interval: int = 1

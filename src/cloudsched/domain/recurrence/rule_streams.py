@@ -47,15 +47,15 @@ class Stream(Protocol):
     """Ascending instants, in seconds since 1970 UTC."""
 
     is_local: bool = False
-    """Whether they are wall-clock times, rather than instants of their own or steps in elapsed time."""
+    """True if they are wall-clock times, rather than instants of their own or steps in elapsed time."""
     interval: int | None = None
-    """The seconds between any two that follow each other; None if they are not always the same."""
+    """The seconds between any two that follow each other, or None if they are not always the same."""
 
     def first_from(self, instant: int) -> int | None:
-        """Return the first instant that is not before ``instant``; None if there is none."""
+        """Return the first instant that is not before ``instant``, or None if there is none."""
 
     def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
-        """Return the wall-clock times by which it has one of its instants; without any, the time that is shown."""
+        """Return the wall-clock times by which it has one of its instants, or the one that is shown if none."""
         del instant
         return (shown,)
 
@@ -67,7 +67,7 @@ class RuleStream(Stream):
         self.is_local = rule.frequency <= Frequency.DAILY or sub_daily == "wall"
         self._count = rule.count
         self._counted = (-LAST_SECOND, 0)
-        """The latest instant that was counted, and how many that makes; one value, since threads share it."""
+        """The latest instant that was counted, and its number. It is one value, since threads share it."""
         self._last = LAST_SECOND
         if rule.until is not None:
             if rule.until.is_utc:
@@ -97,9 +97,9 @@ class RuleStream(Stream):
         return self._unbounded.first_from(-LAST_SECOND)
 
     def _count_up_to(self, wanted: int, count: int) -> None:
-        """Count the instants up to one that is wanted; those that were counted before are known.
+        """Count the instants up to one that is wanted. Those that were counted before are known.
 
-        Where COUNT ends on the way, it is an end from then on.
+        If COUNT ends on the way, the stream ends there from then on.
         """
         if isinstance(self._unbounded, FixedInterval):
             self._last, self._count = self._unbounded.at(count - 1), None
@@ -183,7 +183,7 @@ class ElapsedPeriods(Stream):
             return None
 
     def _can_fire_after(self, instant: int) -> bool:
-        """Return False if it is certain that nothing comes at or after an instant, until the end of the calendar.
+        """Return False if there is certainly no instant at or after this one, until the end of the calendar.
 
         From the last clock change that a zone's table lists by date, the zone and the calendar repeat every 400 years.
         So it is enough to see that no day of one such cycle has an allowed time under the offset in force.
@@ -202,7 +202,7 @@ class ElapsedPeriods(Stream):
         return False
 
     def _search_interval(self, instant: int, work: StepBudget) -> tuple[int | None, int | None]:
-        """Search up to the next clock change; return what was found, or else where to continue, if at all."""
+        """Search up to the next clock change. Return the instant found, or else where to continue, if at all."""
         table = self._zone.table_for(instant)
         at = bisect_right(table.changes, instant)
         end = table.changes[at] if at < len(table.changes) else table.end
@@ -311,12 +311,12 @@ def _build_stream(
     """Return a rule's instants from DTSTART on.
 
     Args:
-        rule: The rule; its COUNT is not applied.
-        start: DTSTART as the clock shows it. Where a gap shifts it, what the clock shows just after the gap comes
-            before DTSTART although it reads later: 03:00 is before 02:30, which means 03:30.
+        rule: The rule. Its COUNT is not applied.
+        start: DTSTART as the clock shows it. If a gap shifts it, the times just after the gap come before DTSTART
+            although they read later: 03:00 is before 02:30, which means 03:30.
         clock: The zone's clock, with its policies.
-        sub_daily: How a rule finer than a day steps.
-        until: The last instant of interest; the search for one goes no further.
+        sub_daily: The clock by which a rule finer than a day steps.
+        until: The last instant of interest. The search for one goes no further.
         begin: The instant that DTSTART means to rules of elapsed time, if the clock does not say.
     """
     starts = clock.instants(start)
@@ -345,7 +345,7 @@ def _build_stream(
 
 
 def _find_steady_start(rule: Rule, periods: Periods, first_period: int, begin: int, zone: Zone) -> int | None:
-    """Return the first instant of a rule that has one in each period, always as far into it; None if it may not."""
+    """Return the first instant of a rule that has one in each period, always as far into it. None for others."""
     if not rule.minutes and not rule.seconds:
         return begin
     is_filter = periods.unit == 1 or (periods.unit == MINUTE and rule.minutes)
@@ -358,5 +358,5 @@ def _find_steady_start(rule: Rule, periods: Periods, first_period: int, begin: i
 
 
 def _not_before(stream: Stream, starts: tuple[int, ...]) -> Stream:
-    """Cut off what comes before DTSTART; a DTSTART that a gap skips is no instant, and bounds nothing."""
+    """Cut off the instants before DTSTART. A DTSTART that a gap skips is no instant, and bounds nothing."""
     return StartingAt(stream, starts[0]) if starts else stream

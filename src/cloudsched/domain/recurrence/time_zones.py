@@ -4,7 +4,7 @@
 instant. Here only the package counts, and `version` returns its release.
 
 A `Zone` is a table of clock changes in plain integers, because a search for the next occurrence needs offsets far more
-often than a datetime. All seconds count from 1970-01-01; offsets are seconds east of UTC.
+often than a datetime. All seconds count from 1970-01-01, and offsets are seconds east of UTC.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class ChangeDay:
     """One of the two days of a year on which the clocks change, and the local time at which they do.
 
     Attributes:
-        form: ``M`` for the nth weekday of a month, ``J`` for a day of the year that never counts 29 February,
-            an empty string for a zero-based day of the year that does.
+        form: ``M`` for the nth weekday of a month, ``J`` for a day of the year that never counts 29 February, an empty
+            string for a zero-based day of the year that does.
         numbers: Month, week and weekday (Sunday is 0) for ``M``, one number for the others.
-        time: Seconds after local midnight; below 0 or above a day is allowed.
+        time: Seconds after local midnight. It may be below 0 or above a day.
     """
 
     form: str
@@ -126,9 +126,9 @@ LAST_TABLE_YEAR = 9999
 _TABLE_YEARS = 100  # how many years one extension of a table covers at least
 _FIRST_TABLE_ENDS = 2100
 _FINGERPRINT_END = 4_070_908_800
-"""What comes after 2099 follows from the footer."""
+"""The start of the year 2100. Later changes follow from the footer."""
 _STEPS_A_YEAR = 2
-"""What the changes of one year cost, in steps of a search."""
+"""The steps of a search that the changes of one year cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Zone:
 
     @property
     def repeats_from(self) -> int:
-        """The last clock change that is listed by date; from there on the zone follows a yearly rule, or none."""
+        """The last clock change that is listed by date. From there on the zone follows a yearly rule, or none."""
         return self._listed_until
 
     @property
@@ -200,7 +200,7 @@ class Zone:
         return table.offsets[bisect_right(table.changes, seconds)]
 
     def changes_by(self, unit: int, since: int) -> bool:
-        """Return whether its clock is set by whole units, of so many seconds, whenever it is set after an instant."""
+        """Return whether its clock changes only by multiples of ``unit`` seconds after an instant."""
         table = self._table
         return len({each % unit for each in table.offsets[bisect_right(table.changes, since) :]}) == 1
 
@@ -231,10 +231,10 @@ class Zone:
 
 
 class ZoneData:
-    """One release of the time zone data, and what a process has read of it.
+    """One release of the time zone data, with the zones that a process has read of it.
 
     Args:
-        release: The IANA release, such as ``2026a``; the installed package's if None.
+        release: The IANA release, such as ``2026a``, or None for the installed package's.
         read: Returns a file of the package by its path (``zones``, ``zoneinfo/Europe/Paris``), None if there is none.
     """
 
@@ -251,7 +251,7 @@ class ZoneData:
 
     @property
     def release(self) -> str:
-        """The IANA release, such as ``2026a``; a later one is greater."""
+        """The IANA release, such as ``2026a``. A later one is greater."""
         if self._release is None:
             self._release = str(import_module("tzdata").IANA_VERSION)
         return self._release
@@ -293,7 +293,7 @@ class ZoneData:
         return zone
 
     def fingerprint(self, name: str) -> str:
-        """Return a short text that is the same for the same clock changes; empty for a zone that is not known.
+        """Return a short text that is the same for the same clock changes, or an empty one for an unknown zone.
 
         It covers all of them: those of the past decide how COUNT counts and where an interval of hours stands.
         """
@@ -308,7 +308,7 @@ class ZoneData:
             self._newer = {}
 
     def note_others(self, newer: Mapping[str, str] | None, rolled_back: str = "") -> None:
-        """Note the fingerprints of newer data that other processes plan with, if any do, and what was rolled back."""
+        """Note the fingerprints of newer data that other processes plan with, if any do, and a rolled-back release."""
         self._newer = newer
         self.rolled_back = rolled_back
 
@@ -364,7 +364,7 @@ def load_tzinfo(name: str) -> ZoneInfo:
 
 
 def load_shown(name: str) -> tzinfo:
-    """Return the zone of something stored, for display; UTC if the data no longer know it."""
+    """Return the zone of a stored object, for display, or UTC if the data no longer know it."""
     return in_use.tzinfo(name) if in_use.knows(name) else EPOCH.tzinfo or timezone.utc  # noqa: UP017 -- as above
 
 
@@ -378,7 +378,7 @@ def load_zone(name: str) -> Zone:
 
 
 def find_zone(name: str) -> Zone:
-    """Return the table of the zone of something stored; a clock at UTC if the data no longer know it."""
+    """Return the table of the zone of a stored object, or a clock at UTC if the data no longer know it."""
     return in_use.zone(name) if in_use.knows(name) else in_use.stand_in(name)
 
 
@@ -388,7 +388,7 @@ def is_fixed(name: str) -> bool:
 
 
 def require_zone(name: str) -> None:
-    """Check the name of a zone that somebody gives; one that is stored may be any that the data know.
+    """Check the name of a zone that somebody gives. A stored one may be any that the data know.
 
     Raises:
         InvalidSchedule: There is no such zone, or several share the name.

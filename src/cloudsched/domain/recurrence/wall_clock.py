@@ -1,10 +1,10 @@
 """Convert wall-clock times to instants, with the policies for clock changes.
 
-When clocks go forward, some local times do not exist (a *gap*); when they go back, some occur twice (a *fold*).
+When clocks go forward, some local times do not exist (a *gap*). When they go back, some occur twice (a *fold*).
 
 ``gap``
     - ``shift``: a time in the gap is read with the offset before it, so that 02:30 fires at 03:30. RFC 5545, section
-      3.3.5; its erratum 4271 confirms that this holds for recurrences too, against 3.3.10.
+      3.3.5. Its erratum 4271 confirms that this holds for recurrences too, against 3.3.10.
     - ``skip``: a time in the gap does not fire, and COUNT does not count it.
 ``fold``
     - ``first``: the first of the two. RFC 5545, section 3.3.5.
@@ -41,8 +41,8 @@ class WallClock:
     """The clock of one zone under one pair of policies.
 
     The time line is cut into intervals. In each, the occurrences are the schedule's wall-clock times read with each of
-    the interval's offsets: usually one; two after a gap, whose times are shifted there; none where a fold's repeated
-    times do not fire.
+    the interval's offsets. Usually there is one. After a gap, whose times are shifted there, there are two. There are
+    none where a fold's repeated times do not fire.
     """
 
     def __init__(self, zone_table: Zone, gap: Gap, fold: Fold) -> None:
@@ -80,7 +80,7 @@ class WallClock:
                 instant = max(instant, following - self.zone.largest)
 
     def walls_at(self, instant: int) -> tuple[int, ...]:
-        """Return the wall-clock times that mean an instant: what the clock shows, and what a gap shifts there."""
+        """Return the wall-clock times that mean an instant: the one that the clock shows, and any shifted by a gap."""
         intervals = self._intervals_for(instant)
         return tuple(instant + each for each in intervals.offsets[bisect_right(intervals.boundaries, instant)])
 
@@ -110,7 +110,7 @@ class WallClock:
         return len(both) > 1 and both[-1] == instant
 
     def find(self, wall: int, offset: int, near: int) -> int:
-        """Return the instant that a wall-clock time means on a clock that leaves none out.
+        """Return the instant of a wall-clock time, also of one that a gap leaves out.
 
         Of two, it is the one with that offset, or else the one nearer to another instant.
         """
@@ -166,5 +166,5 @@ def clock_of(zone: Zone, gap: Gap = "shift", fold: Fold = "first") -> WallClock:
 
 
 def wall_clock(zone_name: str, gap: Gap = "shift", fold: Fold = "first") -> WallClock:
-    """Return the clock of a zone by name; one at UTC if the data do not know it."""
+    """Return the clock of a zone by name, or one at UTC if the data do not know it."""
     return clock_of(find_zone(zone_name), gap, fold)

@@ -1,8 +1,8 @@
-"""What people write for a time zone that is no IANA name, or that means another zone than they think.
+"""Names that people write for a time zone, but that are no IANA names or mean another zone than they think.
 
-``GMT+1`` looks like an IANA name and is none; ``Etc/GMT+1`` is one, and lies an hour *behind* UTC: POSIX counts west of
+``GMT+1`` looks like an IANA name and is none. ``Etc/GMT+1`` is one, and lies an hour *behind* UTC: POSIX counts west of
 Greenwich. An abbreviation such as IST names several zones. Some are IANA names of a fixed offset as well (EST is UTC-5
-all year), which hardly anybody means: these are asked back, too, wherever somebody gives a zone.
+all year), which hardly anybody means. They are refused, too, with a question, wherever somebody gives a zone.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def require_single(name: str) -> None:
     """Check that a zone's name is not one that several zones share.
 
     Raises:
-        InvalidSchedule: It is; the error names the zones that may be meant.
+        InvalidSchedule: It is. The error names the zones that may be meant.
     """
     zones = SHARED.get(name.upper())
     if zones is not None:
@@ -68,7 +68,7 @@ def require_single(name: str) -> None:
 
 
 def explain_unknown(name: str, known: Sequence[str]) -> str:
-    """Return what to write instead of a name that no zone has.
+    """Return the advice for a name that no zone has.
 
     Raises:
         InvalidSchedule: Several zones share it.

@@ -1,6 +1,6 @@
-"""Find why a task ran, or did not run, on the day of an instant: what was recorded then, and what its schedule says.
+"""Find why a task ran, or did not run, on the day of an instant: from the records of that day and the schedule.
 
-What was said and decided meanwhile counts, not only what holds now: pauses, edits, and the schedule that it had.
+The answer follows the state at that time, not only the present: pauses, edits, and the schedule that it had then.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import InvalidSchedule
 
 MAX_RECORDS: Final = 50
-"""How many records of a day are read at most, the latest first."""
+"""The most records of a day that are read, the latest first."""
 _TOLD: Final = 3
-"""How many of a day's records, of what its calendars leave out, and of its edits are told one by one."""
+"""The number of a day's records, of occurrences that its calendars leave out, and of its edits that are told singly."""
 _TICK: Final = timedelta(microseconds=1)
 _LATE: Final = timedelta(minutes=1)
 
@@ -47,7 +47,7 @@ class Day:
 
 
 def find_day(task: Task, at: datetime) -> Day:
-    """Return the day of an instant in a task's zone; in UTC, if the time zone data have no such zone."""
+    """Return the day of an instant in a task's zone, or in UTC if the time zone data have no such zone."""
     zone = time_zones.in_use.tzinfo(task.timezone if time_zones.in_use.knows(task.timezone) else "UTC")
     day = at.astimezone(zone).date()
     start, end = (datetime.combine(each, time(), zone).astimezone(UTC) for each in (day, day + timedelta(days=1)))
@@ -56,7 +56,7 @@ def find_day(task: Task, at: datetime) -> Day:
 
 @dataclass(frozen=True, slots=True)
 class _Pause:
-    """From when until when a task was paused."""
+    """The time during which a task was paused."""
 
     start: datetime
     end: datetime | None
@@ -69,17 +69,17 @@ class _Pause:
 
 @dataclass(slots=True)
 class _Question:
-    """What is asked, and what answers it."""
+    """A question about a day, and the evidence that answers it."""
 
     evidence: Evidence
     at: datetime
     day: Day
     records: Sequence[Execution]
-    """Those of the day, as far as they were read."""
+    """The records of the day, as far as they were read."""
     is_cut: bool
-    """Whether the day has more of them."""
+    """True if the day has more of them."""
     told: set[datetime] = field(default_factory=set)
-    """The occurrences of which something is said."""
+    """The occurrences of which something is said already."""
 
     @property
     def task(self) -> Task:
@@ -91,18 +91,18 @@ class _Question:
         return at in self.told or any(first <= at <= last for first, last in ranges)
 
     def say(self, at: datetime) -> str:
-        """Return an instant as it stands after a preposition of its own."""
+        """Return an instant in the task's time zone, without a preposition."""
         return say_instant(self.task, at).removeprefix("on ")
 
 
 def explain_instant(evidence: Evidence, at: datetime, records: Sequence[Execution], *, is_cut: bool) -> Explanation:
-    """Return why a task ran, or did not run, on the day of an instant; what matters most comes first.
+    """Return why a task ran, or did not run, on the day of an instant, the most important reason first.
 
     Args:
-        evidence: What the store says of the task.
+        evidence: The content of the store about the task.
         at: The instant.
-        records: The records of what was scheduled for that day.
-        is_cut: Whether there are more of them.
+        records: The records of the occurrences that were scheduled for that day.
+        is_cut: True if there are more of them.
     """
     question = _Question(evidence, at, find_day(evidence.task, at), records, is_cut)
     findings = tuple(_find(question))
@@ -136,7 +136,7 @@ def _find(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_runs(question: _Question) -> Iterator[Finding]:
-    """Yield why each open run of the day is where it is."""
+    """Yield the reason why each open run of the day waits or runs."""
     runs = [run for run in question.task.runs if question.day.has(run.scheduled_for)]
     for run in sorted(runs, key=lambda each: abs(each.scheduled_for - question.at)):
         question.told.add(run.scheduled_for)
@@ -146,7 +146,7 @@ def _tell_runs(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_records(question: _Question) -> Iterator[Finding]:
-    """Yield what became of the occurrences of the day: the nearest one by one, the others counted."""
+    """Yield the results of the occurrences of the day: the nearest ones one by one, the others counted."""
     records = sorted(question.records, key=lambda each: abs(each.scheduled_for - question.at))
     for record in records[:_TOLD]:
         yield _tell_record(question, record)
@@ -228,7 +228,7 @@ def _tell_pauses(question: _Question) -> Iterator[Finding]:
 
 
 def _name(entry: HistoryEntry) -> str:
-    """Return who did something, to stand behind a verb; nothing for the scheduler."""
+    """Return who did something, to stand behind a verb, or nothing for the scheduler."""
     by = entry.by
     return "" if by is None else f" by {by.subject}" if by.subject else " by the app's own code"
 
@@ -242,7 +242,7 @@ def _tell_end(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_pending(question: _Question) -> Iterator[Finding]:
-    """Yield what is still to run of the day."""
+    """Yield the occurrences of the day that are still to run."""
     task, day = question.task, question.day
     for due in task.backlog:
         if due.next_at < day.end and due.until >= day.start:
@@ -264,7 +264,7 @@ def _find_schedule(question: _Question) -> tuple[Schedule | None, HistoryEntry |
 
 
 def _read_schedule(task: Task, text: str) -> Schedule | None:
-    """Return an earlier schedule with the days that the present one has of its calendars; None if they are unknown."""
+    """Return an earlier schedule with the calendar days of the present one, or None if they are unknown."""
     known = {rule.id: rule for rule in task.schedule.calendars}
     try:
         schedule = Schedule.model_validate(json.loads(text))
@@ -282,7 +282,7 @@ def _read_schedule(task: Task, text: str) -> Schedule | None:
 
 
 def _tell_schedule(question: _Question) -> Iterator[Finding]:
-    """Yield what the schedule says of the day, as far as records and pauses have not said it."""
+    """Yield the occurrences of the schedule on that day, as far as records and pauses have not told them."""
     schedule, edit = _find_schedule(question)
     if schedule is None:
         assert edit is not None  # noqa: S101 - the present schedule is known
@@ -311,7 +311,7 @@ def _next_from(schedule: Schedule, at: datetime) -> datetime | None:
 
 
 def _tell_calendars(question: _Question, schedule: Schedule) -> Iterator[Finding]:
-    """Yield what calendars leave out of the day, or have moved into it."""
+    """Yield the occurrences that calendars leave out of the day, or have moved into it."""
     after, day = question.day.start - _TICK, question.day
     for _ in range(_TOLD):
         skipped = schedule.skipped_after(after, day.end - _TICK)
@@ -368,7 +368,7 @@ def _tell_occurrence(question: _Question, occurrence: datetime) -> Iterator[Find
 
 
 def _tell_clock(question: _Question) -> Iterator[Finding]:
-    """Yield that the clocks of its zone change that day."""
+    """Say that the clocks of its zone change on that day."""
     task, day = question.task, question.day
     if not time_zones.in_use.knows(task.timezone):
         return
@@ -386,7 +386,7 @@ def _tell_clock(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_changes(question: _Question) -> Iterator[Finding]:
-    """Yield what was done with it that day, and the first later change of its schedule."""
+    """Yield the actions on it on that day, and the first later change of its schedule."""
     task, day = question.task, question.day
     entries = [each for each in task.history if day.has(each.at) and each.action in {Action.EDITED, Action.MOVED}]
     _, later = _find_schedule(question)
@@ -406,7 +406,7 @@ def _tell_changes(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_left_out(question: _Question) -> Iterator[Finding]:
-    """Yield that the history of that time is not kept."""
+    """Say that the history of that time is not kept."""
     task = question.task
     if task.history_left_out and (not task.history or task.history[0].at > question.day.start):
         since = f" before {question.say(task.history[0].at)}" if task.history else ""

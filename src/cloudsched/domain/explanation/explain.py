@@ -29,7 +29,7 @@ _Found = tuple[Reason, str, "datetime | None"]
 
 
 def explain_run(evidence: Evidence, run: Run) -> Finding:
-    """Return why an open run is where it is."""
+    """Return the reason why an open run waits or runs."""
     reason, sentence, at = _find_event(evidence, run)
     if run.definition is not None:
         began = evidence.task.as_begun(run).handler
@@ -108,7 +108,7 @@ def explain_lock(evidence: Evidence) -> str:
 
 
 def say_due(task: Task, at: datetime) -> str:
-    """Return the sentence of what is due and has not begun, as far as the store says."""
+    """Return the sentence of an occurrence that is due and has not begun, as far as the store says."""
     was_due = f"It was due {say_instant(task, at)}, and"
     if task.status is TaskStatus.PAUSED:
         return f"{was_due} starts once its task is resumed."
@@ -147,7 +147,7 @@ def _explain_retry(task: Task, run: Run) -> str:
 
 
 def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) -> _Found:
-    """Return what a durable handler waits for. When it looks for that again is no instant that matters to anybody."""
+    """Return what a durable handler waits for. The instant at which it next looks for it matters to nobody."""
     task = evidence.task
     if suspension.quota_refusal is not None:
         sentence = f"Its calls wait until its owner's quota has room: {suspension.quota_refusal}"
@@ -197,7 +197,7 @@ def count_hops(sent_at: datetime, due_at: datetime) -> int:
 
 
 SWEEP_TOLERANCE = timedelta(minutes=3)
-"""How late the sweep may be before it is mentioned: it runs once a minute, and leaves dispatches a minute to arrive."""
+"""The lateness from which the sweep is mentioned. It runs once a minute, and gives dispatches a minute to arrive."""
 _OVERLAPS = {
     Overlap.SKIP: "is skipped if it comes due before that has ended",
     Overlap.BUFFER: "runs after that has ended",
@@ -209,11 +209,11 @@ MISSED = {
     Overlap.BUFFER: "the latest runs, and each other is recorded as SKIPPED",
 }
 _MAX_MISSED = 100
-"""How many occurrences that came due during a run are counted."""
+"""The most occurrences that came due during a run that are counted."""
 
 
 def explain(evidence: Evidence) -> Explanation:
-    """Return why a task runs when it does, or does not run; what matters most comes first."""
+    """Return why a task runs when it does, or does not run, the most important reason first."""
     findings = tuple(_find(evidence))
     task = evidence.task
     return Explanation(task_id=task.id, status=task.status, summary=findings[0].sentence, findings=findings)
@@ -287,14 +287,14 @@ def _explain_end(evidence: Evidence) -> Finding:
 
 
 def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
-    """Say that nobody would claim what waits."""
+    """Say that nobody would claim the waiting run."""
     if evidence.listeners == 0:
         sentence = f"No {say_worker(evidence.task)} has asked for work in the last minutes; one that is busy does not."
         yield Finding(reason=Reason.NO_WORKER_LISTENS, sentence=sentence)
 
 
 def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
-    """Say what becomes of the next occurrence, or of those that have come due since the open run began."""
+    """Say what happens to the next occurrence, or to those that have come due since the open run began."""
     task = evidence.task
     if occurrence > evidence.now:
         return f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
@@ -313,7 +313,7 @@ def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
 
 
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
-    """Yield what is known of the next occurrence, and of those that wait behind it."""
+    """Yield the facts about the next occurrence, and about those that wait behind it."""
     task, now, occurrence = evidence.task, evidence.now, evidence.task.next_execution_time
     if occurrence is not None:
         start = start_time(task, occurrence)
@@ -347,7 +347,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _explain_journey(task: Task, occurrence: datetime) -> Iterator[Finding]:
-    """Yield where its owner is, whom the task follows, and what a journey has passed over."""
+    """Yield the time zone to which the task follows its owner, and the due time if a journey has changed it."""
     if not task.schedule.follows_owner:
         return
     sentence = f"It follows {task.owner} from one time zone to another, and is in {task.timezone}."
@@ -357,7 +357,7 @@ def _explain_journey(task: Task, occurrence: datetime) -> Iterator[Finding]:
 
 
 def _explain_calendars(evidence: Evidence, occurrence: datetime) -> Iterator[Finding]:
-    """Yield what calendars do to the next occurrence, and to the first one before it that they leave out."""
+    """Yield the effects of calendars on the next occurrence, and the first one before it that they leave out."""
     schedule, task = evidence.task.schedule, evidence.task
     if (note := schedule.calendar_note(occurrence)) is not None:
         sentence = f"A calendar decides on the day of the next occurrence. {note}"
@@ -370,7 +370,7 @@ def _explain_calendars(evidence: Evidence, occurrence: datetime) -> Iterator[Fin
 
 
 def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
-    """Yield what the sweep has to do for the task, and whether it seems to run."""
+    """Yield the sweep's pending work for the task, and whether the sweep seems to run."""
     task, now = evidence.task, evidence.now
     if task.deferred:
         sentence = "The queue could not be reached after the last change. The sweep sends what is missing."

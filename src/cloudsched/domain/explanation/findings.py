@@ -1,4 +1,4 @@
-"""The form of an explanation, and what it is made from."""
+"""The form of an explanation, and the evidence that it is made from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Reason(StrEnum):
-    """Why a task runs, waits or does not run."""
+    """The reason why a task runs, waits or does not run."""
 
     ENDED = "ENDED"
     """It has a final status."""
@@ -58,15 +58,15 @@ class Reason(StrEnum):
     TOO_MANY_RUNS = "TOO_MANY_RUNS"
     """It has as many open runs as a task may have, so the next occurrence waits for the end of one."""
     OVERLAP = "OVERLAP"
-    """An open run decides what becomes of the next occurrence."""
+    """An open run decides whether and when the next occurrence runs."""
     BACKLOG = "BACKLOG"
     """Occurrences from before a pause, or of a backfill, are still to run."""
     DEFERRED = "DEFERRED"
-    """The queue could not be reached; the sweep sends what is missing."""
+    """The queue could not be reached. The sweep sends the missing dispatches."""
     SWEEP_IS_LATE = "SWEEP_IS_LATE"
     LAST_OUTCOME = "LAST_OUTCOME"
     OUTCOME = "OUTCOME"
-    """What became of an occurrence on the day that was asked about."""
+    """The result of an occurrence on the day that was asked about."""
     NOT_CREATED = "NOT_CREATED"
     """On the day that was asked about, there was no such task yet."""
     NOT_DUE = "NOT_DUE"
@@ -78,7 +78,7 @@ class Reason(StrEnum):
     MOVED = "MOVED"
     """New time zone data, or a journey of its owner, moved its occurrences on that day."""
     NOT_KEPT = "NOT_KEPT"
-    """What would answer is not kept: a record, an earlier schedule, or the history of that time."""
+    """The evidence is not kept: a record, an earlier schedule, or the history of that time."""
 
 
 class Finding(WireModel):
@@ -89,35 +89,35 @@ class Finding(WireModel):
     at: Instant | None = None
     """The instant that it is about: of the next attempt, of a lease's end, of a status."""
     execution_id: str | None = None
-    """The execution that it is about; None if it is about the task."""
+    """The execution that it is about, or None if it is about the task."""
 
 
 class Explanation(WireModel):
-    """Why a task runs when it does, or does not run."""
+    """The reasons why a task runs when it does, or does not run."""
 
     task_id: str
     status: TaskStatus
     summary: str
     """The sentence of the first finding."""
     findings: tuple[Finding, ...]
-    """What matters most comes first."""
+    """The reasons, the most important one first."""
     at: Instant | None = None
-    """The instant that was asked about; None for the present."""
+    """The instant that was asked about, or None for the present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What the store says of a task."""
+    """The content of the store about a task."""
 
     task: Task
     now: datetime
     lock: Lock | None = None
-    """The lock that its runs take, as far as it was read; None if they take none."""
+    """The lock that its runs take, as far as it was read, or None if they take none."""
     waiting: Sequence[Waiter] = ()
     """The task's entries in that lock's wait list."""
     shows_holders: bool = False
-    """Whether the reader may learn which tasks hold the lock."""
+    """True if the reader may learn which tasks hold the lock."""
     last: Execution | None = None
     """Its last record."""
     listeners: int | None = None
-    """How many workers have asked for such work in the last minutes; None if it does not wait for one."""
+    """The number of workers that have asked for such work in the last minutes, or None if it does not wait for one."""

@@ -1,4 +1,4 @@
-"""What an app and a client of its API have in common, so that code may be given either.
+"""The common interface of an app and a client of its API, so that code may be given either.
 
 `App` and `Client` are an `AppLike`, `AsyncApp` and `AsyncClient` an `AsyncAppLike`. Handlers go by name, since a client
 does not have the functions.
@@ -24,7 +24,7 @@ class TaskLike(Protocol):
 
     @property
     def owner(self) -> str:
-        """Return whose it is."""
+        """Return its owner."""
         ...
 
     @property
@@ -39,7 +39,7 @@ class TaskLike(Protocol):
 
     @property
     def status(self) -> TaskStatus:
-        """Return where it is in its life."""
+        """Return its status."""
         ...
 
 
@@ -47,11 +47,11 @@ class AppLike(Protocol):
     """An app, or a client of its API."""
 
     def create(self, /, **fields: Any) -> TaskLike:
-        """Create a task, or edit the one of the same id and owner; see `App.create`."""
+        """Create a task, or edit the one of the same id and owner. See `App.create`."""
         ...
 
     def run_now(self, handler: str, /, *payload: Any, **fields: Any) -> TaskLike:
-        """Create a task that runs once, now; see `App.run_now`."""
+        """Create a task that runs once, now. See `App.run_now`."""
         ...
 
     def get(self, task_id: str, /) -> TaskLike:
@@ -59,7 +59,7 @@ class AppLike(Protocol):
         ...
 
     def update(self, /, task_id: str, **changes: Any) -> TaskLike:
-        """Change some of a task's fields; see `App.update`."""
+        """Change some of a task's fields. See `App.update`."""
         ...
 
     def pause(self, task_id: str, /) -> TaskLike:
@@ -71,7 +71,7 @@ class AppLike(Protocol):
         ...
 
     def cancel(self, task_id: str, /) -> TaskLike:
-        """Cancel a task; it and its executions stay."""
+        """Cancel a task. It and its executions stay."""
         ...
 
     def delete(self, task_id: str, /) -> None:
@@ -83,7 +83,7 @@ class AppLike(Protocol):
         ...
 
     def snooze(self, task_id: str, duration: timedelta | str = ..., /) -> TaskLike:
-        """Run again later what has run last of a task."""
+        """Repeat a task's last run later."""
         ...
 
 
@@ -91,7 +91,7 @@ class AsyncAppLike(Protocol):
     """An `AsyncApp`, or an `AsyncClient`: the same methods, awaited."""
 
     def create(self, /, **fields: Any) -> Awaitable[TaskLike]:
-        """Create a task; see `AppLike`, here and below."""
+        """Create a task. See `AppLike`, here and below."""
         ...
 
     def run_now(self, handler: str, /, *payload: Any, **fields: Any) -> Awaitable[TaskLike]:
@@ -115,7 +115,7 @@ class AsyncAppLike(Protocol):
         ...
 
     def cancel(self, task_id: str, /) -> Awaitable[TaskLike]:
-        """Cancel a task; it and its executions stay."""
+        """Cancel a task. It and its executions stay."""
         ...
 
     def delete(self, task_id: str, /) -> Awaitable[None]:
@@ -127,5 +127,5 @@ class AsyncAppLike(Protocol):
         ...
 
     def snooze(self, task_id: str, duration: timedelta | str = ..., /) -> Awaitable[TaskLike]:
-        """Run again later what has run last of a task."""
+        """Repeat a task's last run later."""
         ...

@@ -1,4 +1,4 @@
-"""What people read of a value, on one line: the `repr` of a model, the length of a time."""
+"""Brief forms of values for people, on one line: the `repr` of a model, and a length of time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def list_given(model: BaseModel) -> list[tuple[str | None, Any]]:
 
 
 def to_words(span: timedelta) -> str:
-    """Return a length of time in the largest unit that says it whole."""
+    """Return a length of time in the largest unit of which it is a whole number."""
     seconds = round(span.total_seconds())
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= length and seconds % length == 0:

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
 PRODUCT = "PRODID:-//cloudsched//Calendar//EN"
 MAX_ABOUT: Final = 1_000
-"""How many characters of a description an event shows: each occurrence is one, so a long text would come again and
-again."""
+"""The most characters of a description that an event shows. A long text would come again with each occurrence."""
 MAX_BYTES: Final = 1_000_000
-"""How large a calendar is, in UTF-8, but for what it says of itself."""
+"""The most bytes of a calendar, in UTF-8, without its own description."""
 
 
 class CalendarEvent(NamedTuple):
@@ -41,7 +40,7 @@ class CalendarEvent(NamedTuple):
     description: str
     sequence: int
     modified: datetime
-    """When it last changed, as far as a calendar can see."""
+    """The time of its last change, as far as a calendar can see."""
     timing: tuple[str, ...]
     """The properties that say when it is, such as DTSTART."""
     duration: timedelta
@@ -102,12 +101,12 @@ def _format_duration(duration: timedelta) -> str:
 BEFORE: Final = timedelta(days=30)
 AFTER: Final = timedelta(days=90)
 REFRESH: Final = "PT1H"
-"""How often programs should ask again, in RFC 7986's terms; Google asks every 12 to 24 hours whatever one says."""
+"""The interval at which programs should ask again, in RFC 7986's terms. Google always asks every 12 to 24 hours."""
 MAX_PAST: Final = 100
 MAX_UPCOMING: Final = 200
-"""How many past and coming occurrences of one task a feed shows: the latest, and the next."""
+"""The most past and coming occurrences of one task that a feed shows: the latest, and the next."""
 MAX_EVENTS: Final = 3_000
-"""How many events a feed shows."""
+"""The most events that a feed shows."""
 
 
 class TaskHistory(NamedTuple):
@@ -116,7 +115,7 @@ class TaskHistory(NamedTuple):
     task: Task
     executions: Sequence[Execution] = ()
     is_cut: bool = False
-    """Whether there are more executions than were read."""
+    """True if there are more executions than were read."""
 
 
 def build_feed(tasks: Iterable[TaskHistory], now: datetime, *, title: str, is_cut: bool = False) -> str:
@@ -126,7 +125,7 @@ def build_feed(tasks: Iterable[TaskHistory], now: datetime, *, title: str, is_cu
         tasks: The tasks, with the executions that have been read.
         now: The present instant.
         title: The calendar's name.
-        is_cut: Whether there are more tasks than were read.
+        is_cut: True if there are more tasks than were read.
     """
     cut: list[str] = ["It does not show all tasks."] if is_cut else []
     shown: list[bytes] = []
@@ -152,7 +151,7 @@ def build_feed(tasks: Iterable[TaskHistory], now: datetime, *, title: str, is_cu
 
 
 def fit_events(events: Iterable[CalendarEvent], size: int) -> list[bytes]:
-    """Return the content lines of the first events that are so large together, in UTF-8."""
+    """Return the content lines of the first events that together are at most this large, in UTF-8."""
     found: list[bytes] = []
     for event in events:
         text = join_lines(event.to_lines()).encode()
@@ -164,7 +163,7 @@ def fit_events(events: Iterable[CalendarEvent], size: int) -> list[bytes]:
 
 
 def describe_calendar(text: str) -> list[str]:
-    """Return what a calendar says of itself, as RFC 7986 writes it and as older programs read it."""
+    """Return the lines in which a calendar describes itself, for RFC 7986 and for older programs."""
     return [f"{name}:{escape_text(text)}" for name in ("DESCRIPTION", "X-WR-CALDESC")]
 
 
@@ -186,7 +185,7 @@ class Upcoming(NamedTuple):
 
     shown: list[datetime]
     following: datetime | None
-    """The first that is not shown; None if there is none, or if it was not found."""
+    """The first one that is not shown. None if there is none, or if it was not found."""
     has_given_up: bool = False
     """The rule is so sparse, or costs so much, that the search ended before the last one to show."""
 
@@ -209,17 +208,17 @@ def list_upcoming(task: Task, until: datetime, count: int) -> Upcoming:
 
 _HEAD = ("BEGIN:VCALENDAR", "VERSION:2.0", PRODUCT, "CALSCALE:GREGORIAN", "METHOD:PUBLISH")
 MAX_SHOWN: Final = 1_000
-"""How many occurrences are shown one by one."""
+"""The most occurrences that are shown one by one."""
 MAX_SERIES: Final = 288
-"""How many daily rules stand for one that is finer than a day: one for every five minutes."""
+"""The most daily rules that stand for one that is finer than a day: one for every five minutes."""
 _STEPS: Final = 30_000
-"""How many of a request's steps may be spent on the occurrences to show."""
+"""The most of a request's steps that may be spent on the occurrences to show."""
 _COMPARED: Final = 200
 _DAY: Final = 86_400
 _UNITS: Final = {Frequency.HOURLY: 3600, Frequency.MINUTELY: 60, Frequency.SECONDLY: 1}
 _LEAP_DAY = "02-29"
 _MOST_OF_A_WEEKDAY = 5
-"""How often a month may have a weekday."""
+"""The most days of one weekday in a month."""
 
 
 def build_task_calendar(task: Task, now: datetime) -> str:
@@ -261,7 +260,7 @@ def _rule_lines(task: Task, at: datetime) -> list[str]:
 
 
 def _step_events(task: Task, first: datetime) -> list[CalendarEvent]:
-    """Return events, each every so many days in UTC, for a rule of a fixed step; none if they would be too many."""
+    """Return events, each every so many days in UTC, for a rule of a fixed step, or none if they would be too many."""
     schedule = task.schedule
     rule = parse_rule(schedule.rules[0])
     if schedule.sub_daily != "elapsed" or schedule.rdates or schedule.exdates:
@@ -283,7 +282,7 @@ def _step_events(task: Task, first: datetime) -> list[CalendarEvent]:
 
 
 def _more_event(task: Task, at: datetime, about: str) -> CalendarEvent:
-    """Return the event that says that a calendar ends here; the later one replaces the earlier one."""
+    """Return the event that says that a calendar ends here. A later one replaces an earlier one."""
     event = occurrence_event(task, at)
     number = int(at.timestamp()) // _DAY
     return event._replace(
@@ -292,7 +291,7 @@ def _more_event(task: Task, at: datetime, about: str) -> CalendarEvent:
 
 
 def _ended_event(task: Task) -> CalendarEvent:
-    """Return an event for a task that runs no more for now, as a calendar must have one: cancelled, or completed."""
+    """Return a cancelled or completed event for a task that does not run for now, as a calendar must have an event."""
     try:
         first = task.schedule.first() if task.schedule.is_anchored else None
     except InvalidSchedule:

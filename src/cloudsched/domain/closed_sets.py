@@ -14,7 +14,7 @@ Row = TypeVar("Row")
 def complete_table(members: type[Member], rows: Mapping[Member, Row]) -> Mapping[str, Row]:
     """Return a table by the members of a closed set, or by their texts.
 
-    Where the rows are code, write a `match` that ends in `assert_never`, which the type check holds.
+    If the rows are code, write a `match` that ends in `assert_never` instead, which the type check verifies.
 
     Raises:
         TypeError: A member has no row.

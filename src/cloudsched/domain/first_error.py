@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in words, at a cost that does not grow with what each of many errors says."""
+"""The errors of pydantic, in words, at a cost that does not grow with the text of each of many errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 FEW: Final = 20
-"""How many errors are read one by one."""
+"""The most errors that are read one by one."""
 _DECODER: Final = json.JSONDecoder()
 
 
@@ -29,7 +29,7 @@ def find_first_error(error: ValidationError, rather: str = "") -> dict[str, Any]
 
 
 def list_errors(error: ValidationError, rather: str = "") -> list[dict[str, Any]]:
-    """Return all errors like `find_first_error`, those of the type `rather` first; only the first if there are many."""
+    """Return all errors like `find_first_error`, those of the type `rather` first. Return one if there are many."""
     if error.error_count() > FEW:
         return [find_first_error(error, rather)]
     errors = map(dict, error.errors(include_url=False, include_input=False))
@@ -50,12 +50,12 @@ _SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "dict_type": _OBJECT,
     "tuple_type": ("Input should be a list", "Put it into a list, also if it is one: [value]."),
 }
-"""What is said of some types of errors, where pydantic's own words are about how it reads."""
+"""Our words for some types of errors, for which pydantic's own words describe how it parses."""
 _HINTS: Final = {"missing": "It is required."}
 
 
 def describe_error(error: Mapping[str, Any], patterns: Mapping[str, str]) -> tuple[str, str]:
-    """Return what is wrong, and what to write instead; `patterns` are those of names, in words."""
+    """Return the problem and its remedy in words. `patterns` are the patterns of names, described in words."""
     kind, said = error["type"], str(error["msg"]).removeprefix("Value error, ")
     words = patterns.get(str(error.get("ctx", {}).get("pattern")))
     return (words, "") if words else _SENTENCES.get(kind, (said, _HINTS.get(kind, "")))

@@ -1,13 +1,13 @@
-"""Whether a request comes from this machine, as everything asks that trusts it: the open API, its pages, the emulator.
+"""The test that a request comes from this machine, for those who trust it: the open API, its pages, the emulator.
 
 A browser on this machine sends requests for pages from anywhere, and a proxy on it for people anywhere. So the address
 of the peer is not enough:
 
-* The name in ``Host`` must mean this machine. Whoever owns a name can let it point here for the browser of somebody who
-  reads their page (DNS rebinding); they cannot do that with ``localhost`` or an address.
+* The name in ``Host`` must mean this machine. The owner of a name can let it point here for the browser of somebody who
+  reads their page (DNS rebinding), but not with ``localhost`` or an address.
 * No header may say that the request was forwarded. `find_forwarding_header` has a rule for their names, not a list, for
   no list is ever whole. A proxy that adds nothing cannot be recognized.
-* What changes something must not come from a page of another origin.
+* A request that changes something must not come from a page of another origin.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VENDORS: Final = (
     *("x-coming-from", "x-envoy-", "x-goog-authenticated-", "x-goog-iap-", "x-google-", "x-nf-", "x-request-start"),
     *("x-rewrite-", "x-scheme", "x-varnish", "x-vercel-"),
 )
-"""How the headers begin that the proxies of one maker add, such as ``CF-Ray`` and ``Fly-Region``."""
+"""The first parts of the headers that the proxies of one maker add, such as ``CF-Ray`` and ``Fly-Region``."""
 _WORDS: Final = re.compile(
     r"(?:^|-)(?:via|forward(?:ed)?|(?:un)?prox(?:y|ied)|original-(?:host|url|uri|proto|scheme)"
     r"|(?:client|real|remote|peer|user|socket|connecting|source|origin)?-?(?:ip(?:v?[46])?|ipaddress|addr|address)"
@@ -56,7 +56,7 @@ def is_local_name(name: str) -> bool:
 
 
 def read_host_name(host: str) -> str:
-    """Return the name in a ``Host`` header, without its port and in lower case; "" if it is malformed."""
+    """Return the name in a ``Host`` header, without its port and in lower case, or "" if it is malformed."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -72,7 +72,7 @@ def is_same_origin(origin: str, host: str) -> bool:
 
 
 def find_foreign_name(host: str) -> str | None:
-    """Return why a request is refused for the name in its ``Host``; None if that is one of this machine's.
+    """Return why a request is refused for the name in its ``Host``, or None if that is one of this machine's.
 
     A request without the header comes from no browser.
     """
@@ -86,12 +86,12 @@ def find_foreign_name(host: str) -> str | None:
 
 
 def find_forwarding_header(names: Iterable[str]) -> str | None:
-    """Return the first of a request's headers that says that a proxy forwarded the request; None if none does."""
+    """Return the first of a request's headers that says that a proxy forwarded the request, or None if none does."""
     return next((name for name in names if _is_forwarding(name.lower())), None)
 
 
 def find_detour(names: Iterable[str]) -> str | None:
-    """Return why a request with these headers is refused, because a proxy forwarded it; None if none says so."""
+    """Return why a request with these headers is refused, because a proxy forwarded it. None if none says so."""
     header = find_forwarding_header(names)
     if header is None:
         return None
@@ -103,12 +103,12 @@ def find_detour(names: Iterable[str]) -> str | None:
 
 
 def find_foreign_page(method: str, headers: Mapping[str, str], *, needs_origin: bool = False) -> str | None:
-    """Return why a request is refused that a page of another origin may have caused; None if none can have.
+    """Return why a request is refused that a page of another origin may have caused, or None if none can have.
 
     Args:
-        method: The request's method. What changes nothing is not refused: the page cannot read the answer.
+        method: The request's method. One that changes nothing is not refused: the page cannot read the answer.
         headers: The request's headers.
-        needs_origin: Whether only browsers are served, which name the page's origin in every such request.
+        needs_origin: True if only browsers are served, which name the page's origin in every such request.
     """
     if method in _SAFE_METHODS:
         return None

@@ -1,6 +1,6 @@
-"""What a task's and an execution's state allows to be done with them, by the checks that the changes themselves make.
+"""The verbs that the state of a task or an execution allows, by the checks that the changes themselves make.
 
-Who may do it is decided by `web.api.visibility`.
+`web.api.visibility` decides which callers may use them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Verb(StrEnum):
-    """What a caller can do with a task or an execution, as the API's paths name it."""
+    """An action of a caller on a task or an execution, by its name in the API's paths."""
 
     EDIT = "edit"
     PAUSE = "pause"
@@ -50,12 +50,12 @@ STARTING_VERBS = frozenset({Verb.RESUME, Verb.TRIGGER, Verb.SNOOZE, Verb.BACKFIL
 
 
 def find_task_verbs(task: Task, now: Callable[[], datetime], sender: EventSender) -> list[Verb]:
-    """Return what a task's state allows, and what would change it.
+    """Return the verbs that a task's state allows, and that would change it.
 
     Args:
         task: The task.
         now: Reads the clock, which only some tasks need.
-        sender: Who would send an event.
+        sender: The sender of an event, if one were sent.
     """
     return [verb for verb in Verb if _is_allowed(verb, task, now, sender)]
 
@@ -88,14 +88,14 @@ def _is_allowed(verb: Verb, task: Task, now: Callable[[], datetime], sender: Eve
 def find_execution_verbs(
     task: Task, execution: Execution, now: Callable[[], datetime], sender: EventSender
 ) -> list[Verb]:
-    """Return what an execution's state, and its task's, allow."""
+    """Return the verbs that an execution's state, and its task's, allow."""
     if task.find_run(execution.id) is not None:
         return [Verb.SEND_EVENT] if _takes_events(task, now, sender, execution.id) else []
     return [Verb.RETRY] if _passes(require_retryable, task, execution) else []
 
 
 def _can_take_over_pause(task: Task) -> bool:
-    """Return whether a pause that is its declaration's, or its owner's budget's, would be the caller's from then on."""
+    """Return whether a pause by the declaration's absence, or by the owner's budget, could become the caller's."""
     held = find_budget_pause(task)
     return task.status is TaskStatus.PAUSED and (task.is_paused_as_gone or (held is not None and held.is_alone))
 
@@ -111,7 +111,7 @@ def _can_resume(task: Task, now: Callable[[], datetime]) -> bool:
 def _has_past(task: Task, now: Callable[[], datetime]) -> bool:
     """Return whether any occurrence is past, so that there is a range to backfill.
 
-    It is known without a search: lists ask it of each task that they show.
+    It takes no search, since lists ask for each task that they show.
     """
     following = task.next_execution_time
     if task.first_at is not None or following is None:

@@ -1,16 +1,16 @@
-"""What becomes of the occurrences that came due and have not started, when their task stops or is given another plan.
+"""Decide about occurrences that came due and have not started, when their task stops or is given another plan.
 
 A claim, a pause, a cancel and an edit of the plan decide that in their own commit, so that each of them is covered by
 exactly one record:
 
-* What the policies rule out is decided at once: SKIPPED by ``overlap`` or ``catchUp``, EXPIRED by ``expiration``.
-* What they would run waits for the end of a pause (`Task.backlog`); the policies judge it again when its turn comes.
-  A cancel records it as CANCELLED, a new plan that does not have it as SKIPPED.
-* What a calendar has left out up to then is SKIPPED, too, with the holiday's name.
+* Those that a policy rules out end at once: SKIPPED by ``overlap`` or ``catchUp``, EXPIRED by ``expiration``.
+* Those that the policies would run wait for the end of a pause (`Task.backlog`). The policies judge them again in their
+  turn. A cancel records them as CANCELLED, a new plan without them as SKIPPED.
+* Those that a calendar has left out up to then are SKIPPED, too, with the holiday's name.
 
-Any number of occurrences may have come due, so those in a row that end for one reason have one record, which says how
-many they are. Finding the ends of such a range takes a search, not a walk over its occurrences, and a steady rule is
-counted by a division. Of any other, no more than `MAX_COUNTED` are counted.
+Any number of occurrences may have come due, so those in a row that end for one reason have one record, with their
+number. Finding the ends of such a range takes a search, not a walk over its occurrences, and a steady rule is counted
+by a division. Of others, at most `MAX_COUNTED` are counted.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
 
 MAX_BACKLOG_RANGES = 10
-"""How many pauses may follow each other before what came due ahead of the first of them has run."""
+"""The most pauses that may follow each other before the occurrences that came due ahead of the first have run."""
 MAX_COUNTED: Final = 1000
-"""How many occurrences of a range are counted one by one; of more, the record says that they are at least so many."""
+"""The most occurrences of a range that are counted one by one. Beyond them, the record says "at least"."""
 
 _MAX_LOOKED_AT = 20
 _MAX_NAMED = 3
-"""Of how many occurrences that calendars have left out the reasons are looked up, and how many their record names."""
+"""The most left-out occurrences whose reasons are looked up, and the most reasons that their record names."""
 _TICK = timedelta(microseconds=1)
 _DISTANT_PAST = datetime(1, 1, 1, tzinfo=UTC)
 _S = ExecutionStatus
@@ -59,13 +59,13 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class BacklogDecision:
-    """What becomes of the due occurrences: the earlier ones get a final status, the later ones run."""
+    """The decision about due occurrences: the earlier ones get a final status, the later ones run."""
 
     decided: tuple[Missed, ...] = ()
     kept: tuple[DueRange, ...] = ()
 
     def end(self, status: ExecutionStatus, message: str) -> tuple[Missed, ...]:
-        """Return all of them decided, with this status for those that would have run."""
+        """Return all of them as decided, with this status for those that would have run."""
         return (*self.decided, *_decide(self.kept, status, message))
 
 
@@ -88,7 +88,7 @@ def due_ranges(task: Task, now: datetime) -> tuple[DueRange, ...]:
 def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     """Decide, by the task's policies, which of its due occurrences run and which end without having run.
 
-    What waits for the end of a pause was decided when that began.
+    Occurrences that wait for the end of a pause were decided when it began.
     """
     ranges = due_ranges(task, now)
     if not ranges or task.status is TaskStatus.PAUSED:
@@ -116,7 +116,7 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
 
 
 def decide_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> BacklogDecision:
-    """Decide what becomes of occurrences that came due while a run was open; BUFFER keeps the newest."""
+    """Decide about occurrences that came due while a run was open. BUFFER keeps the newest."""
     why = f"The run of {run.execution_id} was still open (overlap is {task.overlap})."
     if task.overlap is not Overlap.BUFFER:
         return BacklogDecision(_decide(ranges, _S.SKIPPED, why))
@@ -125,7 +125,7 @@ def decide_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> Backlo
 
 
 def pass_over(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task past the occurrences that are decided, and their records."""
+    """Return the task past the decided occurrences, and their records."""
     decided = tuple(decided)
     if not decided:
         return task, ()
@@ -167,7 +167,7 @@ def _make_record(
 
 
 def _count(schedule: Schedule | DistantSchedule, first: datetime, last: datetime) -> OccurrenceRange | None:
-    """Return how many occurrences a schedule has from one to another; None if they are the same."""
+    """Return how many occurrences a schedule has from one to another, or None if they are the same."""
     if first == last:
         return None
     interval = schedule.interval
@@ -180,7 +180,7 @@ def _count(schedule: Schedule | DistantSchedule, first: datetime, last: datetime
 def _list_after(
     search: Callable[[datetime], datetime | None], first: datetime, last: datetime
 ) -> tuple[list[datetime], bool]:
-    """Return what a search finds after `first`, up to `last`, and whether there may be more than it has found."""
+    """Return the results of a search after `first`, up to `last`, and whether there may be more."""
     found, at = list[datetime](), first
     try:
         while len(found) < MAX_COUNTED:
@@ -216,7 +216,7 @@ def resume_plan(task: Task, now: datetime) -> Task:
 
 
 def end_plan(task: Task, now: datetime, status: ExecutionStatus, message: str) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task without its plan, and the records of what was still to run, with this status."""
+    """Return the task without its plan, and the records of the occurrences that were still to run, with this status."""
     noted, left_out = note_left_out(task, now)
     ended, records = pass_over(noted, decide_backlog(task, now).end(status, message), now)
     past = {"planned_to": _last_recorded(ended), "plan_from": None}
@@ -232,7 +232,7 @@ def _last_recorded(task: Task) -> datetime | None:
 
 
 def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> tuple[Task, tuple[Execution, ...]]:
-    """Return `shorter`, the task with an earlier end, and the records of what came due beyond that end, SKIPPED."""
+    """Return `shorter`, the task with an earlier end, and the SKIPPED records of due occurrences beyond that end."""
     ranges = due_ranges(task, now)
     if not ranges:
         return shorter, ()
@@ -273,11 +273,11 @@ def forget_backlog(task: Task) -> dict[str, Any]:
 
 
 def note_left_out(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the record of what its calendars have left out up to now, if anything, and the task behind that.
+    """Return the task past the occurrences that calendars have left out until now, and their record, if there are any.
 
     So its history shows these occurrences, with the holidays' names. They are recorded once they have passed, in the
-    commit that claims the task's next run, pauses it, ends it or gives it another plan.
-    Nothing comes due of a task that is paused or has ended, so nothing of that time is left out either.
+    commit that claims the task's next run, pauses it, ends it or gives it another plan. Nothing comes due of a task
+    that is paused or has ended, so nothing of that time is left out either.
     """
     if task.left_out_from is None or not task.schedule.calendars:
         return task, ()
@@ -320,7 +320,7 @@ def _decide(ranges: Iterable[DueRange], status: ExecutionStatus, message: str) -
 def _split(
     task: Task, ranges: tuple[DueRange, ...], since: datetime
 ) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
-    """Split ranges into what was to start before an instant, and the rest."""
+    """Split ranges into the occurrences that were to start before an instant, and the rest."""
 
     def is_early(occurrence: datetime) -> bool:
         return start_time(task, occurrence) < since
@@ -358,7 +358,7 @@ def _last_where(
 ) -> datetime:
     """Return the last occurrence from `first` to `end` before the first one for which a condition does not hold.
 
-    The condition holds for `first`. If it is not monotonic, this is one of the places where it stops holding.
+    The condition holds for `first`. If it stops holding at several places, this is one of them.
     """
     low, high = first, end
     while (following := _find_next(schedule, low)) is not None and following <= high and holds(following):
@@ -372,7 +372,7 @@ def _last_where(
 
 
 def _find_next(schedule: Schedule | DistantSchedule, at: datetime) -> datetime | None:
-    """Return the occurrence after one; None also if a rule that was accepted has become too sparse to search."""
+    """Return the occurrence after one. Return None, too, if an accepted rule has become too sparse to search."""
     try:
         return schedule.next_after(at)
     except SearchLimitReached:

@@ -23,7 +23,7 @@ _HAS_BUDGET: Final = "Its owner has a budget again."
 
 
 def pause_for_budget(task: Task, now: datetime, reason: str) -> Transition:
-    """Pause an ACTIVE task; any other stays as it is."""
+    """Pause an ACTIVE task. Any other stays as it is."""
     if task.status is not TaskStatus.ACTIVE:
         return Transition(task)
     paused = lifecycle.pause(task, now, reason, paused_by=None)
@@ -32,7 +32,7 @@ def pause_for_budget(task: Task, now: datetime, reason: str) -> Transition:
 
 
 def resume_from_budget(task: Task, now: datetime) -> Transition:
-    """Resume a task that only its owner's budget has paused; of one that others have paused, too, end that part."""
+    """Resume a task that only its owner's budget has paused. If others have paused it, too, end the budget's part."""
     held = find_budget_pause(task)
     if held is None:
         return Transition(task)
@@ -46,9 +46,9 @@ def resume_from_budget(task: Task, now: datetime) -> Transition:
 
 
 def pause(task: Task, now: datetime, *, paused_by: Requesters | None, is_gone: bool = False) -> Transition:
-    """Pause a task as its owner or a server asks; if it is paused by a budget alone, that becomes their pause.
+    """Pause a task as its owner or a server asks. If it is paused by a budget alone, that becomes their pause.
 
-    What has come due since the budget was used up is decided now, as by any pause.
+    The occurrences that have come due since the budget was used up are decided now, as by any pause.
     """
     held = find_budget_pause(task)
     if held is None or not held.is_alone:
@@ -61,7 +61,7 @@ def pause(task: Task, now: datetime, *, paused_by: Requesters | None, is_gone: b
 
 
 def cancel(task: Task, now: datetime) -> Transition:
-    """Cancel a task; what came due while a budget paused it is recorded as CANCELLED, too."""
+    """Cancel a task. Occurrences that came due while a budget paused it are recorded as CANCELLED, too."""
     held = find_budget_pause(task)
     if held is None or not held.is_alone:
         return lifecycle.cancel(task, now)

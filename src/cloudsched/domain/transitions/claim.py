@@ -1,18 +1,18 @@
 """Decide what a delivered dispatch does, before the handler is called.
 
 The decision is one of three. `Drop`: run nothing, because the dispatch is stale or its work is done. `Hop`: it is too
-early, or another executor holds the lease; dispatch again later. `Claim`: commit this transition, and call the handler
-if it claims a run.
+early, or another executor holds the lease, so dispatch again later. `Claim`: commit this transition, and call the
+handler if it claims a run.
 
 Policies that are decided here, each visible in the executions:
 
 * An occurrence later than the task's ``expiration`` is recorded as EXPIRED and not run.
-* Several occurrences due at once are a backlog: ``catchUp`` says which run; the others are recorded as SKIPPED, by one
+* Several occurrences due at once are a backlog: ``catchUp`` says which run. The others are recorded as SKIPPED, by one
   record however many they are.
 * An attempt whose lease ended without a result is recorded as TIMED_OUT and counts: the next one begins at once, as
   long as the retry policy has attempts left.
 * An attempt whose process has ended, as the next process with the store for itself knows, ends likewise, at once.
-* A task with ``pull`` is offered to workers instead of run here; a run that no worker claimed within the task's
+* A task with ``pull`` is offered to workers instead of run here. A run that no worker claimed within the task's
   ``expiration`` is recorded as EXPIRED. `on_worker_claim` decides a worker's claim.
 """
 
@@ -43,7 +43,7 @@ from cloudsched.domain.transitions.zone_plans import occurrence_id, stamp
 from cloudsched.errors import InvalidSchedule
 
 FULL_RETRY_DELAY = timedelta(minutes=1)
-"""The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs: those may be overdue themselves."""
+"""The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs, since those may be overdue themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """Run nothing yet; dispatch again at `until`."""
+    """Run nothing yet. Dispatch again at `until`."""
 
     until: datetime
     reason: str
@@ -63,7 +63,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Commit the transition; then call the handler for `run`, if there is one."""
+    """Commit the transition. Then call the handler for `run`, if there is one."""
 
     transition: Transition
     run: Run | None
@@ -72,7 +72,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Who claims a run: an executor, or a worker."""
+    """The claimant of a run: an executor, or a worker."""
 
     token_hash: str
     claimed_by: str | None
@@ -83,7 +83,7 @@ class Claimant:
 def on_orphaned_lease(
     task: Task, dispatch: Dispatch, now: datetime, holder: str, random: Random, *, runs_here: bool
 ) -> Claim | None:
-    """Close an attempt that nobody runs any more; None if there is no such attempt.
+    """Close an attempt that nobody runs any more. Return None if there is no such attempt.
 
     Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may be next.
 
@@ -93,7 +93,7 @@ def on_orphaned_lease(
         now: The current time.
         holder: The name of this process.
         random: Spreads the retries of attempts that are lost again and again.
-        runs_here: Whether this process may be running an attempt of the execution.
+        runs_here: True if this process may be running an attempt of the execution.
     """
     run = task.find_run(dispatch.execution_id)
     if task.deleted_at is not None or run is None or run.lease is None:
@@ -149,7 +149,7 @@ def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, claima
 
 
 def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Claim:
-    """Expire a run that waits for a worker; or record that its lock grant begins, or has ended without a worker.
+    """Expire a run that waits for a worker, or record that its lock grant begins, or has ended without a worker.
 
     The beginning is committed each time, so that anyone who requeues the run at this moment gets a version conflict.
     """
@@ -177,7 +177,7 @@ def missed_lock_turn(run: Run, dispatch: Dispatch) -> bool:
 
 
 def _on_live_lease(lease: Lease) -> Drop | Hop:
-    """Dispatch again at the lease's end; a worker renews its lease all the time, so leave that one to the sweep."""
+    """Dispatch again at the lease's end. A worker renews its lease all the time, so leave that one to the sweep."""
     if lease.worker is not None:
         return Drop(f"worker {lease.worker!r} is running it")
     return Hop(lease.until, "another executor is running it")
@@ -195,7 +195,7 @@ def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, cla
 
 
 def _with_turn(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
-    """Return an offered run with the turn at its lock that a dispatch brings; it lasts until `until`."""
+    """Return an offered run with the turn at its lock that a dispatch brings. The turn lasts until `until`."""
     return run.model_copy(update={"lock_turn": max(run.lock_turn, dispatch.lock_turn), "lock_turn_until": until})
 
 
@@ -220,7 +220,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Clai
 
 
 def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
-    """Dispatch again when a run may have finished; with workers that may take long, and the end of a run dispatches."""
+    """Dispatch again when a run may have finished. For slow workers, leave that to the end of a run."""
     if task.pull is not None:
         return Drop(f"{MAX_OPEN_RUNS} runs of the task are open; the end of one decides")
     soonest = min(run.wake_at for run in task.runs)
@@ -272,7 +272,7 @@ def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after
 
 
 def _is_alone(task: Task, at: datetime, following: datetime | None, now: datetime) -> bool:
-    """Return whether an occurrence that has come is the only one, and in time: nearly all are."""
+    """Return whether a due occurrence is the only one, and in time. Nearly all are."""
     if task.backlog or (following is not None and start_time(task, following) <= now):
         return False
     tolerance = task.catch_up.tolerance()
@@ -281,7 +281,7 @@ def _is_alone(task: Task, at: datetime, following: datetime | None, now: datetim
 
 
 def _decide_due(task: Task, now: datetime) -> BacklogDecision:
-    """Decide which of the due occurrences run; the next one alone if the search for others gives up."""
+    """Decide which of the due occurrences run. If the search for others gives up, the next one alone runs."""
     try:
         return decide_backlog(task, now)
     except InvalidSchedule:
@@ -290,7 +290,7 @@ def _decide_due(task: Task, now: datetime) -> BacklogDecision:
 
 
 def _find_following(task: Task, last: datetime) -> tuple[datetime | None, InvalidSchedule | None]:
-    """Return the occurrence after one; if it is not found although there may be one, the error says why."""
+    """Return the occurrence after one. If it is not found although there may be one, the error says why."""
     try:
         return occurrence_after(task, last), None
     except InvalidSchedule as error:
@@ -310,7 +310,7 @@ def _pause_lost(lost: InvalidSchedule) -> dict[str, Any]:
 def on_worker_claim(
     task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None
 ) -> tuple[Transition, Run] | None:
-    """Claim a run that a task offers to workers; None if it offers none, or only expired ones."""
+    """Claim a run that a task offers to workers. Return None if it offers none, or only expired ones."""
     run = next((each for each in offered_runs(task) if not _has_expired(task, each, now)), None)
     if run is None:
         return None
@@ -320,7 +320,7 @@ def on_worker_claim(
 
 
 def on_lock_taken(task: Task, offered: Run, now: datetime) -> Transition:
-    """Take an offered run off its queue until the lock is granted; the dispatch for the grant offers it again."""
+    """Take an offered run off its queue until the lock is granted. The dispatch for the grant offers it again."""
     blocked = offered.model_copy(update={"waiting_for": WaitingFor.LOCK, "lock_turn_until": None})
     return Transition(with_changes(task, now, runs=task.runs_with(blocked)))
 
@@ -331,7 +331,7 @@ def _has_expired(task: Task, run: Run, now: datetime) -> bool:
 
 
 def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Claim:
-    """Record a run that waited too long for a worker as EXPIRED; drop any other dispatch of it."""
+    """Record a run that waited too long for a worker as EXPIRED. Drop any other dispatch of it."""
     expiry = offer_expiry(task, run)
     if expiry is None or dispatch.due_at < expiry:
         return Drop("it waits for a worker")

@@ -1,6 +1,6 @@
-"""An execution is bound to what it began with: its handler, payload, children or script, and who defined them.
+"""The definition that binds an execution from its beginning: handler, payload, children or script, and their author.
 
-What a run began with is stored only once an edit changes it: in its task, once for all runs that began with it. A
+The definition of a run is stored only once an edit changes it: in its task, once for all runs that began with it. A
 record that may be retried by hand has a copy of its own.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def bind_open_runs(task: Task, changed: Task) -> Task:
-    """Return an edited task whose runs that have begun go on with what the task ran before."""
+    """Return an edited task whose begun runs go on with the task's earlier definition."""
     if not task.runs:
         return changed
     bound = [run for run in task.runs if run.has_begun and run.definition is None and _differ(task, changed, run)]
@@ -36,7 +36,7 @@ def bind_open_runs(task: Task, changed: Task) -> Task:
 
 
 def say_bound_runs(task: Task) -> str:
-    """Return the sentence about open runs that go on with what they began with before an edit; empty without any."""
+    """Return the sentence about open runs that go on with their definition from before an edit, or an empty text."""
     count = sum(run.definition is not None for run in task.runs)
     if not count:
         return ""
@@ -45,23 +45,23 @@ def say_bound_runs(task: Task) -> str:
 
 
 def drop_unused(task: Task) -> tuple[Definition, ...] | None:
-    """Return the earlier definitions that an open run still needs; None if none does."""
+    """Return the earlier definitions that an open run still needs, or None if none does."""
     used = {run.definition for run in task.runs}
     return tuple(each for each in task.earlier_definitions or () if each.number in used) or None
 
 
 def describe_record(task: Task, run: Run) -> Definition:
-    """Return what the record of a run keeps of what it ran, for a retry by hand; its own payload is in the record."""
+    """Return the definition that a run's record keeps for a retry by hand. The run's own payload is in the record."""
     ran = task.as_begun(run)
     is_in_record = run.payload is not None or ran.payload != task.payload
     return _define(ran).model_copy(update={"payload": {}} if is_in_record else {})
 
 
 def restore_definition(task: Task, execution: Execution) -> tuple[Task, int | None]:
-    """Return the task with what an ended execution began with, and the number of that; None if it is today's.
+    """Return the task with an ended execution's definition, and its number, or None if it is today's.
 
-    Children and scripts are their author's own: what was wrong with them may be mended, so a retry runs those of today,
-    replayed against what was recorded.
+    Children and scripts are their author's own, who may have mended them. So a retry runs those of today, replayed
+    against the recorded steps.
     """
     began = execution.began_with
     if began is None or (began.handler == task.handler and task.handler in {CHILDREN_HANDLER, SCRIPT_HANDLER}):

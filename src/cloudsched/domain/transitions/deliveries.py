@@ -1,8 +1,8 @@
-"""Which deliveries a success creates. That follows from the task and its result alone, so nothing more is read.
+"""The deliveries that a success creates. They follow from the task and its result alone, so nothing more is read.
 
-There is one for each channel that the task names, besides its owner's inbox, which has everything. What a handler
-notified is one message; without notices it is the result. The callback of a task (`on_completion`) is one more, and
-reports every end of an execution.
+There is one for each channel that the task names, besides its owner's inbox, which has everything. The notices of a
+handler are one message. Without notices, the result is the message. The callback of a task (`on_completion`) is one
+more, and reports every end of an execution.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport, InboxMessage
 
 MAX_BODY: Final = 100_000
-"""How many bytes of text one delivery has. The whole result is in its execution."""
+"""The most bytes of text of one delivery. The whole result is in its execution."""
 MAX_DATA: Final = 100_000
-"""The largest result, in bytes of JSON, that is part of what programs receive."""
+"""The largest result, in bytes of JSON, that is part of the data for programs."""
 _RETRY: Final = RetryPolicy.build(
     max_retries=9, first_delay=timedelta(seconds=5), base=timedelta(minutes=5), factor=4.0, cap=timedelta(hours=16)
 )
@@ -52,17 +52,17 @@ _RETRY_PING: Final = RetryPolicy.build(
 _PING_EXPIRATION: Final = timedelta(hours=1)
 _START_EXPIRATION: Final = timedelta(minutes=1)
 _EXPIRATION: Final = timedelta(days=3)
-"""What did not even begin to be sent by then is not news any more."""
+"""A message that did not even begin to be sent by then is not news any more."""
 _ATTEMPT: Final = timedelta(minutes=3)
-"""How long one attempt may take: several answers of a slow mail server."""
+"""The longest duration of one attempt: several answers of a slow mail server."""
 
 
 NOT_DELIVERED: Final = "Not delivered by "
-"""How the message of an execution begins whose result has not reached anybody by a channel."""
+"""The first words of an execution's message if its result has not reached anybody by a channel."""
 
 
 def say_undelivered(channel: str, why: str) -> str:
-    """Return what the record of an execution says of a delivery that has not been sent."""
+    """Return the sentence in the record of an execution about a delivery that has not been sent."""
     return f"{NOT_DELIVERED}{channel}: {why.rstrip('.')}."
 
 
@@ -86,11 +86,11 @@ def plan_deliveries(
     Args:
         task: The task.
         run: The run.
-        report: How its attempt ended.
-        now: When.
-        status: The final status of its execution; None if it goes on.
+        report: The end of its attempt.
+        now: The time of the end.
+        status: The final status of its execution, or None if it goes on.
         make_name: Returns a name that nobody can guess, the same for the same text.
-        retention: How long an ended delivery is kept, if the task does not say how long it is kept itself.
+        retention: The retention of an ended delivery, if the task has none of its own.
     """
     is_success = isinstance(report.outcome, Done)
     named = [each for each in dict.fromkeys(task.delivery_channels) if each.traits.is_sent]
@@ -121,7 +121,7 @@ def plan_callback(
     Args:
         task: The task, which has a callback.
         record: The final record of the execution.
-        now: When it ended.
+        now: The time at which it ended.
         make_name: Returns a name that nobody can guess, the same for the same text.
         retention: As for `plan_deliveries`.
     """
@@ -135,7 +135,7 @@ def plan_callback(
 
 
 def find_ping_event(status: ExecutionStatus) -> PingEvent | None:
-    """Return what a switch is told of an execution that has ended so; None for what neither ran nor was missed."""
+    """Return the ping for an execution of this final status, or None if it neither ran nor was missed."""
     match status:
         case ExecutionStatus.SUCCEEDED:
             return PingEvent.SUCCESS
@@ -159,9 +159,9 @@ def plan_ping(
     make_name: Callable[[str], str],
     retention: timedelta | None,
 ) -> Task | None:
-    """Return the delivery that tells a task's switch of an event; None if it has no address for that.
+    """Return the delivery that tells a task's switch of an event, or None if it has no address for that.
 
-    A switch is told what is, not what was: a ping that cannot be sent for an hour is given up, a start after a minute.
+    A switch needs present news: a ping that cannot be sent for an hour is given up, a start after a minute.
     """
     url = None if task.ping is None else task.ping.address(event)
     if url is None:
@@ -215,7 +215,7 @@ def _new_callback(
     *,
     author: Requesters | None,
 ) -> Task:
-    """Return a callback. It is a user's if its address is, or anything that its execution ran."""
+    """Return a callback. It counts as a user's if a user wrote its address, or anything that its execution ran."""
     assert task.on_completion is not None  # noqa: S101 - both callers have looked
     is_users = Requesters.USERS in {author, task.defined_by}
     delivery = _describe(task, execution_id, COMPLETION, make_name, now, ())
@@ -249,7 +249,7 @@ def _build_payload(task: Task, execution_id: str, report: AttemptReport) -> dict
 
 
 def _to_ids(task: Task, execution_id: str) -> dict[str, str]:
-    """Return what a result belongs to: also the chat that its task comes from, and its message's id there."""
+    """Return the ids that a result belongs to, with the task's chat and the message's id there."""
     ids = {"taskId": task.id, "executionId": execution_id}
     chat = find_chat(task)
     return ids if chat is None else {**ids, "chatId": chat, "messageId": derive_message_id(task.id, execution_id)}
@@ -258,7 +258,7 @@ def _to_ids(task: Task, execution_id: str) -> dict[str, str]:
 def _build_callback_payload(
     task: Task, execution_id: str, report: AttemptReport, status: ExecutionStatus
 ) -> dict[str, Any]:
-    """Return what a program is told: `kind` is ``execution.succeeded``, ``execution.failed`` and so on."""
+    """Return the payload for a program. Its `kind` is ``execution.succeeded``, ``execution.failed`` and so on."""
     payload = _build_payload(task, execution_id, report)
     data = {**payload["data"], "status": status}
     if isinstance(report.outcome, Retry | Fail | Cancel):

@@ -1,4 +1,4 @@
-"""What a caller says of a task: a draft, read from JSON or from Python; `edits` applies it."""
+"""A caller's description of a task: a draft, read from JSON or from Python. `edits` applies it."""
 
 from __future__ import annotations
 
@@ -70,20 +70,20 @@ _OTHER_NAMES: Mapping[str, str] = {
     }.items()
     for other in others.split()
 } | dict.fromkeys(("isonetime", "isonetimeexecution", "isrecurring"), "Leave it out: it follows from the schedule.")
-"""What other schedulers call a field, in small letters without separators, and its name here, or a sentence."""
+"""The names of fields in other schedulers, in small letters without separators, with the name here, or a sentence."""
 
 
 class TaskDraft(TaskSpec):
     """A caller's description of a task to create, or of an edit of the existing one with the same id."""
 
     id: TaskId | None = None
-    """The caller's own stable id; a random UUID if None."""
+    """The caller's own stable id, or a random UUID if None."""
     title: Annotated[str, StringConstraints(min_length=1, max_length=500)] = ""
-    """What it is, for people; the handler's name if it is left out."""
+    """The title for people, or the handler's name if it is left out."""
     owner: Owner = SYSTEM_OWNER
-    """Whose it is; ``system`` if it is left out."""
+    """The owner of the task, or ``system`` if it is left out."""
     schedule: Schedule | None = None
-    """When it runs; once, now, if None."""
+    """The schedule of the task. None: once, now."""
 
     called: ClassVar = "of a task"
     beside: ClassVar = ("timezone", "locale")  # what stands beside the fields where a schedule is text
@@ -107,7 +107,7 @@ class TaskDraft(TaskSpec):
 
     @classmethod
     def _select_handler(cls, data: object) -> object:
-        """Set the built-in handler if `children` or `script` is given; callers cannot name it themselves."""
+        """Set the built-in handler if `children` or `script` is given. Callers cannot name it themselves."""
         if not isinstance(data, dict):
             return data
         handler = data.get("handler")
@@ -133,7 +133,7 @@ class TaskDraft(TaskSpec):
     @model_validator(mode="wrap")
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:  # noqa: ANN401 - anything
-        """Refuse what pydantic refuses with an error of our own, which says what to write instead."""
+        """Replace pydantic's error with one of our own, which says what to write instead."""
         try:
             return handler(data)
         except ValidationError as error:
@@ -152,7 +152,7 @@ class TaskDraft(TaskSpec):
 
     @property
     def read_at(self) -> datetime | None:
-        """Return when the words of the schedule were read: what they say of now is judged as of then."""
+        """Return when the words of the schedule were read. Their "now" means that instant."""
         return self._read_at
 
     def as_read_at(self, instant: datetime | None) -> Self:
@@ -166,7 +166,7 @@ class TaskDraft(TaskSpec):
         """Parse a draft from JSON.
 
         Raises:
-            InvalidInput: It is not valid; `field` names the first wrong field, and `others` have all others.
+            InvalidInput: It is not valid. `field` names the first wrong field, and `others` have all others.
         """
         try:
             return cls.model_validate(data, by_alias=True, by_name=False, context=WIRE)
@@ -185,8 +185,8 @@ class TaskDraft(TaskSpec):
         """Return a draft with these fields, by their Python names.
 
         `payload` may be an instance of the handler's model, and `schedule` an aware datetime (once) or a notation such
-        as cron. All values pass through JSON, as they do in production; a schedule that
-        was made, and so checked, in this process is taken as it is.
+        as cron. All values pass through JSON, as they do in production. A schedule that was made, and so checked, in
+        this process is taken as it is.
 
         Raises:
             InvalidInput: A field is not valid.
@@ -198,7 +198,7 @@ class TaskDraft(TaskSpec):
 
 
 def _place(error: InvalidInput) -> InvalidInput:
-    """Return an error that validating a draft raised with the place that it has in the draft."""
+    """Return an error from validating a draft, with its place in the draft."""
     if not isinstance(error, InvalidSchedule) or error.field.split(".")[0] == "schedule":
         return error
     return error.at(f"schedule.{error.field}")
@@ -207,10 +207,10 @@ def _place(error: InvalidInput) -> InvalidInput:
 def explain_fields(
     error: InvalidInput, fields: dict[str, Any], check: Callable[[dict[str, Any]], object]
 ) -> InvalidInput:
-    """Return an error with all that is wrong with a task's fields that Python code gave, in its words.
+    """Return an error with all faults of a task's fields that Python code gave, in its words.
 
     Args:
-        error: What was refused.
+        error: The first fault.
         fields: The fields by their Python names.
         check: Checks such fields, by either name, and changes nothing. It raises InvalidInput.
     """
@@ -220,7 +220,7 @@ def explain_fields(
 
 
 def to_draft_content(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return what `TaskDraft.from_wire` takes, from fields with Python names; see `TaskDraft.of`."""
+    """Return the input of `TaskDraft.from_wire` for fields with Python names. See `TaskDraft.of`."""
     given = {name: value for name, value in fields.items() if value is not None or name not in {"title", "owner"}}
     schedule = given.pop("schedule", None)
     if schedule is None:
@@ -244,7 +244,7 @@ _READ = frozenset({"retry", "schedule"})
 
 
 def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields with Python names as JSON with camelCase names; `retry` may be a number, True or False."""
+    """Return fields with Python names as JSON with camelCase names. `retry` may be a number, True or False."""
     try:
         return {
             _to_wire_name(name): value
@@ -292,7 +292,7 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller gives
-    """Return a schedule that was given as a notation; a schedule or an object unchanged.
+    """Return a schedule for a notation. A schedule or an object is returned unchanged.
 
     Raises:
         InvalidSchedule: It is not valid, or in plain words, whose meaning depends on the app's clock and settings.
@@ -342,11 +342,10 @@ def to_editable_fields(task: Task) -> dict[str, Any]:
 def require_editable(patch: dict[str, Any]) -> None:
     """Check that a partial edit names fields alone, and none that only other operations change.
 
-    A misspelled one that is set to null would go unnoticed.
+    A misspelled field that is set to null would go unnoticed.
 
     Raises:
-        InvalidInput: It names another one. The error has all that is wrong with the patch, as far as that depends on no
-            task.
+        InvalidInput: It names another one. The error has all faults of the patch that do not depend on a task.
     """
     faults = [
         InvalidInput(name, "cannot be changed by an edit", hint)
@@ -370,7 +369,7 @@ def _list_unknown(patch: dict[str, Any], model: type[BaseModel], place: tuple[st
 
 
 def check_patch(patch: dict[str, Any]) -> None:
-    """Check a patch as far as it depends on no task, and not on what time it is. Raises InvalidInput."""
+    """Check a patch as far as it depends neither on a task nor on the time. Raises InvalidInput."""
     if has_schedule_text(patch):
         patch = {name: value for name, value in patch.items() if name not in {"schedule", "timezone", "locale"}}
     require_editable(patch)
@@ -408,7 +407,7 @@ def _merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replace_local(patch: dict[str, Any]) -> dict[str, Any]:
-    """Return a patch in which another time takes the place of a local one, which would count for more."""
+    """Return a patch in which another time replaces a local one, which would take precedence."""
     schedule = patch.get("schedule")
     if (
         not isinstance(schedule, dict)
@@ -422,7 +421,7 @@ def _replace_local(patch: dict[str, Any]) -> dict[str, Any]:
 def edit_draft(task: Task, patch: dict[str, Any]) -> TaskDraft:
     """Return the draft that describes a task after a merge patch. Raises InvalidInput.
 
-    What the task's handler set by default counts as given, except for what the task has none of.
+    Fields that the task's handler set by default count as given, except those that the task does not have.
     """
     fields = to_editable_fields(task)
     if "schedule" not in patch:

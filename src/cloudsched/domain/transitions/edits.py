@@ -1,7 +1,7 @@
 """Apply a caller's draft: to a new task, or to an existing one.
 
 Times: without a schedule the task runs once, now. A rule without DTSTART begins now, too: its first run is within the
-second. An instant in the past, or nearer than the configured lead, is refused; one that passed less than `JUST_NOW` ago
+second. An instant in the past, or nearer than the configured lead, is refused. One that passed less than `JUST_NOW` ago
 is now. A recurring schedule that began in the past continues with its first occurrence from now.
 """
 
@@ -65,7 +65,7 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
 
 
 def shorten_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the edited task without what lies beyond its `until` or `max_runs`, and the records of its runs there."""
+    """Return the edited task without its plan beyond `until` or `max_runs`, and the records of its runs there."""
     why = "Its task was given an earlier end before it started."
     rest, records = _drop_runs_past_end(changed, now, why)
     shorter, missed = shorten_backlog(task, rest, now, why)
@@ -89,7 +89,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
     """Return the new task that a draft describes.
 
     Args:
-        draft: What its owner sets.
+        draft: The fields that its owner sets.
         now: The current time.
         lead: The least time until its first run.
         state: Further fields that it begins with.
@@ -117,18 +117,18 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
 
 
 JUST_NOW = timedelta(seconds=10)
-"""How long after a single instant it still counts as now: clocks differ, and requests take a moment."""
+"""The time after a single instant in which it still counts as now: clocks differ, and requests take a moment."""
 
 
 def _asked_at(draft: TaskDraft, now: datetime) -> datetime:
-    """Return as of when a draft's schedule is judged: "now" is not past because reading or sending it took a moment."""
+    """Return the instant at which a draft's schedule is judged, so that "now" is not past once it was read and sent."""
     asked_at = now if draft.read_at is None else min(now, draft.read_at)
     at = None if draft.schedule is None else draft.schedule.at
     return at if at is not None and now - JUST_NOW <= at < asked_at else asked_at
 
 
 def _edited_at(task: Task, changed: Task, now: datetime, asked_at: datetime) -> datetime:
-    """Return as of when an edit's schedule is judged. What may have run already is no "now": it would run again."""
+    """Return the instant at which an edit's schedule is judged. A "now" that may have run must not run again."""
     if changed.schedule == task.schedule:
         return now
     at, last = changed.schedule.at, changed.earlier_planned_to
@@ -143,8 +143,8 @@ def apply_edit(
     An edit concerns later runs: those that have begun go on with the handler, payload, children or script, and author
     that they began with.
 
-    The plan changes only if the schedule, `until` or `max_runs` does. What came due of the old plan, has not started
-    and is not part of the new one gets its record: SKIPPED, unless a policy had ruled it out already. A task that has
+    The plan changes only if the schedule, `until` or `max_runs` does. Due occurrences of the old plan that have not
+    started and are not in the new one are recorded, as SKIPPED unless a policy had ruled them out. A task that has
     ended starts again if it gets a new schedule. A draft without changes changes nothing, not even the revision.
     """
     spec = _spec_fields(draft)
@@ -196,7 +196,7 @@ def apply_edit(
 
 
 _SAID_OF_SPEC: Final = frozenset({"Created.", "Rescheduled."})
-"""The messages that an edit makes untrue; the others are of what has become of the task."""
+"""The messages that an edit makes untrue. Other messages describe the task's state."""
 
 
 def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
 
 
 def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = NO_LEAD) -> Schedule:
-    """Return a schedule with its start; without one, the task runs once, now.
+    """Return a schedule with its start. Without a schedule, the task runs once, now.
 
     Raises:
         InvalidSchedule: It never fires from now on.
@@ -225,7 +225,7 @@ def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = 
 
 
 def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Schedule:
-    """Return the schedule after an edit; a missing one, or the same one without DTSTART, keeps the task's.
+    """Return the schedule after an edit. A missing one, or the same one without DTSTART, keeps the task's.
 
     So a repeated creation, however late, does not run an ended task again.
     """
@@ -249,7 +249,7 @@ def _first_occurrence_after_edit(
 
 
 def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timedelta) -> datetime:
-    """Return the task's first occurrence from when it was asked for on.
+    """Return the task's first occurrence, from the time of the request on.
 
     Raises:
         InvalidInput: There is none, or it is in the past or too near.
@@ -281,7 +281,7 @@ def _require_room_after(task: Task, occurrence: datetime) -> None:
     """Check that an occurrence plus its task's jitter and expiration stays within the calendar.
 
     Raises:
-        InvalidInput: It does not; `field` is jitter or expiration.
+        InvalidInput: It does not. `field` is jitter or expiration.
     """
     room = LAST_INSTANT - occurrence
     for name, duration in (("jitter", task.jitter), ("expiration", task.expiration or timedelta(0))):

@@ -76,7 +76,7 @@ class InboxMessage:
 
 @dataclass(frozen=True, slots=True)
 class AttemptReport:
-    """How an attempt ended, and what the handler reported during it."""
+    """The end of an attempt, with the handler's reports during it."""
 
     outcome: Outcome
     error: ExecutionError | None = None
@@ -84,19 +84,19 @@ class AttemptReport:
     notices: Sequence[InboxMessage] = ()
     progress: Sequence[ProgressNote] = ()
     queries: int = 0
-    """What the handler reported in this attempt, with what all steps of the journal have."""
+    """The queries that the handler reported in this attempt, with those of all steps of the journal."""
     tokens: int = 0
     step_queries: int = 0
-    """The part that the steps have, also those of earlier attempts."""
+    """The part of these queries that the steps have, also those of earlier attempts."""
     step_tokens: int = 0
     entries: Sequence[JournalEntry] = ()
-    """What a durable handler did that is not yet in the stored journal."""
+    """The entries of a durable handler that are not yet in the stored journal."""
     calls_made: int = 0
     """Every call up to this number in its journal has its task."""
     failure_cause: FailureCause | None = None
-    """What in its journal made it fail."""
+    """The entries in its journal that made it fail."""
     ended_by: str | None = None
-    """The API caller that reported it; None if it did not come through the API."""
+    """The API caller that reported it, or None if it did not come through the API."""
     defined_by: Requesters | None = None
     """USERS if a user wrote what it ran beside its task, such as a stored script."""
 
@@ -111,7 +111,7 @@ def on_outcome(
     *,
     calls_in_progress: Container[int] = (),
 ) -> Transition | None:
-    """Decide what the end of an attempt changes; None if the caller no longer holds the lease.
+    """Decide what the end of an attempt changes. Return None if the caller no longer holds the lease.
 
     `calls_in_progress` are some of the calls that a suspended handler waits for, and that are known to be under way.
     """
@@ -129,7 +129,7 @@ def on_outcome(
 
 
 def _note_foreign_end(task: Task, changed: Task, run: Run, report: AttemptReport, now: datetime) -> Task:
-    """Return the changed task with who ended the attempt, if that was not the caller that had claimed it."""
+    """Return the changed task, with a note if another caller than the claimant ended the attempt."""
     claimed_by = None if run.lease is None else run.lease.claimed_by
     if claimed_by is None or report.ended_by in {None, claimed_by}:
         return changed
@@ -163,7 +163,7 @@ def _add_usage(run: Run, report: AttemptReport) -> RunUsage | None:
 
 
 def _with_reported_usage(task: Task, before: Run, after: Run, now: datetime) -> Task:
-    """Return the task with what an attempt has used counted, while its run is still open."""
+    """Return the task with an attempt's usage counted, while its run is still open."""
     if after.usage == before.usage or after.usage is None:
         return task
     known = before.usage or RunUsage()
@@ -246,7 +246,7 @@ def on_release(
 
 
 def on_lease_expired(task: Task, run: Run, now: datetime) -> Transition:
-    """Close the leased attempt of a run as TIMED_OUT; the run waits for its next attempt, or has ended."""
+    """Close the leased attempt of a run as TIMED_OUT. The run waits for its next attempt, or has ended."""
     error = ExecutionError(
         type="LeaseExpired",
         message=("No result came within the task's expectedDuration: its process died, was stopped, or took longer."),
@@ -267,7 +267,7 @@ RESULT_LOST = ExecutionError(
 
 
 def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime, random: Random) -> Transition:
-    """Close the leased attempt of a run, which nobody runs any more, as TIMED_OUT; the run goes on as its policy says.
+    """Close the leased attempt of a run, which nobody runs any more, as TIMED_OUT. Its policy decides what follows.
 
     At first it goes on at once. If its attempts are lost in the same way one after the other, it waits longer and
     longer: otherwise a handler that crashes its process would do so as fast as that is started again.
@@ -285,7 +285,7 @@ def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime, 
 def on_heartbeat(
     task: Task, execution_id: str, token_hash: str, progress: Sequence[ProgressNote], now: datetime
 ) -> Transition | None:
-    """Renew a lease from now and store the progress so far; None if the caller does not hold the lease.
+    """Renew a lease from now and store the progress so far. Return None if the caller does not hold the lease.
 
     A lapsed lease is not renewed, even if nobody has taken over the run yet: another run may hold the lock. A lease is
     never shortened, even if the task's `expected_duration` was.
@@ -300,7 +300,7 @@ def on_heartbeat(
 
 
 def _without_lease(run: Run, released_by: str | None = None, **changes: Any) -> Run:
-    """Return the run without its lease; of a worker's lease it keeps which claim that was, and who released it."""
+    """Return the run without its lease. Of a worker's lease, keep the claim, and the caller who released it."""
     claim = run.lease.token_hash if run.lease and run.lease.worker else None
     # guard: released lease
     return run.model_copy(update={"lease": None, "released_claim": claim, "released_by": released_by, **changes})
@@ -341,7 +341,7 @@ def _retry_or_finish(
 
 
 def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -> Transition:
-    """Return the run waiting for its next attempt; cancelled if its task has ended, since nothing would wake it."""
+    """Return the run waiting for its next attempt, or cancelled if its task has ended, since nothing would wake it."""
     if task.status in FINAL_STATUSES:  # guard: final task
         ended = {**record_fields, "message": f"The task is {task.status}."}
         return _finish_run(task, run, ExecutionStatus.CANCELLED, now, **ended)
@@ -374,7 +374,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
 
 
 def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task past what came due while the run was open and its policy skips, and the records of that."""
+    """Return the task past the occurrences that its policy skips while the run was open, and their records."""
     if run.trigger is not Trigger.SCHEDULE or task.overlap is Overlap.ALLOW or (task.runs and task.holds_back_schedule):
         return task, ()
     started_at = run.started_at or now

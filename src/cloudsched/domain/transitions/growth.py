@@ -1,7 +1,7 @@
-"""How large a task may grow: what its owner sets, the events that wait for it, and its open runs fit one document.
+"""The limits of a task's size: its owner's fields, the events that wait for it, and its open runs fit one document.
 
 The owner's part and the events are refused when they are too large. Open runs are not refused, because occurrences come
-due whatever a task's size: their texts are shortened, once they would not fit beside the rest.
+due whatever a task's size. Their texts are shortened instead, if they would not fit beside the rest.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from cloudsched.errors import InvalidInput
 MAX_SPEC_BYTES = 560 * 1024
 """The largest part of a task that its owner sets, as Firestore counts it."""
 MAX_EVENTS_BYTES = 176 * 1024
-"""How many bytes of events may wait for a task."""
+"""The most bytes of events that may wait for a task."""
 MAX_AWAITED_EVENTS_BYTES = 224 * 1024
-"""How many there may be with an event that a run waits for."""
+"""The most bytes of events if a run waits for one of them."""
 MAX_HISTORY_BYTES = 8 * 1024
-"""How many bytes are kept of what was done with a task by hand."""
+"""The most bytes that are kept of a task's history of actions by hand."""
 _STATE_BYTES = 40 * 1024
 """The most of the fields that the scheduler keeps, its history included, besides the events and the open runs."""
 MIN_RUNS_BYTES = MAX_DOCUMENT_BYTES - MAX_SPEC_BYTES - MAX_AWAITED_EVENTS_BYTES - _STATE_BYTES
-"""What is left for the open runs at least."""
+"""The least room for the open runs."""
 
 _AS_STORED: Final[dict[str, Any]] = {"mode": "python", "by_alias": True, "exclude_none": True}
-"""How a part of a task is written, to know its size."""
+"""The form in which a part of a task is written, to know its size."""
 _SHORT_MESSAGE = 100
 _RECENT_NOTES = 5
 _RECENT_ATTEMPTS = 3
 
 
 def fit_runs(task: Task) -> Task:
-    """Return the task with open runs that fit its document; unchanged if they do, as those of nearly all tasks do."""
+    """Return the task with open runs that fit its document. Nearly all tasks stay unchanged."""
     bounds = [
         8_000
         + 1_500 * len(run.attempts)
@@ -56,22 +56,22 @@ def fit_runs(task: Task) -> Task:
 
 
 def payloads_size(task: Task) -> int:
-    """Return how many bytes the payloads have that open runs were triggered with, as Firestore counts them."""
+    """Return the bytes of the payloads that open runs were triggered with, as Firestore counts them."""
     return sum(stored_size(run.payload) for run in task.runs if run.payload is not None)
 
 
 def require_payload_room(task: Task, field: str = "payload", *, added: object = None) -> None:
-    """Check that the payloads of open runs find room beside what the owner sets: together as much as that may have.
+    """Check that the payloads of open runs have room beside the owner's fields: they share one limit.
 
-    So does what they began with before an edit.
+    The earlier definitions that open runs began with share it, too.
 
     Args:
         task: The task.
-        field: What the error names as too large.
-        added: The payload of one more run; None if that has none.
+        field: The field that the error names as too large.
+        added: The payload of one more run, or None if it has none.
 
     Raises:
-        InvalidInput: They do not; `field` names what was to be stored.
+        InvalidInput: They do not. `field` names the data that were to be stored.
     """
     payloads = payloads_size(task) + (0 if added is None else stored_size(added))
     payloads += sum(stored_size(each.model_dump(**_AS_STORED)) for each in task.earlier_definitions or ())
@@ -87,7 +87,7 @@ def require_payload_room(task: Task, field: str = "payload", *, added: object = 
 
 
 def _shorten(run: Run, max_bytes: int) -> Run:
-    """Return a run of at most that many bytes, if its texts can be shortened that far; what is recent is kept."""
+    """Return a run of at most that many bytes, if its texts can be shortened that far. Recent texts are kept."""
     changes: list[dict[str, object]] = [
         {},
         {"log": None},
@@ -105,7 +105,7 @@ def _shorten(run: Run, max_bytes: int) -> Run:
 
 
 def _keep_recent_attempts(run: Run, count: int) -> dict[str, object]:
-    """Return the changes that leave out attempts; the first stays, because it says how it began."""
+    """Return the changes that leave out attempts. The first stays, because it says how the run began."""
     recent = run.attempts[:1] + run.attempts[1:][-count:]
     left_out = run.attempts_left_out + len(run.attempts) - len(recent)
     return {"attempts": tuple(map(_shorten_error, recent)), "attempts_left_out": left_out}

@@ -1,7 +1,7 @@
-"""Note in a task's document what was done with it by hand, in the commit that does it.
+"""Note actions on a task by hand in its document, in the commit that does them.
 
-The notes cost no operation. Their room is bounded: the oldest fall off, and are counted. Payloads, code, free texts
-and addresses are named when they change, and never copied; of other values only short ones are.
+The notes cost no operation. Their room is bounded: the oldest fall off, and are counted. Payloads, code, free texts and
+addresses are named when they change, and never copied. Of other values, only short ones are.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES: Final = 50
 _FIELDS: Final = ("schedule", *TaskSpec.model_fields)
-"""What an edit can change."""
+"""The fields that an edit can change."""
 _MAX_VALUE, _MAX_SCHEDULE = 200, 600
-"""The longest value that is copied, as JSON; and the longest schedule, without its defaults."""
+"""The longest value that is copied, as JSON, and the longest schedule, without its defaults."""
 _MAX_ENTRY_BYTES: Final = 2_000
-"""The largest entry; a larger one names its fields only."""
+"""The largest entry. A larger one only names its fields."""
 _NAMED_ONLY: Final = frozenset(
     {"payload", "children", "script", "source", "description", "purpose", "on_completion", "ping", "delivery_title"}
 )
-"""The fields whose values are not copied: they may hold what is private, or secrets."""
+"""The fields whose values are not copied, since they may be private or secrets."""
 
 
 def with_entry(
@@ -41,14 +41,14 @@ def with_entry(
     now: datetime,
     **more: Any,
 ) -> Task:
-    """Return a changed task with what was done with it; unchanged if nothing has changed.
+    """Return a changed task with an entry for the action, or as it is if nothing has changed.
 
     Args:
-        before: The task before the change; None if it is new.
+        before: The task before the change, or None if it is new.
         task: The task after it.
-        action: What was done.
-        by: Who did it; None for the scheduler.
-        now: When.
+        action: The action.
+        by: The caller who did it, or None for the scheduler.
+        now: The time of the action.
         more: More fields of the entry.
     """
     if task is before:

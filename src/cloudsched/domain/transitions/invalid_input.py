@@ -1,7 +1,7 @@
-"""All that is wrong with a caller's data, told at once, and in the language of who gave it.
+"""All faults of a caller's data, told at once, and in the language of the caller.
 
-What pydantic refuses becomes an error of our own. Where one fault hides others, the data is checked again without it:
-an unknown zone is told beside a payload that does not fit. Names are those of JSON, except where Python code is told.
+The errors of pydantic become errors of our own. Where one fault hides others, the data is checked again without it: an
+unknown zone is told beside a payload that does not fit. Names are those of JSON, except where Python code is told.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Place = tuple[str | int, ...]
 
 WIRE: Final = {"wire": True}
-"""The validation context of data with the names of JSON: what is wrong with it is told by these."""
+"""The validation context of data with the names of JSON. Its faults are told by these names."""
 
 
 def to_invalid_input(
@@ -39,12 +39,12 @@ def to_invalid_input(
     *,
     model: type[BaseModel] | None = None,
 ) -> InvalidInput:
-    """Convert what pydantic found: `field` is the path as the caller wrote it, and `others` are further errors.
+    """Convert pydantic's error. `field` is the path as the caller wrote it, and `others` are further errors.
 
     Unknown fields come first: "taskType" says more than that `handler` is missing.
 
     Args:
-        error: What pydantic found.
+        error: The error of pydantic.
         prefix: The field that has the data.
         kind: The class of the errors.
         model: The model that the data was for, whose fields are proposed for unknown ones.
@@ -70,7 +70,7 @@ def _convert(
 def unknown_field(
     place: Place, problem: str, model: type[BaseModel] | None, kind: type[InvalidInput] = InvalidInput
 ) -> InvalidInput:
-    """Return the error of a field that a model does not have: its hint is the one that is meant, or all, if few."""
+    """Return the error of a field that a model does not have. Its hint is the field that is meant, or all, if few."""
     names = [] if model is None else [field.alias or name for name, field in model.model_fields.items()]
     known, plain = (
         {_simplify(each): each for each in (*names, *getattr(model, "beside", ()))},
@@ -90,7 +90,7 @@ def unknown_field(
 
 
 def _find_owner(model: type[BaseModel], place: Place) -> type[BaseModel] | None:
-    """Return the model of what is at a place in a model's data."""
+    """Return the model of the data at a place in a model's data."""
     found: type[BaseModel] | None = model
     for part in place:
         if found is None:
@@ -108,7 +108,7 @@ def _find_model(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - an
 
 
 _CLOSE: Final = 0.75
-"""How much of a name has to be right for another one to be proposed."""
+"""The part of a name that has to be right for another one to be proposed."""
 _MOST_LISTED: Final = 16
 _UNITS: Final = ("inminutes", "inhours", "inms")
 
@@ -141,7 +141,7 @@ def join_faults(faults: Sequence[InvalidInput]) -> InvalidInput:
 
 
 class Faults:
-    """Collects what several checks refuse: each runs in a block of its own, and `tell` raises all at once."""
+    """Collects the errors of several checks. Each runs in a block of its own, and `tell` raises all at once."""
 
     __slots__ = ("_found",)
 
@@ -160,17 +160,17 @@ class Faults:
         return bool(self._found)
 
     def add(self, *errors: InvalidInput) -> None:
-        """Note what was refused elsewhere."""
+        """Note errors that were raised elsewhere."""
         self._found += errors
 
     def tell(self) -> None:
-        """Raise InvalidInput if something was refused."""
+        """Raise InvalidInput if there were errors."""
         if self._found:
             raise join_faults(self._found) from None
 
 
 MISSING: Final = "Field required"
-"""What pydantic says of a field that is missing."""
+"""The message of pydantic for a field that is missing."""
 _MOST_ROUNDS: Final = 10
 _GONE: Final = object()
 _DEPENDENT: Final[Mapping[Place, Place]] = {
@@ -179,17 +179,17 @@ _DEPENDENT: Final[Mapping[Place, Place]] = {
     ("schedule", "calendars"): ("schedule", "businessDay"),
     ("schedule", "rrule"): ("schedule", "startZone"),
 }
-"""What means nothing, or something else, without another field."""
+"""The fields that mean nothing, or something else, without another field."""
 
 
 def find_all_faults(first: InvalidInput, content: object, check: Callable[[dict[str, Any]], object]) -> InvalidInput:
-    """Return an error with all that is wrong with a JSON object of which a check has refused something.
+    """Return an error with all faults of a JSON object that a check has refused.
 
-    What is wrong is taken out, and the rest is checked again, until nothing more is found. A fault that is only there
+    The faulty parts are taken out, and the rest is checked again, until no fault is left. A fault that is only there
     because something was taken out is not told. No other error is raised.
 
     Args:
-        first: What was refused.
+        first: The first fault.
         content: The object.
         check: Checks such an object, and changes nothing. It raises InvalidInput.
     """
@@ -222,7 +222,7 @@ def _find_place(fault: InvalidInput) -> Place:
 
 
 def _without(content: dict[str, Any], place: Place) -> dict[str, Any]:
-    """Return an object without what is at a place, and without what depends on that; the same one if it has none."""
+    """Return an object without the value at a place and those that depend on it, or the same if it has none."""
     left = _cut(content, place)
     if left is _GONE:
         return content
@@ -235,7 +235,7 @@ def _without(content: dict[str, Any], place: Place) -> dict[str, Any]:
 
 
 def _cut(value: Any, place: Place) -> Any:  # noqa: ANN401 - any JSON
-    """Return a value without what is at a place in it; `_GONE` if that is the value itself, or it is not in there."""
+    """Return a value without the part at a place in it, or `_GONE` if that is the value itself, or is not there."""
     if not place:
         return _GONE
     name, inside = place[0], place[1:]
@@ -261,7 +261,7 @@ def _look_up(value: Any, place: Place) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _is_own(fault: InvalidInput, content: dict[str, Any], rest: dict[str, Any]) -> bool:
-    """Return whether a fault of the rest is one of the content, too, and does not come of what was taken out."""
+    """Return whether a fault of the rest is one of the content, too, rather than due to the parts taken out."""
     place = _find_place(fault)
     if len(place) == 1 and _look_up(rest, place) is _GONE:
         sources = {"children", "script"} if place == ("handler",) else set()

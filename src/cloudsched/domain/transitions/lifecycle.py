@@ -1,7 +1,7 @@
-"""Which status changes a task allows, and what pause, resume, cancel, delete and retry do.
+"""The status changes that a task allows, and the effects of pause, resume, cancel, delete and retry.
 
-`ALLOWED` is the only definition of the status changes; the diagram in ``docs/explanation/lifecycle.md`` is tested
-against it. Every function here is a pure decision: it takes a task and the current time and returns what to commit.
+`ALLOWED` is the only definition of the status changes. The diagram in ``docs/explanation/lifecycle.md`` is tested
+against it. Every function here is a pure decision: it takes a task and the current time and returns the commit.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ ALLOWED = complete_table(
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What a decision commits, atomically."""
+    """The changes that a decision commits, atomically."""
 
     task: Task
     executions: tuple[Execution, ...] = ()
@@ -72,7 +72,7 @@ class Transition:
 
 
 MAX_ANSWERS = 20
-"""How many answers a task remembers, to recognise a second click."""
+"""The most answers that a task remembers, to recognise a second click."""
 
 
 def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
@@ -107,7 +107,7 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
 
 
 def _bind_events(task: Task) -> dict[str, Any]:
-    """Return the events that go on: of open executions, which what came before they began is for as well."""
+    """Return the events that remain, and bind those without an execution to the first open one."""
     ids = {None, *(run.execution_id for run in task.runs)}
     kept = tuple(each for each in task.events if each.execution_id in ids)
     if not task.runs or all(each.execution_id for each in kept):
@@ -121,7 +121,7 @@ def _bind_events(task: Task) -> dict[str, Any]:
 def complete_if_idle(task: Task, now: datetime) -> Task:
     """Return the task with a final status if nothing is left for it to do, else with only its `wake_at` updated.
 
-    A one-time task ends as its only scheduled occurrence did; a recurring one whose schedule has ended is COMPLETED.
+    A one-time task ends as its only scheduled occurrence did. A recurring one whose schedule has ended is COMPLETED.
     """
     if task.status is not _S.ACTIVE or task.next_execution_time or task.runs or task.backfill:
         return with_changes(task, now)
@@ -151,14 +151,14 @@ def pause(
 ) -> Transition:
     """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
 
+    Occurrences that came due before are decided now. Those that the policies would run wait for its end.
+
     Args:
         task: The task.
         now: The current time.
-        message: Why it is paused; the usual words if empty.
+        message: The reason for the pause, or the usual words if empty.
         paused_by: USERS if a user pauses it.
-        is_gone: Whether it is paused because its declaration is gone; any other pause takes this one over.
-
-    What came due before is decided now: what the policies would run waits for the end of the pause.
+        is_gone: True if it is paused because its declaration is gone. Any other pause takes this one over.
     """
     message = message or ("Its declaration is gone from the code." if is_gone else "Paused by its owner.")
     if task.status is _S.PAUSED:
@@ -180,7 +180,7 @@ def pause(
 
 
 def resume(task: Task, now: datetime) -> Transition:
-    """Resume a paused task: first what came due before the pause, then what comes from now on.
+    """Resume a paused task: first its occurrences from before the pause, then those from now on.
 
     Occurrences that passed in the meantime are not run.
 
@@ -213,7 +213,7 @@ def resume(task: Task, now: datetime) -> Transition:
 
 
 def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Transition:
-    """End the task. Waiting runs are recorded as CANCELLED; a running handler can check for it, and may finish.
+    """End the task. Waiting runs are recorded as CANCELLED. A running handler can check for it, and may finish.
 
     So are the occurrences that came due and would still have run. A task that has made calls is marked as deferred
     until its descendants are cancelled, too.
@@ -244,14 +244,14 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
 def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
     """Return whether a task may have made calls, given these new journal entries.
 
-    A document of an earlier version lacks `has_children`; its open runs tell.
+    A document of an earlier version lacks `has_children`. Its open runs tell.
     """
     is_known = task.has_children or any(run.calls_made for run in task.runs)
     return is_known or any(entry.kind is StepKind.CALL for entry in entries)
 
 
 def delete(task: Task, now: datetime) -> Transition:
-    """Mark the task as deleted. The store then removes it and its executions; the sweep finishes that after a crash."""
+    """Mark the task as deleted. The store then removes it and its executions. The sweep finishes that after a crash."""
     return Transition(with_changes(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
 
 
@@ -292,7 +292,7 @@ def retry(
     `cancelled_calls` are created again, and its failed `retried_calls` are awaited. With `from_step`, it continues from
     there: that step and all after it are forgotten.
 
-    It runs what the execution began with, whatever the task runs since; of children and scripts, those of today.
+    It runs the definition that the execution began with, whatever the task runs now, but today's children or script.
 
     Raises:
         NotAllowed: The execution succeeded, or its task is paused or cancelled.
@@ -361,13 +361,13 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
 
 
 def unstarted_runs(task: Task) -> list[Run]:
-    """Return the scheduled runs that have not started, the earliest occurrence first: they wait for a worker."""
+    """Return the scheduled runs that wait for a worker and have not started, the earliest occurrence first."""
     waiting = [run for run in task.runs if run.is_counted and run.lease is None and run.started_at is None]
     return sorted(waiting, key=lambda run: run.scheduled_for)
 
 
 def drop_unstarted(task: Task, *gone: Run) -> Task:
-    """Return the task without runs that never started; `max_runs` no longer counts them.
+    """Return the task without runs that never started. `max_runs` no longer counts them.
 
     If the run limit had ended the plan, the plan continues.
     """

@@ -1,4 +1,4 @@
-"""Resource locks: which runs hold one, and which wait.
+"""Resource locks: the runs that hold one, and those that wait for it.
 
 A task may name a lock key: a document, an account, a machine. Runs with the same key hold the lock up to a limit at
 once, in the order in which they came due. The lock is a document of its own, committed together with the task whose run
@@ -6,12 +6,12 @@ acquires or releases it, so the two cannot disagree.
 
 * A holder's claim ends with its lease, so a holder that died blocks the others no longer than that.
 * A run that must wait is stored in the wait list with its due instant, and loses no attempt. When a place is free the
-  runs at the head are notified; nobody polls.
-* Each waiter is a small document of its own until it is notified; then it moves into the lock's document. So the lock's
+  runs at the head are notified. Nobody polls.
+* Each waiter is a small document of its own until it is notified. Then it moves into the lock's document. So the lock's
   document stays small, and waiting costs the same however many others wait. The functions here get a lock with the
   waiters that matter to them: those that were notified, the head of the list as far as there are places
   (`free_places`), and those that are to be changed.
-* A notified run has `GRANT_TIMEOUT` to acquire the lock. After that the next one may have it; a late run waits again,
+* A notified run has `GRANT_TIMEOUT` to acquire the lock. After that the next one may have it. A late run waits again,
   at the position that its due instant gives it.
 * If no worker claims a waiter in time, all waiters of its worker group go back to their queue, and ask for the lock
   again when a worker claims them.
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 GRANT_TIMEOUT = timedelta(minutes=1)
-"""How long a place is kept for a run that was notified."""
+"""The time for which a place is kept for a run that was notified."""
 MAX_REQUEUED = 100
-"""The most waiters of a worker group that leave the wait list in one commit; each gets a dispatch."""
+"""The most waiters of a worker group that leave the wait list in one commit. Each gets a dispatch."""
 
 
 class Holder(WireModel):
@@ -57,16 +57,16 @@ class Waiter(Document):
     scheduled_for: Instant
     attempt: int
     due_at: Instant
-    """When it came due; the earliest waiter is granted the lock first."""
+    """The time at which it came due. The earliest waiter is granted the lock first."""
     lock_turn: int = 0
-    """The number of its last turn at the lock; 0 if it had none."""
+    """The number of its last turn at the lock, or 0 if it had none."""
     suspension_count: int = 0
     limit: int
-    """How many runs may hold the lock at once, according to this run's task."""
+    """The most runs that may hold the lock at once, according to this run's task."""
     priority: Priority
     notified_at: Instant | None = None
     worker_group: str = ""
-    """The workers that it waits for, as returned by `worker_group`; empty if an executor runs it."""
+    """The workers that it waits for, as `worker_group` returns them. Empty if an executor runs it."""
 
     @property
     def order(self) -> tuple[datetime, str, str]:
@@ -89,13 +89,13 @@ class Waiter(Document):
 
 @dataclass(frozen=True, slots=True)
 class WaitFilter:
-    """Which waits are to be cancelled: those that match everything that is given."""
+    """The waits to cancel: those that match all given fields."""
 
     task_id: str = ""
     execution_id: str = ""
     revision: int | None = None
     worker_group: str = ""
-    """Of a worker group, only the first `MAX_REQUEUED`."""
+    """Of a worker group, only the first `MAX_REQUEUED` match."""
 
     def select(self, waiters: Iterable[Waiter]) -> tuple[Waiter, ...]:
         """Return the waiters that match."""
@@ -112,15 +112,15 @@ class WaitFilter:
 
 
 class Lock(Document):
-    """One key's lock. ``locks/{id}``; a lock that nobody holds or waits for has no document."""
+    """One key's lock. ``locks/{id}``. A lock that nobody holds or waits for has no document."""
 
     key: str
     holders: tuple[Holder, ...] = ()
     waiters: tuple[Waiter, ...] = ()
-    """In order. The lock's document has only those that were notified."""
+    """The waiters in order. The lock's document has only those that were notified."""
     queued_limit: int = 0
-    """At least the greatest `limit` of the waiters that are documents of their own; 0 if there are none. Just after
-    it has become 0 there may be some that were stored meanwhile; whoever made it 0 looks for them."""
+    """At least the greatest `limit` of the waiters that are documents of their own, or 0 if there are none. Just after
+    it has become 0 there may be some that were stored meanwhile. The process that made it 0 looks for them."""
 
     @property
     def is_empty(self) -> bool:
@@ -134,7 +134,7 @@ def lock_id(key: str) -> str:
 
 
 def worker_group(task: Task) -> str:
-    """Return a hash that tasks for the same workers share; "" for a task that an executor runs."""
+    """Return a hash that tasks for the same workers share, or "" for a task that an executor runs."""
     if task.pull is None:
         return ""
     return hashlib.sha256(f"{task.pull.queue_key}\n{task.handler}\n{task.owner}".encode()).hexdigest()[:16]
@@ -147,10 +147,10 @@ def free_places(
 
     Args:
         lock: The lock's document.
-        limit: The limit of a run that asks; 0 if none does.
+        limit: The limit of a run that asks, or 0 if none does.
         now: The current time.
         leaving: The (task id, execution id) of a holder that releases the lock.
-        has_late: Whether there are some although the document says that there are none.
+        has_late: True if there are some although the document says that there are none.
     """
     holders = sum((one.task_id, one.execution_id) != leaving for one in _live_holders(lock, now))
     return max(0, max(limit, lock.queued_limit) - holders) if lock.queued_limit or has_late else 0
@@ -179,8 +179,7 @@ def acquire(
         waiter: The run that asks.
         until: The end of the lease that the run would get.
         now: The current time.
-        holder_execution_id: The execution that would hold the lock, if it is not the one that waits: the latest of a
-            backlog.
+        holder_execution_id: The execution that would hold the lock, if another one waits: the latest of a backlog.
 
     Returns:
         The changed lock, whether the run holds it now, and the waiters to notify.
@@ -215,13 +214,13 @@ def release(lock: Lock, task_id: str, execution_id: str, now: datetime) -> tuple
 
 
 def grant_turns(lock: Lock, limit: int, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock with turns for those for whom there is a place, and these; others wait, with at most `limit`."""
+    """Return the lock with turns for the waiters that have a place, and these. No other has a higher `limit`."""
     raised = lock.model_copy(update={"queued_limit": max(lock.queued_limit, limit)})
     return _with_waiters(raised, _live_holders(lock, now), lock.waiters, now)
 
 
 def cancel_waits(lock: Lock, which: WaitFilter, now: datetime) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
-    """Remove waits; return the lock, the waiters to notify, and the removed ones that had no turn.
+    """Remove waits. Return the lock, the waiters to notify, and the removed ones that had no turn.
 
     An attempt that is running keeps the lock, whatever becomes of its task's waits.
     """
@@ -244,7 +243,7 @@ def _with_waiters(
 def _grant_turns(
     queue: list[Waiter], holder_count: int, now: datetime
 ) -> tuple[tuple[Waiter, ...], tuple[Waiter, ...]]:
-    """Mark the waiters at the head for whom there is a place as notified; return the queue, and those marked now."""
+    """Mark the waiters at the head that have a place as notified. Return the queue, and those marked now."""
     marked = tuple(
         one.with_next_turn(now).model_copy(update={"notified_at": now})
         if holder_count + place < one.limit and one.notified_at is None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_SNOOZE: Final = timedelta(days=30)
 SAME_SNOOZE: Final = timedelta(minutes=1)
-"""How close two snoozes are that are one: a second click."""
+"""The longest time between two snoozes that are one: a second click."""
 
 
 def find_triggered(task: Task, mark: RequestMark) -> str | None:
@@ -37,8 +37,8 @@ def trigger(
     Args:
         task: The task.
         now: The current time.
-        payload: What this run gets in place of the task's payload.
-        author: Whose payload it is; None for a server's.
+        payload: The payload of this run in place of the task's.
+        author: The author of the payload, or None for a server.
 
     Raises:
         NotAllowed: The task is not active, or has too many open runs.
@@ -60,13 +60,13 @@ def trigger(
 
 
 def find_latest(task: Task) -> str | None:
-    """Return the execution that a snooze is of: the latest one that has begun, or else the one that finished last."""
+    """Return the execution that a snooze repeats: the latest one that has begun, or else the one that finished last."""
     begun = [run for run in task.runs if run.started_at is not None]
     return max(begun, key=lambda run: run.scheduled_for).execution_id if begun else task.last_execution_id
 
 
 def snooze(task: Task, now: datetime, until: datetime) -> Transition:
-    """Run again at `until` what has run last, without changing the plan: its occurrences until then run, too.
+    """Repeat the last run at `until`, without changing the plan: its occurrences until then run, too.
 
     A task has one snooze at most that waits: another one moves it, and one for the same minute changes nothing, so a
     second click does not run it twice. A task that has ended is active again until that run is over.

@@ -1,4 +1,4 @@
-"""Which occurrences of a task wait for a worker, and how workers find them."""
+"""The occurrences of a task that wait for a worker, and the documents by which workers find them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def offered_runs(task: Task) -> list[Run]:
 
 
 def offer_expiry(task: Task, run: Run) -> datetime | None:
-    """Return when a run that waits for a worker expires; None if it may wait for ever."""
+    """Return when a run that waits for a worker expires, or None if it may wait for ever."""
     return add_duration(run.due_at, task.expiration) if task.expiration and run.started_at is None else None
 
 
 def offer_entry(task: Task) -> OfferEntry | None:
-    """Return the document by which workers find the task; None if it offers nothing."""
+    """Return the document by which workers find the task, or None if it offers nothing."""
     if task.offer is None:
         return None
     run = next(iter(offered_runs(task)), None)

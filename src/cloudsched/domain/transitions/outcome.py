@@ -1,6 +1,6 @@
 """The outcomes of an attempt: a closed set.
 
-A handler that returns anything else has succeeded with that as its result; one that raises has failed, and is retried
+A handler that returns anything else has succeeded with that as its result. One that raises has failed, and is retried
 as its task's retry policy says.
 """
 
@@ -49,7 +49,7 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The occurrence has failed for good; no attempt follows."""
+    """The occurrence has failed for good. No attempt follows."""
 
     reason: str
 
@@ -63,25 +63,25 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
-    """A durable handler waits, and its function ends; returned by the context, not by handlers."""
+    """A durable handler waits, and its function ends. The context returns it, not the handler."""
 
     reason: str
     until: datetime
-    """When to resume or to poll, if nothing wakes it earlier."""
+    """The time at which to resume or to poll, if nothing wakes it earlier."""
     calls: tuple[int, ...] = ()
     """The calls that it waits for, all of them unless `any_call`, by their numbers in the journal."""
     events: tuple[str, ...] = ()
     """The events that it waits for, any of them."""
     senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
-    """Whose events count."""
+    """The roles whose events count."""
     quota_refusal: str | None = None
-    """Why its owner's quota has no room for calls that it is to make; None if none of them waits."""
+    """The reason why its owner's quota has no room for calls that it is to make, or None if none of them waits."""
     any_call: bool = False
-    """Whether the end of one of the calls is enough."""
+    """True if it is enough that one of the calls ends."""
     deadline: datetime | None = None
-    """When it stops waiting for an event; None if it never does."""
+    """The time at which it stops waiting for an event, or None if it never does."""
     is_interrupted: bool = False
-    """Whether it has not come as far as it was before: then it still waits for what it waited for."""
+    """True if it has not come as far as before. Then it still waits for the same calls or events."""
 
 
 Outcome = Done | Retry | Snooze | Fail | Cancel | Suspend

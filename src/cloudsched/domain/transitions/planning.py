@@ -1,14 +1,14 @@
-"""When a task runs next, and which dispatches wake the executor for it.
+"""The next runs of a task, and the dispatches that wake the executor for it.
 
 Three ideas:
 
-* An **occurrence** has an id derived from what its clock shows (`occurrence_id`), so every retry, duplicate and repair
-  refers to the same one, whatever the time zone data say.
+* An **occurrence** has an id derived from its local time (`occurrence_id`), so every retry, duplicate and repair refers
+  to the same one, whatever the time zone data say.
 * A **wake-up** is an instant at which a task needs processing. `executor_wakeups` derives all of them from the task's
   document alone, so they can be computed again after any crash.
 * A **dispatch** is the queue message for a wake-up. Where the wake-up lies beyond the horizon the dispatch is a *hop*:
-  it is delivered early and only sends the next one. Its name is derived from what it may run, so creating it twice is
-  harmless.
+  it is delivered early and only sends the next one. Its name is derived from the run that it may start, so creating it
+  twice is harmless.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 HORIZON = timedelta(days=30) - timedelta(minutes=1)
 """The furthest ahead that a dispatch is created. Cloud Tasks refuses more than 30 days by its own clock
-(cloud.google.com/tasks/docs/quotas); the minute allows for a slow clock on this side."""
+(cloud.google.com/tasks/docs/quotas). The minute allows for a slow clock on this side."""
 HOP_MARGIN = timedelta(hours=1)
-"""How long before a wake-up the last hop to it comes at the latest."""
+"""The least time from the last hop to its wake-up."""
 
 _TICK = timedelta(microseconds=1)
 _quote: Final = json.JSONEncoder().encode
 
 
 def requested_id(scheduled_for: datetime, trigger: Trigger, requested_at: datetime | None) -> str:
-    """Return the id of a manual or backfill execution; `occurrence_id` is that of a scheduled one.
+    """Return the id of a manual or backfill execution. `occurrence_id` is that of a scheduled one.
 
     It has the instant of the request, too, since an occurrence may be requested again.
     """
@@ -54,7 +54,7 @@ def requested_id(scheduled_for: datetime, trigger: Trigger, requested_at: dateti
 def start_time(task: Task, occurrence: datetime) -> datetime:
     """Return when the occurrence starts: its instant, plus a part of the task's jitter that is fixed for it.
 
-    What was due when its owner changed the time zone is due since the same instant as before.
+    An occurrence that was due when its owner changed the time zone is due since the same instant as before.
     """
     begin = occurrence if task.journey is None else task.journey.due_since(occurrence)
     if not task.jitter:
@@ -64,10 +64,10 @@ def start_time(task: Task, occurrence: datetime) -> datetime:
 
 
 def occurrence_after(task: Task, instant: datetime) -> datetime | None:
-    """Return the task's first occurrence later than `instant`; None if its schedule, `until` or `max_runs` ends before.
+    """Return the task's first occurrence later than `instant`. None if its schedule, `until` or `max_runs` ends before.
 
-    Occurrences up to `planned_to` are left out, so that an edit at that very instant cannot run one of them again. What
-    came due before a pause comes first (`backlog`), and nothing in between (`plan_from`).
+    Occurrences up to `planned_to` are left out, so that an edit at that very instant cannot run one of them again.
+    Occurrences from before a pause come first (`backlog`), and none in between (`plan_from`).
     """
     if task.max_runs is not None and task.run_count >= task.max_runs:
         return None
@@ -85,7 +85,7 @@ def occurrence_after(task: Task, instant: datetime) -> datetime | None:
 
 
 def find_past_start(schedule: Schedule, now: datetime) -> datetime | None:
-    """Return the first occurrence of a recurring schedule if that is not to come; see `Task.first_at`."""
+    """Return the first occurrence of a recurring schedule if it is past. See `Task.first_at`."""
     first = None if schedule.is_one_time else schedule.first()
     return first if first is not None and first <= now else None
 
@@ -140,7 +140,7 @@ def is_held_back(task: Task) -> bool:
 
 
 def _next_start(task: Task) -> datetime | None:
-    """Return when the next occurrence starts; None if there is none, or if an open run blocks it."""
+    """Return when the next occurrence starts, or None if there is none, or if an open run blocks it."""
     occurrence = task.next_execution_time
     if occurrence is None or (task.runs and task.overlap is not Overlap.ALLOW and task.holds_back_schedule):
         return None
@@ -148,12 +148,12 @@ def _next_start(task: Task) -> datetime | None:
 
 
 def _waits_until(task: Task, run: Run) -> datetime | None:
-    """Return when the executor is to wake for a run without a lease; None if that waits for a worker for ever."""
+    """Return when the executor is to wake for a run without a lease. None if it waits for a worker for ever."""
     return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else run.due_at
 
 
 def lease_expiries(task: Task) -> tuple[WakeUp, ...]:
-    """Return when the leases of the task's running attempts end: lapsed ones are closed whatever the task's status."""
+    """Return the ends of the leases of running attempts: lapsed ones are closed whatever the task's status."""
     return tuple(
         WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lease.until)
         for run in task.runs
@@ -162,7 +162,7 @@ def lease_expiries(task: Task) -> tuple[WakeUp, ...]:
 
 
 def orphaned_attempts(task: Task, holder: str) -> tuple[WakeUp, ...]:
-    """Return the running attempts whose process has ended, as `holder` has taken its place: each is overdue."""
+    """Return the running attempts whose process has ended, as `holder` has taken its place. Each is overdue."""
     return tuple(
         WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lease.started_at)
         for run in task.runs
@@ -171,7 +171,7 @@ def orphaned_attempts(task: Task, holder: str) -> tuple[WakeUp, ...]:
 
 
 def lock_turn_expiries(task: Task) -> tuple[WakeUp, ...]:
-    """Return when the lock grants of runs that wait for a worker end; the lock then goes to the next waiter.
+    """Return when the lock grants of runs that wait for a worker end. The lock then goes to the next waiter.
 
     Only the sweep checks them, since a worker usually claims the run earlier.
     """
@@ -185,8 +185,8 @@ def lock_turn_expiries(task: Task) -> tuple[WakeUp, ...]:
 def wake_instant(task: Task) -> datetime | None:
     """Return when the sweep must process the task if nothing else has: its earliest wake-up.
 
-    It is never before the task's last change: what is overdue then has just been dispatched. So nothing new appears
-    among the instants that a sweep has left behind, and the next one need not search them again.
+    It is never before the task's last change, which has just dispatched overdue runs. So nothing new appears among the
+    instants that a sweep has left behind, and the next one need not search them again.
     """
     if task.deleted_at is not None or task.deferred:  # guard: unfinished work
         return task.updated_at
@@ -206,7 +206,7 @@ def wake_instant(task: Task) -> datetime | None:
 
 
 SWEEP_PREFIX: Final = b'{"sweep":'
-"""How the body of a dispatch begins that sweeps a part of a shard; that of no `Dispatch` does."""
+"""The first bytes of a dispatch that sweeps a part of a shard. The body of no `Dispatch` begins so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,15 +221,15 @@ class Dispatch:
     due_at: datetime
     """The instant of the wake-up. It distinguishes a snoozed attempt's dispatch from the one before."""
     at: datetime
-    """When the queue delivers it, by its own clock. It is not part of the identity, nor of the name."""
+    """The time at which the queue delivers it, by its own clock. It is not part of the identity, nor of the name."""
     after: str = ""
     """The execution whose end allowed an overdue occurrence to start: its first dispatch came while that was open."""
     hop: int = 0
-    """How many dispatches preceded it for the same wake-up."""
+    """The number of dispatches that preceded it for the same wake-up."""
     repair: int = 0
-    """Which of the sweep's repairs sent it; 0 for none."""
+    """The number of the sweep's repair that sent it, or 0 for none."""
     suspension_count: int = 0
-    """How often the run had been suspended when this was sent."""
+    """The number of times that the run had been suspended when this was sent."""
     lock_key: str = ""
     """The lock that was granted to the run, if that is why this was sent."""
     lock_turn: int = 0
@@ -240,7 +240,7 @@ class Dispatch:
     def encode(self, trace: str = "") -> tuple[str, bytes]:
         """Return the name and the body, a JSON object, as a part of that trace.
 
-        The body begins with what identifies the thing that this dispatch may run; the name is derived from that.
+        The body begins with the identity of the run that this dispatch may start. The name is derived from that.
         """
         identity = (
             f'{{"taskId":{_quote(self.task_id)},"revision":{self.revision},"executionId":{_quote(self.execution_id)}'
@@ -351,7 +351,7 @@ def dispatch_for(
 
 
 def repair_number(overdue: timedelta) -> int:
-    """Return the number of the sweep's repair of something that is overdue by this much.
+    """Return the number of the sweep's repair of a wake-up that is overdue by this much.
 
     It changes when the time overdue doubles, and every ten minutes from the sixteenth minute on. So simultaneous sweeps
     send the same dispatch, a dispatch that waits in a long queue is not repeated every minute, and one that was lost

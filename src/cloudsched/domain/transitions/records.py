@@ -1,4 +1,4 @@
-"""The records of runs: what the end of a run leaves under its task's executions, and in the task itself."""
+"""The records of runs: the effect of a run's end on its task's executions, and on the task itself."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 MAX_RECENT: Final = 12
-"""How many of a task's latest executions its document says how they ended."""
+"""The number of a task's latest executions whose final statuses its document has."""
 _TIME_LENGTH: Final = len("20270101T090000")
-"""How long the time is with which the id of a scheduled execution begins: by it they are sorted."""
+"""The length of the time that begins the id of a scheduled execution, and by which these ids are sorted."""
 _FOUND_BY: Final = ("title", "handler", "category", "labels")
-"""The fields of a task that its records have as they were then."""
+"""The fields of a task that its records copy as they were then."""
 
 
 def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime) -> dict[str, Any]:
-    """Return the task's fields about a run that has finished: how the task is, is said by what was due last.
+    """Return the task's fields about a run that has finished. The run due last says if it is failing.
 
     A run that was due before it, such as a retry or a backfill, has its record and its place among the recent outcomes.
     """
@@ -56,23 +56,23 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
 
 
 def says_how_task_is(task: Task, run: Run, status: ExecutionStatus) -> bool:
-    """Return whether a run that ends so says if its task is failing: it has run, and none that has was due later."""
+    """Return whether a run of this status decides if its task is failing: it ran, and none that ran was due later."""
     return _is_latest(task, run) and status not in NOT_RUN_STATUSES
 
 
 def _is_latest(task: Task, run: Run) -> bool:
-    """Return whether none that has run was due later; a backfill is of the past, whenever it runs."""
+    """Return whether no run that has run was due later. A backfill is of the past, whenever it runs."""
     is_backfill = run.trigger is Trigger.BACKFILL
     return not is_backfill and (task.latest_run_at is None or run.scheduled_for >= task.latest_run_at)
 
 
 def keep_recent(recent: Sequence[ExecutionStatus], *more: ExecutionStatus) -> tuple[ExecutionStatus, ...]:
-    """Return how the latest executions ended, with more of them."""
+    """Return the final statuses of the latest executions, with more of them."""
     return (*recent, *more)[-MAX_RECENT:]
 
 
 def drop_latest_run(recent: Sequence[ExecutionStatus]) -> tuple[ExecutionStatus, ...]:
-    """Return the outcomes without the latest that is no skipped occurrence's: its execution has been retried."""
+    """Return the outcomes without the latest one that is not SKIPPED: its execution has been retried."""
     for index in range(len(recent) - 1, -1, -1):
         if recent[index] is not ExecutionStatus.SKIPPED:
             return (*recent[:index], *recent[index + 1 :])
@@ -82,9 +82,9 @@ def drop_latest_run(recent: Sequence[ExecutionStatus]) -> tuple[ExecutionStatus,
 def execution_record(
     task: Task, run: Run, status: ExecutionStatus, now: datetime, *, message: str | None = None, **more: Any
 ) -> Execution:
-    """Return the record of a run with this status; the record of a call is kept as long as its task.
+    """Return the record of a run with this status. The record of a call is kept as long as its task.
 
-    It carries what lists across tasks find it by. Those of deliveries do not: they are in no such list.
+    It has the fields by which lists across tasks find it. Records of deliveries do not, since they are in no such list.
     """
     retention = task.execution_retention if task.parent is None else None
     found_by: dict[str, Any] = {} if task.delivery else {name: getattr(task, name) for name in _FOUND_BY}
@@ -125,7 +125,7 @@ def execution_record(
 
 
 def _payload_fields(payload: dict[str, Any], content: object) -> dict[str, Any]:
-    """Return the record's fields for the payload of a trigger; a result that leaves no room for it matters more."""
+    """Return the record's fields for the payload of a trigger. A result that leaves no room for it matters more."""
     if content is not None and stored_size(payload) + stored_size(content) > MAX_STORED:
         return {"has_unrecorded_payload": True}
     return {"payload": payload}

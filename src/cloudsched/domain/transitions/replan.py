@@ -1,11 +1,11 @@
 """Plan a task again, with newer time zone data, other days of its calendars, or another zone of its owner.
 
 With newer time zone data (`replan_zone`), each instant of the plan is read on the clock that the task was planned with,
-and found again on the clock of the data in use. So what has run at 09:00 stays run at 09:00, whatever instant that is
-now, and what is to come is at 09:00:
+and found again on the clock of the data in use. So an occurrence that ran at 09:00 still has run at 09:00, whatever
+instant that is now, and the next ones are at 09:00:
 
-* The next occurrence is the one that was planned, at its new instant, or one that is new before it, such as a time
-  that a gap no longer skips. A new one must be to come, by at least the minimum lead.
+* The next occurrence is the one that was planned, at its new instant, or one that is new before it, such as a time that
+  a gap no longer skips. A new one must lie ahead by at least the minimum lead.
 * If the instant has passed, it is late, and `catch_up` and `expiration` decide as they do for any other. If a gap skips
   the time now, the schedule's ``gap`` decides.
 * Two times that meet at one instant now are one occurrence: if one of them has run, so has the other.
@@ -15,14 +15,14 @@ now, and what is to come is at 09:00:
 The revision stays: nobody has changed the task. Its dispatches are sent again, since they are named for their instant.
 
 When calendars' days have changed (`replan_calendars`), the runs that have started, and those that wait for another
-attempt or for a worker, stay. So does what came due, if the new days have it as well; otherwise it is recorded as
-SKIPPED. What has run is not undone: an occurrence that ran on Friday because Monday was a holiday runs on Monday
-too, if Monday no longer is one.
+attempt or for a worker, stay. So do due occurrences, if the new days have them as well. Otherwise they are recorded as
+SKIPPED. A run is not undone: an occurrence that ran on Friday because Monday was a holiday runs on Monday too, if
+Monday no longer is one.
 
 When the owner's time zone has changed (`follow_owner`), an occurrence is named by its local time, and keeps that name:
-what has run of the local times is not run again, and what has not is due when its local time comes in the new zone. If
-the clock has passed it, it is due at once. So the marks of the plan move with their local times. Rules of elapsed time
-have no local times to move: their plan is made anew, as after a change of a calendar. Open runs stay.
+a local time that has run is not run again, and one that has not is due when it comes in the new zone. If the clock has
+passed it, it is due at once. So the marks of the plan move with their local times. Rules of elapsed time have no local
+times to move: their plan is made anew, as after a change of a calendar. Open runs stay.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ _TICK: Final = timedelta(microseconds=1)
 _MAX_SHIFT: Final = timedelta(hours=26)
 """No clock has ever been moved further."""
 _MAX_LISTED: Final = 1000
-"""How many occurrences are looked at where local times have moved past instants."""
+"""The most occurrences that are looked at where local times have moved past instants."""
 
 
 def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Transition:
-    """Return the task planned with the data in use; unchanged if it is, or if it was planned with newer ones.
+    """Return the task planned with the data in use. It is unchanged if it was planned with these or newer ones.
 
     Args:
         task: The task, whatever its status.
         now: The current time.
-        lead: How far ahead an occurrence must be that comes before the planned one.
+        lead: The least time until an occurrence that comes before the planned one.
     """
     plan = task.zone_plan
     if plan is None or task.deleted_at is not None or not can_replan(task):
@@ -188,18 +188,18 @@ def _explain(task: Task, plan: ZonePlan, planned: datetime, following: datetime 
 
 
 _MAX_COMPARED = 100
-"""How many due occurrences are compared before they are taken to differ."""
+"""The most due occurrences that are compared before they are taken to differ."""
 _DAYS_CHANGED = "The days of its calendar changed before it started."
 
 
 def with_days(schedule: Schedule, contents: Mapping[str, str]) -> Schedule:
-    """Return a schedule with the days of its calendars, by their ids; a calendar that is not given keeps its days."""
+    """Return a schedule with the days of its calendars, by their ids. A calendar that is not given keeps its days."""
     rules = tuple(rule.with_content(contents[rule.id]) if rule.id in contents else rule for rule in schedule.calendars)
     return schedule if rules == schedule.calendars else schedule.copy_unchecked(calendars=rules)
 
 
 def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> Transition:
-    """Return the task planned with the days of calendars as they are now; unchanged if it has them."""
+    """Return the task planned with the calendars' present days, or as it is if it has them."""
     schedule = with_days(task.schedule, contents)
     if schedule is task.schedule or task.deleted_at is not None:
         return Transition(task)
@@ -207,9 +207,9 @@ def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> 
 
 
 def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Transition:
-    """Return the task planned with a changed schedule. What was due and is not part of it is SKIPPED, as `why` says.
+    """Return the task planned with a changed schedule. Due occurrences that are not part of it are SKIPPED, with `why`.
 
-    One that has ended is only given the schedule: an edit may open it again. What has run must not be left out then.
+    A task that has ended only gets the schedule: an edit may open it again. Past runs must not be left out then.
     """
     new_schedule = {"schedule": schedule, "timezone": schedule.timezone}
     if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
@@ -244,7 +244,7 @@ _ZONE_CHANGED = "Its owner's time zone changed before it started."
 
 
 def follow_owner(task: Task, zone: str, now: datetime) -> Transition:
-    """Return the task planned in its owner's zone; unchanged if it is, or follows nobody."""
+    """Return the task planned in its owner's zone. It is unchanged if it is already, or if it follows nobody."""
     schedule = task.schedule
     if not schedule.follows_owner or schedule.timezone == zone or task.deleted_at is not None:
         return Transition(task)
@@ -303,7 +303,7 @@ def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
 def _pass_mark(fields: dict[str, Any], moved: Schedule, first: datetime, mark: datetime) -> dict[str, Any]:
     """Return the fields of a plan whose next local time comes before one that has run.
 
-    It does where a gap shifts the one that has run: what comes before that is still to run, and that is not.
+    That happens if a gap shifts the one that has run. The times before it are still to run, and it is not.
     """
     before = {"planned_to": first - _TICK}
     if fields["backlog"]:
@@ -314,7 +314,7 @@ def _pass_mark(fields: dict[str, Any], moved: Schedule, first: datetime, mark: d
 
 
 def _find_journey(task: Task, fields: dict[str, Any], now: datetime) -> Journey | None:
-    """Return what says since when the occurrences are due that are due now; None if none is."""
+    """Return the journey that says since when the due occurrences have been due, or None if none is due."""
     first = fields["backlog"][0].next_at if fields["backlog"] else fields.get("next_execution_time")
     if first is None or first > now:
         return None
@@ -326,7 +326,7 @@ def _find_journey(task: Task, fields: dict[str, Any], now: datetime) -> Journey 
 
 
 def _same_local_time(task: Task, after: Schedule, at: datetime, pick: Callable[[tuple[int, ...]], int]) -> datetime:
-    """Return the instant that has the same local time in another zone; of several, the one that is picked.
+    """Return the instant that has the same local time in another zone. Of several, `pick` chooses one.
 
     The local time is that by which the task was planned, which this process's data may not have.
     """

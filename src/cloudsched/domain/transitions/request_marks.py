@@ -1,16 +1,16 @@
 """Recognise a request that comes again because its answer was lost.
 
-A request is known by what was sent, before its words were read and defaults were applied: "in 2 seconds" means another
-instant when it is read again. A task keeps the marks of its latest requests in one ring. A repetition changes nothing,
-and gets the task as it is now.
+A request is known by its original content, before its words were read and defaults were applied: "in 2 seconds" means
+another instant when it is read again. A task keeps the marks of its latest requests in one ring. A repetition changes
+nothing, and gets the task as it is now.
 
 * A request that is named, by an idempotency key, a draft's token or an ETag, is known by its name. With other content
   the same name is refused.
 * A creation with an id of its caller's own is known by its content, until another creation has edited the task: the
   content that was first sent is then an edit back to it.
 * A creation with a key makes its task's id from that. It never edits a task.
-* A request without a name that must be done once, such as a trigger, is named by whoever decides it, since a commit
-  whose answer was lost is decided again.
+* A request without a name that must be done once, such as a trigger, gets its name from the code that decides it, since
+  a commit whose answer was lost is decided again.
 
 The ring keeps the marks of creations as long as the task exists, and otherwise the latest.
 """
@@ -31,11 +31,11 @@ from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.errors import KeyReused
 
 MAX_REQUESTS: Final = 50
-"""How many of its latest requests a task remembers: about 5 KB."""
+"""The number of its latest requests that a task remembers: about 5 KB."""
 _BY_ID: Final = "id"
 _BY_KEY: Final = "key"
 _OF_CREATIONS: Final = {_BY_ID, _BY_KEY}
-"""The keys of creations; no hash is so short."""
+"""The keys of creations. No hash is so short."""
 _WRITE_MODEL: Final = operator.methodcaller("model_dump", mode="json", by_alias=True, exclude_defaults=True)
 _BYTES: Final = 9
 """The length of a hash, which is 12 characters as text."""
@@ -43,12 +43,12 @@ _BYTES: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class RequestMark:
-    """What identifies a request."""
+    """The identity of a request."""
 
     key: str
     content: str = ""
     depends_on_time: bool = False
-    """Whether it may do more when it is sent later, as words do, or a key that names no state. It is then remembered
+    """True if it may do more when it is sent later, as words do, or a key that names no state. It is then remembered
     even if it has changed nothing."""
 
     @classmethod
@@ -94,7 +94,7 @@ class RequestMark:
         return any(each.key == self.key and each.content == self.content for each in task.recent_requests)
 
     def fields(self, task: Task | None, now: datetime) -> dict[str, Any]:
-        """Return what a task remembers once this request has created or changed it."""
+        """Return the fields in which a task remembers this request once it has created or changed it."""
         kept = [] if task is None else [each for each in task.recent_requests if each.key != self.key]
         if len(kept) >= MAX_REQUESTS:
             kept.remove(next(each for each in kept if each.key not in _OF_CREATIONS))

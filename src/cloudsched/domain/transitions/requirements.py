@@ -1,6 +1,6 @@
-"""What a task must be like for a change that callers ask for. Each check raises NotAllowed or InvalidInput if not.
+"""The requirements of changes that callers ask for. Each check raises NotAllowed or InvalidInput if a task lacks one.
 
-`allowed_verbs` asks the same checks, so what is offered is what would be accepted.
+`allowed_verbs` asks the same checks, so exactly the verbs that would be accepted are offered.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def require_triggerable(task: Task) -> None:
 
 
 def require_snoozable(task: Task) -> None:
-    """Check that what has run last may run again later."""
+    """Check that the last run may be repeated later."""
     if task.parent is not None:
         raise NotAllowed("snooze", "a call", "Its caller says when it runs; snooze the task at the top.")
     require_status(task, "snooze", *RETRYABLE_STATUSES)

@@ -1,4 +1,4 @@
-"""Which entries of an execution's journal a manual retry keeps, and which it repeats."""
+"""The entries of an execution's journal that a manual retry keeps, and those that it repeats."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def restore_entries(
         now: The current time.
         cancelled_calls: The numbers of the calls that were cancelled before the handler received a result.
         retried_calls: The failed calls whose tasks were retried since: they are awaited, not created again.
-        from_step: The number of the first entry that is forgotten, with all after it, whatever came of them. None if
-            only what made it fail is.
+        from_step: The number of the first entry that is forgotten, with all after it, whatever their results. None if
+            only those that made it fail are.
     """
     failed_by = execution.failure_cause
     steps = sorted(keep_before(execution.steps, from_step), key=lambda step: step.number)
@@ -54,7 +54,7 @@ def restore_entries(
 
 
 def keep_before(steps: Iterable[StepRecord], from_step: int | None) -> list[StepRecord]:
-    """Return the steps before the first one that is forgotten; all of them if None."""
+    """Return the steps before the first one that is forgotten, or all of them if None."""
     return [step for step in steps if from_step is None or step.number < from_step]
 
 
@@ -71,7 +71,7 @@ def require_step(execution: Execution, from_step: int) -> None:
 
 
 def restore_usage(execution: Execution, entries: Collection[JournalEntry]) -> RunUsage:
-    """Return what the ended execution had used, of which the kept entries have a part."""
+    """Return the usage of the ended execution, of which the kept entries have a part."""
     return RunUsage(
         queries=execution.queries,
         tokens=execution.tokens,

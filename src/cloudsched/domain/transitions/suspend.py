@@ -1,4 +1,4 @@
-"""Suspended durable handlers: what they wait for, and what resumes them.
+"""Suspended durable handlers: the calls and events that they wait for, and the ways in which they resume.
 
 A suspended run has no lease and no running function. It resumes at its `due_at`: the end of a sleep, a deadline, or at
 once when the last of its calls has finished or one of its events has arrived. A notification can be lost (a call whose
@@ -31,13 +31,13 @@ MAX_POLL_INTERVAL = timedelta(days=1)
 
 MAX_EVENTS = 20
 MAX_EVENT_BYTES = 8 * 1024
-"""How many events may wait for a task, and the size limit of one event's payload as JSON."""
+"""The number of events that may wait for a task, and the size limit of one event's payload as JSON."""
 
 
 _MAX_REASON = 2_000
-"""How many bytes are stored of why a run is suspended."""
+"""The most bytes that are stored of the reason for a suspension."""
 _MAX_REFUSED, _MAX_WHY = 5, 200
-"""How many refused events a task remembers, and how many bytes of why each was refused."""
+"""The number of refused events that a task remembers, and the most bytes of each reason."""
 
 _EVENT_NAME: TypeAdapter[str] = TypeAdapter(EventName, config=ConfigDict(defer_build=True))
 
@@ -48,7 +48,7 @@ def next_poll(since: datetime, now: datetime) -> datetime:
 
 
 def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Container[int], now: datetime) -> Run:
-    """Return the run without its lease, waiting; for nothing if what it waits for has already arrived."""
+    """Return the run without its lease, waiting, or due at once if the call or event that it waits for has arrived."""
     has_event = any(
         event.is_for(name, run.execution_id, outcome.senders) for event in task.events for name in outcome.events
     )
@@ -84,7 +84,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
 def on_journal_append(
     task: Task, execution_id: str, token_hash: str, entries: Sequence[JournalEntry], calls_made: int, now: datetime
 ) -> Transition | None:
-    """Record journal entries and renew the lease; None if the caller does not hold the lease, or it has lapsed."""
+    """Record journal entries and renew the lease. Return None if the caller does not hold it, or it has lapsed."""
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash or run.lease.until <= now:
         return None
@@ -107,7 +107,7 @@ def can_still_call(task: Task, now: datetime) -> bool:
 
 
 def consume_event(transition: Transition, event: Event, execution_id: str, now: datetime) -> Transition:
-    """Return the transition with this event taken by an execution; other events of the same name stay.
+    """Return the transition with this event taken by an execution. Other events of the same name stay.
 
     Raises:
         LookupError: The event is no longer there.
@@ -128,7 +128,7 @@ def consume_event(transition: Transition, event: Event, execution_id: str, now: 
 def on_call_finished(
     task: Task, execution_id: str, number: int, calls_in_progress: Container[int], now: datetime
 ) -> Transition:
-    """Record that a call has finished; the run becomes due if it awaited that call and no other, or any call."""
+    """Record that a call has finished. The run becomes due if it awaited that call and no other, or any call."""
     run = task.find_run(execution_id)
     if run is None:
         return Transition(task)
@@ -163,14 +163,14 @@ def parse_event_name(name: object) -> str:
 def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) -> Transition:
     """Store an event for the execution that waits for it, and make that due.
 
-    It belongs to that execution, and ends with it. What the execution has been sent already changes nothing, as a
-    second click.
+    It belongs to that execution, and ends with it. An event that the execution has been sent already changes nothing,
+    as a second click.
 
     Args:
         task: The task.
         event: The event.
         now: The current time.
-        early: Whether it is kept if none waits for it: for the open execution, or for the next one if none is open.
+        early: True if it is kept when none waits for it: for the open execution, or for the next one if none is open.
 
     Raises:
         InvalidInput: Its payload is too large, or not JSON.
@@ -196,7 +196,7 @@ class Repeated:
 
 
 def find_addressee(task: Task, event: Event, now: datetime, *, early: bool = False) -> Run | Repeated | None:
-    """Return the execution that an event is for; None if it is for the next one.
+    """Return the execution that an event is for, or None if it is for the next one.
 
     Raises:
         NotAwaited: As `on_event`.
@@ -239,14 +239,14 @@ def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
 
 
 def note_refused_event(task: Task, event: Event, why: str, now: datetime) -> Transition:
-    """Note an event that no execution waited for, so that it can be told why nothing came of it."""
+    """Note an event that no execution waited for, so that the reason can be told why nothing came of it."""
     refused = RefusedEvent(name=event.name, at=now, sender=event.sender, why=truncate(why, _MAX_WHY))
     noted = (*task.refused_events, refused)[-_MAX_REFUSED:]
     return Transition(task.model_copy(update={"refused_events": noted}))  # to its callers it is as it was
 
 
 def require_event_room(task: Task, event: Event, *, is_wanted: bool) -> None:
-    """Check that a task has room for an event; there is more for one that an execution waits for.
+    """Check that a task has room for an event. There is more for one that an execution waits for.
 
     Raises:
         NotAllowed: Too many or too large events wait for the task.
@@ -273,7 +273,7 @@ def _has_event(task: Task, run: Run, name: str) -> bool:
 
 
 def _is_repeated(task: Task, event: Event) -> bool:
-    """Return whether an open execution was sent just this, or the latest one, if none is open."""
+    """Return whether the same event was sent to an open execution, or if none is open, to the latest one."""
     answered = {mark.partition(" ")[0] for mark in task.recent_answers if mark.endswith(event.mark(""))}
     if event.execution_id is not None:
         return event.execution_id in answered

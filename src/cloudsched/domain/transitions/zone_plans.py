@@ -1,4 +1,4 @@
-"""Name occurrences by what the clock shows, whatever the time zone data say.
+"""Name occurrences by their local time, whatever the time zone data say.
 
 Governments change clocks, and each process has the data of some release. So an occurrence is known by its wall-clock
 time, its zone and, of a time that comes twice, which of the two it is. Its instant follows from the data.
@@ -6,10 +6,10 @@ time, its zone and, of a time that comes twice, which of the two it is. Its inst
 A plan is *own* if this process's data have the same clock changes for the task's zone as those it was planned with. All
 else is a plan of other data, with these rules:
 
-* What it has planned stays: the next occurrence keeps its instant and its name.
-* What comes after that is planned at the same distance from this process's own data at which the next occurrence
-  already is. So a process with older data neither moves a task back nor runs it early, and one whose data do not know
-  the zone keeps to the offset that was known last. It marks the plan as stale.
+* Its plan stays: the next occurrence keeps its instant and its name.
+* Later occurrences are planned at the same distance from this process's own data at which the next one already is. So a
+  process with older data neither moves a task back nor runs it early, and one whose data do not know the zone keeps to
+  the offset that was known last. It marks the plan as stale.
 * A process with newer data plans again (`replan_zone`), as soon as it has anything to do with the task.
 """
 
@@ -34,9 +34,9 @@ _TICK: Final = timedelta(microseconds=1)
 def occurrence_id(task: Task, occurrence: datetime) -> str:
     """Return the id of the execution of a scheduled occurrence: the same by whichever data it is computed.
 
-    It is the wall-clock time and the zone, such as ``20270324T090000-America.Mexico_City``; ``owner`` is the zone of
-    its owner, and ``-2`` behind the time says that it is the second of two. Where no zone moves the schedule, it is the
-    instant, such as ``20270324T150000Z``.
+    It is the wall-clock time and the zone, such as ``20270324T090000-America.Mexico_City``. ``owner`` is the zone of
+    its owner, and ``-2`` behind the time says that it is the second of two. If no zone moves the schedule, the id is
+    the instant, such as ``20270324T150000Z``.
     """
     if task.timezone == "UTC" and not task.schedule.follows_owner:
         return stamp(occurrence)
@@ -106,7 +106,7 @@ def can_replan(task: Task) -> bool:
 
 
 def plan_distance(task: Task) -> timedelta:
-    """Return how much later a task is planned than this process's data say."""
+    """Return the time by which a task is planned later than this process's data say."""
     plan = task.zone_plan
     if plan is None or not plan.clock or is_own(task):
         return _NONE
@@ -120,7 +120,7 @@ class DistantSchedule:
 
     Args:
         schedule: The schedule.
-        distance: How much later.
+        distance: The difference.
     """
 
     def __init__(self, schedule: Schedule, distance: timedelta) -> None:
@@ -129,7 +129,7 @@ class DistantSchedule:
 
     @property
     def interval(self) -> timedelta | None:
-        """The time between any two occurrences that follow each other; None if it is not always the same."""
+        """The time between any two occurrences that follow each other, or None if it is not always the same."""
         return self._schedule.interval
 
     def next_after(self, instant: datetime) -> datetime | None:
@@ -160,7 +160,7 @@ def planned_schedule(task: Task) -> Schedule | DistantSchedule:
 
 
 def note_zone(task: Task) -> ZonePlan | None:
-    """Return with which data a task is planned, and what its clock shows at the instants of its plan."""
+    """Return the time zone data that a task is planned with, and the clock's reading at the instants of its plan."""
     schedule, plan = task.schedule, task.zone_plan
     if not schedule.follows_zone:
         return None
@@ -197,7 +197,7 @@ def _to_clock(pairs: dict[int, int]) -> tuple[int, ...]:
 
 
 def _read_all(task: Task, instants: Iterable[datetime], distance: timedelta) -> tuple[dict[int, int], bool]:
-    """Return how the clock is read at instants of a plan that is that far from this process's data."""
+    """Return the clock's offsets at instants of a plan that is that far from this process's data."""
     pairs, is_second = dict[int, int](), False
     for at in instants:
         read = task.schedule.read_clock(at - distance)

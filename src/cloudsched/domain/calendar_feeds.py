@@ -327,7 +327,7 @@ def is_portable(schedule: Schedule) -> bool:
     """Return whether programs agree on what the schedule's rules mean, clock changes aside.
 
     They do not on rules finer than a day across clock changes, on SKIP, and on numbered weekdays beside plain ones. And
-    ical.js, which Thunderbird and Nextcloud read with, does not follow the RFC on all that is left out here.
+    ical.js, which Thunderbird and Nextcloud read with, does not follow the RFC on the others that are refused here.
     """
     on_leap_day = schedule.dtstart is not None and schedule.dtstart[5:10] == _LEAP_DAY
     rules = [parse_rule(rule) for rule in schedule.rules]

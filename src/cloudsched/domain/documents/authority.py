@@ -1,8 +1,8 @@
 """The callers who request something: the names that users can have, and the authority on which they ask.
 
 A user's subject is the owner of what is theirs, and so one segment of a path in Firestore. It is never a name that the
-system uses for itself: whoever could call themselves that would own what belongs to no user. The rule is the same for
-Firebase users, API keys and, beside it, ``infra/firestore.rules``. Users may ask for less than servers.
+system uses for itself: a user of that name would own the system's documents. The rule is the same for Firebase users,
+API keys and, beside it, ``infra/firestore.rules``. Users may ask for less than servers.
 """
 
 from __future__ import annotations

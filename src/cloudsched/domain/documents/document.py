@@ -50,8 +50,7 @@ class Packed:
 
         Args:
             pack: Returns the stored form of a value.
-            unpack: Returns what the field's type validates, of the stored form or of what it is in documents that do
-                not have it packed.
+            unpack: Returns the input for the field's type, from the packed form or from an unpacked value.
         """
         self.pack = pack
         self.unpack = unpack
@@ -102,7 +101,7 @@ def list_stored_fields(model: type[BaseModel]) -> tuple[StoredField, ...]:
 
 
 def find_changes(before: BaseModel, after: BaseModel) -> set[str]:
-    """Return the names of the fields in which what is stored of two objects of one model may differ.
+    """Return the names of the fields in which the stored forms of two objects of one model may differ.
 
     Models and JSON count as changed unless they are the same object: to compare a model costs more than to write it,
     and JSON values that are equal may be stored differently (1 and true).
@@ -208,7 +207,7 @@ class WireModel(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with these fields changed, which are not validated.
 
-        This is what pydantic does for a frozen model, in a quarter of the time. An occurrence makes a dozen copies.
+        It does the same as pydantic for a frozen model, in a quarter of the time. An occurrence makes a dozen copies.
         """
         if deep or self.__pydantic_private__ is not None or self.__pydantic_extra__ is not None:
             return super().model_copy(update=update, deep=deep)
@@ -228,8 +227,8 @@ class WireModel(BaseModel):
     def build(cls, **values: Any) -> Self:
         """Return an object of values that are known to be valid: they are not validated again.
 
-        Validation takes ten times as long. Use it for what every occurrence makes out of a validated document, and
-        nowhere else.
+        Validation takes ten times as long. Use it only for objects that every occurrence makes out of a validated
+        document.
 
         Raises:
             TypeError: A field is missing, or there is no such field.
@@ -355,7 +354,7 @@ def _build_template(model: type[WireModel]) -> tuple[frozenset[str], dict[str, A
     Required are those without a default, and those whose default is made for each object.
 
     Raises:
-        TypeError: A default could be changed by whoever gets the object, and is not to be shared.
+        TypeError: A default is mutable, so objects must not share it.
     """
     fields = model.model_fields
     required = frozenset(name for name, field in fields.items() if field.is_required() or field.default_factory)
@@ -405,7 +404,7 @@ def _find_unreadable(part: WireModel, names: Collection[str] | None = None) -> t
             if isinstance(item, datetime):
                 if item.tzinfo is None or not FIRST_YEAR <= item.year <= LAST_YEAR:
                     path = "", item
-            elif hasattr(type(item), "to_wire"):  # a WireModel; isinstance is slow for pydantic's classes
+            elif hasattr(type(item), "to_wire"):  # a WireModel: isinstance is slow for pydantic's classes
                 path = _find_unreadable(item)
             if path is not None:
                 place = to_camel(name) if number is None else f"{to_camel(name)}.{number}"

@@ -44,7 +44,7 @@ class Definition(WireModel):
         return {name: getattr(self, name) for name in DEFINED}
 
     def is_same(self, other: Definition) -> bool:
-        """Return whether both run the same. JSON tells apart what Python calls equal: 1 and true."""
+        """Return whether both run the same. JSON has different values for some that Python calls equal: 1 and true."""
         ours, theirs = (json.dumps(each.to_fields(), default=_dump, sort_keys=True) for each in (self, other))
         return ours == theirs
 
@@ -77,7 +77,7 @@ class ExecutionStatus(StoredEnum):
     EXPIRED = "EXPIRED"
     SKIPPED = "SKIPPED"
 
-    is_final: bool  # whether the execution is over
+    is_final: bool  # true if the execution is over
 
 
 OPEN_STATUSES = (ExecutionStatus.RUNNING, ExecutionStatus.RETRYING, ExecutionStatus.SUSPENDED)
@@ -295,7 +295,7 @@ class Run(WireModel):
     payload: dict[str, Any] | None = None
     """The payload that it was triggered with, or None if it runs with its task's payload."""
     defined_by: Requesters | None = None
-    """USERS if a user gave what it runs beside its task: that payload, or a stored script that the task names."""
+    """USERS if a user gave a part of the run beside its task: that payload, or a stored script that the task names."""
     definition: int | None = None
     """The number of the earlier definition of its task that it runs to its end, or None if the definition has not
     changed since it began."""
@@ -327,7 +327,7 @@ class Run(WireModel):
 
     @property
     def has_begun(self) -> bool:
-        """Return whether edits of its task do not change what it runs: it has started, or has a payload of its own."""
+        """Return whether edits of its task no longer affect it: it has started, or has a payload of its own."""
         return self.started_at is not None or self.payload is not None
 
 
@@ -413,7 +413,7 @@ class Execution(Document):
     """The payload that it ran with, if it differs from its task's: it was triggered with another one, or its task was
     edited meanwhile. Not in lists across tasks."""
     defined_by: Requesters | None = None
-    """USERS if a user wrote any of what it ran: its task, the payload that it was triggered with, or a stored script.
+    """USERS if a user wrote any part of the run: its task, the payload that it was triggered with, or a stored script.
     None if only servers did: then its result is theirs."""
     has_unrecorded_payload: bool | None = None
     """True if that payload is left out, since it did not fit beside the result."""

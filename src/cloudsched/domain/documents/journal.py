@@ -107,7 +107,7 @@ class StepRecord(WireModel):
     is_by_name: bool | None = None
     """True if models in a step's result are stored by field name, because their aliases do not round-trip."""
     is_owners: bool | None = None
-    """True if the task's owner wrote what requested it (children or a script). No handler's code may rely on it."""
+    """True if the task's owner wrote its request (children or a script). No handler's code may rely on it."""
     error: StepError | None = None
     sender: EventSender | None = None
     """The sender of the event that was taken."""
@@ -121,7 +121,7 @@ class StepRecord(WireModel):
         return describe_step(self.kind, self.name)
 
     def require(self, kind: StepKind, name: str, *, is_owners: bool = False) -> None:
-        """Check that a replay requests what was recorded, and that the same kind of author did.
+        """Check that a replay repeats the recorded request, and that the same kind of author made it.
 
         The owner of a task may edit it from children or a script to a handler, and may have claimed its calls before:
         their results must not become those of the handler's calls.

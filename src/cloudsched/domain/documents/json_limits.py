@@ -45,7 +45,7 @@ def to_json_value(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
         return value
     try:
         encoded = to_jsonable_python(value, by_alias=True)
-    except ValueError as error:  # what pydantic cannot convert, a lone surrogate, or a circular reference
+    except ValueError as error:  # a value that pydantic cannot convert, a lone surrogate, or a circular reference
         raise InvalidInput(field, str(error), "Use a pydantic model, or JSON values.") from error
     reject_masked_secrets(field, value, encoded)
     return encoded

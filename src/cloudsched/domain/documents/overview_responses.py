@@ -96,7 +96,7 @@ class WorkerNote(ApiResponse):
 
 
 class WorkerList(ApiResponse):
-    """The workers that were there in the last day."""
+    """The workers that have asked for work in the last day."""
 
     workers: tuple[WorkerNote, ...]
 
@@ -154,7 +154,7 @@ class RecentStart(ApiResponse):
 
 
 class SweepState(ApiResponse):
-    """The last sweep, which repairs what was lost."""
+    """The last sweep, which repairs lost work."""
 
     finished_at: AwareDatetime
     lag: float = Field(ge=0)
@@ -188,7 +188,7 @@ class NeedCause(StrEnum):
 
 
 class NeedCount(ApiResponse):
-    """The number of tasks that need somebody for one cause. A call counts with its caller, by how that ends."""
+    """The number of tasks that need somebody for one cause. Calls do not count, only the tasks that made them."""
 
     cause: NeedCause
     count: int = Field(ge=0, le=10000)
@@ -357,7 +357,7 @@ class UsagePage(ApiResponse):
     total: UsageAmounts
     """The sum of these rows."""
     summed_until: AwareDatetime
-    """Everything that was counted before this instant is in it."""
+    """Everything that was counted before this instant is included."""
     is_complete: bool
     """True if all changes were read. If not, there were too many: ask again."""
     prices: dict[str, float]

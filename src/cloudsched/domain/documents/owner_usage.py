@@ -120,7 +120,7 @@ class Budget(Record):
             "queries": queries,
             "queries_before": before,
             "queries_in_sheets": in_sheets,
-            # What it has paused is resumed first.
+            # The tasks that it has paused are resumed first.
             "is_used_up": self.is_used_up or queries >= self.max_queries_per_month,
         }
         return self.model_copy(update=changes)

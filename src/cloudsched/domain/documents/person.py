@@ -1,7 +1,7 @@
 """A person: an owner's preferences, the addresses of each channel, and all else that is stored of them.
 
-The owner may read ``people/{owner}``, so it holds nothing that proves anything: keys are in `ContactSecrets`. Every
-field is a user's text, and some end up in the headers of mails, so each is limited to what it can mean.
+The owner may read ``people/{owner}``, so it holds no secrets: these are in `ContactSecrets`. Every field is a user's
+text, and some end up in the headers of mails, so each has a strict format.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ class Execution(execution.Execution):
     """The record of one occurrence's run."""
 
     allowed_verbs: tuple[str, ...] | None = None
-    """The actions that the caller may take on it now: of ``retry`` and ``sendEvent``. Lists across tasks leave it out
-    for an execution that is over, has not succeeded, and whose task the caller might change: only the task would tell.
-    Lists do not look for steps that are stored apart. If these are gone, ``retry`` is named but refused."""
+    """The actions that the caller may take on it now, out of ``retry`` and ``sendEvent``. Lists across tasks leave it
+    out for an execution that is over, has not succeeded, and whose task the caller might change: only the task would
+    tell. Lists do not look for steps that are stored apart. If these are gone, ``retry`` is named but refused."""
 
 
 T = TypeVar("T")
@@ -257,7 +257,7 @@ class CalendarSummary(ApiResponse):
     url: str | None = None
     """The source of its days. It is shown to those who may change it."""
     holidays: dict[str, Any] | None = None
-    """The source of its holidays, and the version that knew them."""
+    """The country of its holidays, and the version of the package that knew them."""
     fetched_at: AwareDatetime | None = None
     created_at: AwareDatetime
     updated_at: AwareDatetime
@@ -267,7 +267,7 @@ class CalendarDetails(CalendarSummary):
     """A calendar with its days."""
 
     days: tuple[dict[str, str], ...]
-    """The days, each with its date, until if there are several in a row, and name."""
+    """The days, each with its ``date``, its ``name``, and ``until`` if there are several in a row."""
 
 
 class CalendarList(ApiResponse):
@@ -337,7 +337,7 @@ class SchedulePreview(ApiResponse):
     schedule: Schedule
     occurrences: tuple[Occurrence, ...]
     assumptions: tuple[str, ...] | None = None
-    """The points that words left open, with their readings, and calendars with no dates as late as the last one."""
+    """The assumptions about the words, and calendars that have no dates as late as the last occurrence."""
     title: str | None = None
     """The purpose of the schedule, if the words name it."""
 
@@ -450,7 +450,7 @@ class ReadBack(ApiResponse):
     description: str
     """The schedule in words."""
     is_summary: bool
-    """True if the words leave something out. They say so at their end."""
+    """True if the words leave something out, which they name at their end."""
     next: Annotated[tuple[AwareDatetime, ...], Field(max_length=5)]
     """The next instants at which it runs, at most five, in the schedule's time zone."""
     timezone: str
@@ -480,7 +480,7 @@ class Task(PublicTask):
     """Its schedule as it was understood, only in answers that create it or change its schedule. A request that has
     searched all that it may leaves it out."""
     allowed_verbs: tuple[str, ...] | None = None
-    """The actions that the caller may take on it now: of ``edit``, ``pause``, ``resume``, ``cancel``, ``delete``,
+    """The actions that the caller may take on it now, out of ``edit``, ``pause``, ``resume``, ``cancel``, ``delete``,
     ``trigger``, ``snooze``, ``backfill`` and ``sendEvent``. Each execution says whether it may be retried."""
 
 
@@ -558,7 +558,7 @@ class DraftResult(ApiResponse):
     next: Annotated[tuple[Occurrence, ...], Field(max_length=5)] = ()
     """The next occurrences, at most five."""
     read_back: ReadBack | None = None
-    """The same of the schedule, as the answers to creations and edits have it."""
+    """The schedule as it was understood, as in the answers to creations and edits."""
     assumptions: tuple[str, ...] = ()
     """The points that the text leaves open, and how they were decided, one sentence each."""
     questions: tuple[DraftQuestion, ...] = ()

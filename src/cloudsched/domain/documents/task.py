@@ -69,7 +69,7 @@ class Source(WireModel):
     context: dict[str, Any] | None = None
     """A snapshot of the request's context, stored unchanged."""
     messages: Annotated[tuple[SourceMessage, ...], Field(max_length=MAX_MESSAGES)] | None = None
-    """The conversation that led to the task, the earliest message first. It is data, and may hold what others wrote."""
+    """The conversation that led to the task, the earliest message first. It is data, and may have texts by others."""
     model: SourceModel | None = None
     """The settings of the language model in that conversation."""
 
@@ -80,7 +80,7 @@ class RecentRequest(WireModel):
     key: str
     """A hash of the request's name and its sender, or of the creation that it is. See `transitions.request_marks`."""
     content: str = ""
-    """A hash of what was asked for."""
+    """A hash of the request's content."""
     at: Instant | None = None
     """The time of the request. It is unique among the task's requests, since the ids of the runs that they ask for are
     derived from it. None for the one that created the task."""
@@ -120,7 +120,7 @@ class FieldChange(WireModel):
     before: str | None = None
     """Its value before, as JSON. None if it had none, or if it is not shown, being too long or possibly private."""
     after: str | None = None
-    """Its value since, likewise."""
+    """Its value after, likewise."""
 
 
 class HistoryEntry(WireModel):
@@ -515,7 +515,7 @@ class Task(PublicTask):
 
     @property
     def is_written_by_owner(self) -> bool:
-        """Return whether its owner wrote what it runs, as children or a script, and it is no call that code made."""
+        """Return whether its owner wrote the children or the script that it runs, and it is no call that code made."""
         return self.handler in {CHILDREN_HANDLER, SCRIPT_HANDLER} and not self.is_made_by_code
 
     @property
@@ -548,7 +548,7 @@ class Task(PublicTask):
         return self.as_defined(next(each for each in earlier if each.number == run.definition))
 
     def find_author(self, run: Run) -> Requesters | None:
-        """Return USERS if a user wrote any of what one of its open runs runs, or None if only servers did."""
+        """Return USERS if a user wrote any part of one of its open runs, or None if only servers did."""
         return run.defined_by or self.as_begun(run).defined_by
 
     def as_defined(self, definition: Definition) -> Task:

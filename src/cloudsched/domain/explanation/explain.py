@@ -147,7 +147,7 @@ def _explain_retry(task: Task, run: Run) -> str:
 
 
 def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) -> _Found:
-    """Return what a durable handler waits for. The instant at which it next looks for it matters to nobody."""
+    """Return what a durable handler waits for. Its next poll is no instant that matters to anybody."""
     task = evidence.task
     if suspension.quota_refusal is not None:
         sentence = f"Its calls wait until its owner's quota has room: {suspension.quota_refusal}"
@@ -227,7 +227,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     has_failed = evidence.last is not None and evidence.last.status in FAILURE_STATUSES
     is_failing = has_failed and bool(task.consecutive_failures) and task.status is TaskStatus.ACTIVE and not runs
     is_failing = is_failing or (evidence.last is not None and is_undelivered(evidence.last))
-    if is_failing:  # that somebody has to know first; what comes next is below
+    if is_failing:  # that somebody has to know first: the next run is below
         yield from last
     match task.status:
         case TaskStatus.ACTIVE:

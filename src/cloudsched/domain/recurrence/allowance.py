@@ -53,7 +53,7 @@ class Allowance:
         return left if self._within is None else min(left, self._within.bytes_left)
 
     def spend_bytes(self, count: int) -> None:
-        """Take bytes from this allowance, and from what it is a part of. They are read already: nothing is refused."""
+        """Take bytes from this allowance, and from the one around it. They are read already: nothing is refused."""
         self._bytes -= count
         if self._within is not None:
             self._within.spend_bytes(count)
@@ -73,7 +73,7 @@ class Allowance:
         if self._within is not None:
             self._within.spend(steps)
         if self.remaining < 0:
-            self.remaining = -1  # what is refused is not done
+            self.remaining = -1  # a refused search is not made
             raise SearchLimitReached(self.steps)
 
 

@@ -342,7 +342,7 @@ class _Slots:
     def __init__(self, allowed: tuple[int, ...], count: int, length: int) -> None:
         self.is_limit = bool(allowed)
         self._count, self._length = count, length
-        # For each value the distance to the next allowed one, in slots; 0 if it is allowed itself.
+        # For each value the distance to the next allowed one, in slots, or 0 if it is allowed itself.
         self._distance = tuple(min(((value - now) % count for value in allowed), default=0) for now in range(count))
 
     def next_allowed(self, wall: int) -> int:

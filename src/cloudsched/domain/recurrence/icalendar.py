@@ -60,7 +60,7 @@ def escape_text(value: str) -> str:
 
 
 def unescape_text(value: str) -> str:
-    """Return what `escape_text` was given, but for control characters and kinds of line breaks."""
+    """Return the input of `escape_text`, but for control characters and kinds of line breaks."""
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] in "nN" else found[1], value)
 
 
@@ -129,7 +129,7 @@ def _find_starts(properties: list[_Property], events: int) -> list[_Property]:
 
 
 def digest_lines(lines: Iterable[str]) -> str:
-    """Return a digest of the properties that say when events are, in whatever order they stand."""
+    """Return a digest of the properties that say when events are, regardless of their order."""
     return sha256("\n".join(sorted(lines)).encode()).hexdigest()[:32]
 
 

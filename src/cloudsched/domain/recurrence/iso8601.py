@@ -55,7 +55,7 @@ def parse_moment(text: str, field: str) -> Moment:
     """
     hint = "write it like 2027-01-31T09:00:00"
     if len(text) == _CANONICAL and text[4] == text[7] == "-" and text[10] == "T" and text[13] == text[16] == ":":
-        with suppress(ValueError):  # what is wrong with it is said below
+        with suppress(ValueError):  # the problem is said below
             when = datetime.fromisoformat(text)
             if FIRST_YEAR <= when.year <= LAST_YEAR:
                 return Moment(wall_seconds(when), None, is_date=False)

@@ -123,7 +123,7 @@ def _parse_seconds(text: str) -> int:
 _LONGEST_ABBREVIATION = 4
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
 LAST_TABLE_YEAR = 9999
-_TABLE_YEARS = 100  # how many years one extension of a table covers at least
+_TABLE_YEARS = 100  # the least number of years that one extension of a table covers
 _FIRST_TABLE_ENDS = 2100
 _FINGERPRINT_END = 4_070_908_800
 """The start of the year 2100. Later changes follow from the footer."""
@@ -190,7 +190,7 @@ class Zone:
         """Return a table that covers an instant."""
         if self._table.end <= seconds:
             year = (EPOCH + timedelta(seconds=seconds)).year
-            ahead = max(_TABLE_YEARS, year - _FIRST_TABLE_ENDS)  # twice as far each time: what is built is copied
+            ahead = max(_TABLE_YEARS, year - _FIRST_TABLE_ENDS)  # twice as far each time, since the table is copied
             self._extend(min(year + ahead, LAST_TABLE_YEAR))
         return self._table
 

@@ -70,7 +70,7 @@ class WallClock:
                 return best
             if end == float("inf"):
                 return None
-            # No wall-clock time lies between here and `following`; beyond a clock change that is certain only if the
+            # No wall-clock time lies between here and `following`. Beyond a clock change that is certain only if the
             # interval was longer than the change.
             is_certain = offsets and end - instant > _MAX_CLOCK_CHANGE
             if is_certain and following is None:

@@ -122,7 +122,7 @@ class _Teller:
 
     def _tell_instant(self, at: datetime) -> str:
         local = at.astimezone(self._tzinfo)
-        if local.fold:  # this local time occurs twice; parsed again, the text would mean the first
+        if local.fold:  # this local time occurs twice: parsed again, the text would mean the first
             local, self.zone = at, "UTC"
         return _format_moment(local, self._words)
 

@@ -244,7 +244,7 @@ class _File:
             self.path = (*self.path, component)
             self._begin()
             return False
-        while component in self.path:  # what is within it and has no end of its own ends with it
+        while component in self.path:  # parts inside it without an end of their own end with it
             ended, self.path = self.path, self.path[:-1]
             if ended == _ZONE:
                 self._zones.add(self._tzid, self._observances)
@@ -513,7 +513,7 @@ class _Series(NamedTuple):
         """Return the days of an occurrence, on its clock, one at least."""
         if length is None and "DTSTART" in event.properties:
             length = event.length
-        elif length is None and self.events:  # what it changes is neither when it is nor how long it lasts
+        elif length is None and self.events:  # it changes neither the time nor the length
             length = event.length or self.events[0].length
         if length is None:
             length = Length(days=1 if event.start.is_date else 0)

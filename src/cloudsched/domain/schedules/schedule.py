@@ -474,7 +474,7 @@ class Schedule(BaseModel):
             return self
         zone, own = load_tzinfo(self.timezone), datetime.fromisoformat(self.dtstart)
         local = occurrence.astimezone(zone).replace(tzinfo=None)
-        # In a gap the clock shows another time than the rule names; that day begins with the start's minute and second.
+        # In a gap the clock shows another time than the rule names: that day begins with the start's minute and second.
         for begin in (local, local.replace(hour=0, minute=own.minute, second=own.second)):
             begun = self.copy_unchecked(dtstart=begin.isoformat(), start_zone=None)
             first = begun.first()

@@ -208,7 +208,7 @@ def stop_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
 def resume_plan(task: Task, now: datetime) -> Task:
     """Return a PAUSED task with the plan that it resumes: first its backlog, then the occurrences from now on."""
     plan_from = now if task.plan_from is None else max(now, task.plan_from)
-    left_out_from = max(now, task.left_out_from or now) if task.schedule.calendars else None  # what a pause recorded
+    left_out_from = max(now, task.left_out_from or now) if task.schedule.calendars else None  # after a pause's records
     first_at = task.first_at or find_past_start(task.schedule, now)
     resumed = task.model_copy(update={"plan_from": plan_from, "left_out_from": left_out_from, "first_at": first_at})
     first = task.backlog[0].next_at if task.backlog else plan_from

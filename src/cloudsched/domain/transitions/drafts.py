@@ -86,7 +86,7 @@ class TaskDraft(TaskSpec):
     """The schedule of the task. None: once, now."""
 
     called: ClassVar = "of a task"
-    beside: ClassVar = ("timezone", "locale")  # what stands beside the fields where a schedule is text
+    beside: ClassVar = ("timezone", "locale")  # fields that may stand beside a schedule that is text
     other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
 
     @model_validator(mode="before")

@@ -98,7 +98,7 @@ class AttemptReport:
     ended_by: str | None = None
     """The API caller that reported it, or None if it did not come through the API."""
     defined_by: Requesters | None = None
-    """USERS if a user wrote what it ran beside its task, such as a stored script."""
+    """USERS if a user wrote a part of the run beside its task, such as a stored script."""
 
 
 def on_outcome(
@@ -379,7 +379,7 @@ def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[E
         return task, ()
     started_at = run.started_at or now
     if task.next_execution_time is None or not started_at < task.next_execution_time <= now:
-        return task, ()  # nothing came due meanwhile; or a backlog from before the run: catchUp decides
+        return task, ()  # nothing came due meanwhile, or a backlog from before the run: catchUp decides
     ranges = due_ranges(task, now)
     decided = decide_overlap(task, run, ranges).decided if ranges else ()
     if not decided:

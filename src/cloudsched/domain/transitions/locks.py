@@ -222,7 +222,7 @@ def grant_turns(lock: Lock, limit: int, now: datetime) -> tuple[Lock, tuple[Wait
 def cancel_waits(lock: Lock, which: WaitFilter, now: datetime) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
     """Remove waits. Return the lock, the waiters to notify, and the removed ones that had no turn.
 
-    An attempt that is running keeps the lock, whatever becomes of its task's waits.
+    An attempt that is running keeps the lock, even if its task's waits are removed.
     """
     cancelled = which.select(lock.waiters)
     gone = {one.order for one in cancelled}

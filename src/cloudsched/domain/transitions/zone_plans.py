@@ -32,7 +32,7 @@ _TICK: Final = timedelta(microseconds=1)
 
 
 def occurrence_id(task: Task, occurrence: datetime) -> str:
-    """Return the id of the execution of a scheduled occurrence: the same by whichever data it is computed.
+    """Return the id of the execution of a scheduled occurrence: the same with any time zone data.
 
     It is the wall-clock time and the zone, such as ``20270324T090000-America.Mexico_City``. ``owner`` is the zone of
     its owner, and ``-2`` behind the time says that it is the second of two. If no zone moves the schedule, the id is

@@ -1,7 +1,7 @@
 // The API's schemas, generated from its OpenAPI document: python -m tests.clients.typescript_types
 // Instants are texts of RFC 3339, durations numbers of seconds.
 
-/** What was done. */
+/** An action on a task. */
 export type Action =
   | "CREATED"
   | "EDITED"
@@ -23,13 +23,13 @@ export interface Attempt {
   /** The result of this attempt: SUCCEEDED, FAILED, TIMED_OUT or CANCELLED. */
   status: ExecutionStatus;
   error?: ExecutionError;
-  /** The worker that ran it; None if an executor did. */
+  /** The worker that ran it, or None if an executor did. */
   worker?: string;
   /** The hash of that worker's lease token, to recognise a result that is reported twice. */
   claim?: string;
-  /** The API caller that reported how it ended; None if an executor or a worker at the store did. */
+  /** The API caller that reported its end, or None if an executor or a worker at the store did. */
   endedBy?: string;
-  /** Since when it had waited for its lock; None if it had not to. */
+  /** The time since which it waited for its lock, or None if it did not have to wait. */
   lockWaitedSince?: string;
 }
 
@@ -47,7 +47,7 @@ export interface AttemptError {
 export interface AwaitedEvent {
   name: string;
   executionId: string;
-  /** When it stops waiting; None if it never does. */
+  /** The time at which it stops waiting, or None if it never does. */
   until?: string;
 }
 
@@ -57,7 +57,7 @@ export interface BackfillRequest {
   end: string;
 }
 
-/** What to do with each task. */
+/** The action on each task. */
 export type BatchAction = "pause" | "resume" | "cancel" | "retryFailed" | "delete";
 
 /** The tasks to change. All given filters must match, and there must be one. */
@@ -71,7 +71,7 @@ export interface BatchChangeFilter {
   dueFrom?: string | null;
   /** The next occurrence is before this instant. */
   dueUntil?: string | null;
-  /** These tasks; the other filters hold as well. */
+  /** Only these tasks. The other conditions must match as well. */
   ids?: Array<string> | null;
 }
 
@@ -107,25 +107,25 @@ export interface BatchRetryRequest {
   dryRun?: boolean;
 }
 
-/** How many queries an owner's tasks may use in a month. */
+/** An owner's budget: the number of queries that the owner's tasks may use in a month. */
 export interface BudgetDetails {
   owner: string;
   maxQueriesPerMonth: number;
   /** The month of `queries`, in UTC. */
   month: string;
-  /** What was used in that month. */
+  /** The number of queries that were used in that month. */
   queries: number;
-  /** Whether the owner's tasks are paused because of it. */
+  /** True if the owner's tasks are paused because of it. */
   isUsedUp: boolean;
-  /** When that was summed up last. */
+  /** The time at which the usage was last summed up. */
   summedUntil?: string;
 }
 
-/** Some of a list of budgets. */
+/** A page of a list of budgets. */
 export interface BudgetPage {
   /** Fetches the next page. */
   nextPageToken?: string;
-  /** How many were read for it, where it passed over some that do not match. */
+  /** The number of items that were read for it, if some were passed over because they do not match. */
   lookedThrough?: number;
   budgets: Array<BudgetDetails>;
 }
@@ -144,20 +144,20 @@ export interface CalendarDay {
 export interface CalendarDetails {
   /** Its full id. */
   id: string;
-  /** Whose it is; `system` for one that is for everybody. */
+  /** The owner of the calendar, or `system` if it is for everybody. */
   owner: string;
   title: string;
   /** Incremented whenever its days change. */
   revision: number;
   weekdays: Array<Weekday>;
-  /** Where its days are from; for those who may change it. */
+  /** The source of its days. It is shown to those who may change it. */
   url?: string;
-  /** Whose holidays they are, and the version that knew them. */
+  /** The country of its holidays, and the version of the package that knew them. */
   holidays?: Record<string, unknown>;
   fetchedAt?: string;
   createdAt: string;
   updatedAt: string;
-  /** Each with its date, until if there are several in a row, and name. */
+  /** The days, each with its `date`, its `name`, and `until` if there are several in a row. */
   days: Array<Record<string, string>>;
 }
 
@@ -170,9 +170,9 @@ export type CalendarRule = Record<string, unknown>;
 
 /** One calendar that a schedule respects. */
 export interface CalendarRuleInput {
-  /** The calendar's id; `weekends` is always there. */
+  /** The calendar's id. `weekends` is always there. */
   id: string;
-  /** What happens to an occurrence on one of its days: it is left out, or moved to the last free day before or to the next free day after. A free day is on none of the schedule's calendars. Default: `"skip"`. */
+  /** The policy for an occurrence on one of its days. It is left out, or moved to the last free day before or to the next free day after. A free day is on none of the schedule's calendars. Default: `"skip"`. */
   on?: "skip" | "before" | "after";
 }
 
@@ -180,15 +180,15 @@ export interface CalendarRuleInput {
 export interface CalendarSummary {
   /** Its full id. */
   id: string;
-  /** Whose it is; `system` for one that is for everybody. */
+  /** The owner of the calendar, or `system` if it is for everybody. */
   owner: string;
   title: string;
   /** Incremented whenever its days change. */
   revision: number;
   weekdays: Array<Weekday>;
-  /** Where its days are from; for those who may change it. */
+  /** The source of its days. It is shown to those who may change it. */
   url?: string;
-  /** Whose holidays they are, and the version that knew them. */
+  /** The country of its holidays, and the version of the package that knew them. */
   holidays?: Record<string, unknown>;
   fetchedAt?: string;
   createdAt: string;
@@ -201,14 +201,14 @@ export interface CalledBy {
   executionId: string;
 }
 
-/** Who is calling, what they may do, and what time it is for the API. */
+/** The caller, their rights, and the time by the API's clock. */
 export interface CallerInfo {
   role: Role;
-  /** The caller as an owner of tasks; None for a server. */
+  /** The caller as an owner of tasks, or None for a server. */
   owner?: string;
-  /** Whether they see the tasks of all owners. */
+  /** True if they see the tasks of all owners. */
   seesAll: boolean;
-  /** Whether they may change the tasks that they see. */
+  /** True if they may change the tasks that they see. */
   mayChange: boolean;
   /** The time of the clock by which the API runs tasks. */
   now: string;
@@ -217,7 +217,7 @@ export interface CallerInfo {
 /** The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace the object. */
 export interface CatchUp {
   mode: CatchUpMode;
-  /** How late an occurrence may still run. None: any lateness for `latest` and `all`, a minute for `none`. In seconds. */
+  /** The greatest lateness of a run. None: any for `latest` and `all`, a minute for `none`. In seconds. */
   window?: number;
 }
 
@@ -225,14 +225,14 @@ export interface CatchUp {
 export interface CatchUpInput {
   /** Default: `"latest"`. */
   mode?: CatchUpMode;
-  /** How late an occurrence may still run. None: any lateness for `latest` and `all`, a minute for `none`. In seconds. */
+  /** The greatest lateness of a run. None: any for `latest` and `all`, a minute for `none`. In seconds. */
   window?: number | null;
 }
 
-/** Which of several missed occurrences are run. */
+/** The policy that selects which of several missed occurrences are run. */
 export type CatchUpMode = "latest" | "all" | "none";
 
-/** What kind of work a task does for its owner. */
+/** The kind of work that a task does for its owner. */
 export type Category = "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
 
 /** Tells whether anything has changed. */
@@ -248,14 +248,14 @@ export interface Child {
   title?: string;
   /** The payload field that gets the list of the earlier children's results. Only if they run in order. */
   resultsAs?: string;
-  /** The queue whose workers run it; the handler's own if None. */
+  /** The queue whose workers run it, or the handler's own if None. */
   pull?: Pull;
-  /** Its retry policy; the handler's own if None. */
+  /** Its retry policy, or the handler's own if None. */
   retry?: RetryPolicy;
-  /** Its priority; the task's own if None. */
+  /** Its priority, or the task's own if None. */
   priority?: Priority;
   lockKey?: string;
-  /** Whose the lock key is; as in a task. */
+  /** The tasks that share the lock key, as in a task. */
   lockScope?: LockScope;
   /** In seconds. */
   expectedDuration?: number;
@@ -268,14 +268,14 @@ export interface ChildInput {
   title?: string | null;
   /** The payload field that gets the list of the earlier children's results. Only if they run in order. */
   resultsAs?: string | null;
-  /** The queue whose workers run it; the handler's own if None. */
+  /** The queue whose workers run it, or the handler's own if None. */
   pull?: PullInput | null;
-  /** Its retry policy; the handler's own if None. */
+  /** Its retry policy, or the handler's own if None. */
   retry?: RetryPolicyInput | null;
-  /** Its priority; the task's own if None. */
+  /** Its priority, or the task's own if None. */
   priority?: Priority | null;
   lockKey?: string | null;
-  /** Whose the lock key is; as in a task. */
+  /** The tasks that share the lock key, as in a task. */
   lockScope?: LockScope | null;
   expectedDuration?: number | null;
 }
@@ -289,7 +289,7 @@ export interface Claim {
   scheduledFor: string;
   /** Counted from 1. */
   attempt: number;
-  /** When this attempt started. */
+  /** The time at which this attempt started. */
   startedAt: string;
   /** The progress notes of earlier attempts. */
   progress: Array<ProgressNote>;
@@ -297,7 +297,7 @@ export interface Claim {
   leaseToken: string;
   /** Send a heartbeat before this instant, or the claim may end. */
   leaseUntil: string;
-  /** What is kept of what you log, and send with heartbeats and the report; missing if nothing is kept. */
+  /** The limits of the log lines that you send with heartbeats and the report. Missing if none are kept. */
   logs?: ClaimLogs;
 }
 
@@ -305,15 +305,15 @@ export interface ClaimList {
   claims: Array<Claim>;
 }
 
-/** What is kept of what a claim's worker logs. */
+/** The limits of the log that is kept for a claim. */
 export interface ClaimLogs {
   /** The least level that is kept: `DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`. */
   level: LogLevel;
-  /** How many lines of the execution are kept: the latest. */
+  /** The number of lines of the execution that are kept: the latest. */
   maxLines: number;
-  /** How many bytes they have together: their texts, levels and loggers, and 40 for each line. */
+  /** The most bytes that they have together: their texts, levels and loggers, and 40 for each line. */
   maxBytes: number;
-  /** How many of these are free: lines beyond them take the place of the earliest ones, of earlier attempts first. */
+  /** The number of these bytes that are free. Further lines replace the earliest ones, of earlier attempts first. */
   bytesLeft: number;
 }
 
@@ -392,31 +392,31 @@ export interface CompletionWebhook {
   data: CompletionData;
 }
 
-/** What was scheduled for one day and has ended. Each count ends at 10,000. */
+/** The ended executions that were scheduled for one day. Each count ends at 10,000. */
 export interface DayCounts {
   /** Its first instant. */
   start: string;
-  /** How many failed or timed out. */
+  /** The number that failed or timed out. */
   failed: number;
-  /** How many ended in another way, those that were skipped or cancelled among them. */
+  /** The number that ended in another way, including those that were skipped or cancelled. */
   others: number;
 }
 
-/** What a text asks for. */
+/** The kind of request that a text makes. */
 export type Decision = "creation" | "update" | "refusal";
 
-/** What an execution has begun to run; its task may have been edited since. */
+/** The definition that an execution began with. Its task may have been edited since. */
 export interface Definition {
-  /** By which open runs name it in their task. */
+  /** The number by which open runs refer to it in their task. */
   number: number;
   handler: string;
-  /** Its task's payload; empty in the record of an execution that has a payload of its own. */
+  /** Its task's payload. It is empty in the record of an execution that has a payload of its own. */
   payload: Record<string, unknown>;
   children: Array<Child>;
   parallel: boolean;
   onChildFailure: OnChildFailure;
   script?: Script;
-  /** USERS if a user wrote or edited it; None if only servers did. */
+  /** USERS if a user wrote or edited it, or None if only servers did. */
   definedBy?: Requesters;
 }
 
@@ -427,15 +427,15 @@ export type DeliveryChannel = "EMAIL" | "WEB" | "MOBILE" | "WEBHOOK" | "OPERATOR
 export interface DeliveryEntry {
   channel: string;
   status: DeliveryStatus;
-  /** How often it has been tried to the end. */
+  /** The number of finished attempts. */
   attempts: number;
-  /** When the other side took it. */
+  /** The time at which the other side took it. */
   sentAt?: string;
   /** The id under which the other side knows it. */
   messageId?: string;
-  /** Why it was not sent, or not yet. */
+  /** The reason why it was not sent, or not yet. */
   reason?: string;
-  /** That of the task that delivers. */
+  /** The id of the task that delivers. */
   id: string;
   owner: string;
   title: string;
@@ -443,7 +443,7 @@ export interface DeliveryEntry {
   taskId: string;
   executionId: string;
   createdAt: string;
-  /** When it is tried next, if it is. */
+  /** The time of the next attempt, if there is one. */
   nextAttemptAt?: string;
 }
 
@@ -452,30 +452,30 @@ export interface DeliveryList {
   deliveries: Array<DeliveryReport>;
 }
 
-/** Some of a list of deliveries. */
+/** A page of a list of deliveries. */
 export interface DeliveryPage {
   /** Fetches the next page. */
   nextPageToken?: string;
-  /** How many were read for it, where it passed over some that do not match. */
+  /** The number of items that were read for it, if some were passed over because they do not match. */
   lookedThrough?: number;
   deliveries: Array<DeliveryEntry>;
 }
 
-/** How far the result of an execution has come by one channel. */
+/** The progress of one delivery of an execution's result. */
 export interface DeliveryReport {
   channel: SentChannel;
   status: DeliveryStatus;
-  /** How often it has been tried to the end. */
+  /** The number of finished attempts. */
   attempts: number;
-  /** When the other side took it. */
+  /** The time at which the other side took it. */
   sentAt?: string;
   /** The id under which the other side knows it. */
   messageId?: string;
-  /** Why it was not sent, or not yet. */
+  /** The reason why it was not sent, or not yet. */
   reason?: string;
 }
 
-/** How far a delivery has come. */
+/** The progress of a delivery. */
 export type DeliveryStatus = "PENDING" | "SENDING" | "RETRYING" | "SENT" | "FAILED" | "EXPIRED" | "SUPPRESSED";
 
 /** A mobile device or a browser. */
@@ -486,7 +486,7 @@ export interface Device {
 
 /** One answer to a question: the fields of the next request for a draft that differ from this one's. */
 export interface DraftAnswer {
-  /** What distinguishes it from the other answers. */
+  /** The difference from the other answers. */
   label: string;
   /** The schedule, the task or the handler in words. */
   description: string;
@@ -496,12 +496,12 @@ export interface DraftAnswer {
   context?: Record<string, unknown>;
 }
 
-/** What has to be answered before there is anything to confirm. */
+/** A question that must be answered before there is anything to confirm. */
 export interface DraftQuestion {
   /** The field of the task that is open, or `taskId` if several tasks may be meant. */
   field: string;
   question: string;
-  /** What may be meant; empty if the answer is free. */
+  /** The possible meanings. Empty if the answer is free. */
   answers: Array<DraftAnswer>;
 }
 
@@ -523,10 +523,10 @@ export interface DraftRequest {
   locale?: string | null;
 }
 
-/** What a text asks for. Nothing of it is stored. */
+/** The task or change that a text asks for. Nothing of it is stored. */
 export interface DraftResult {
   decision: Decision;
-  /** The task that `POST /v1/tasks` creates from it, as far as it is known; None for an update. */
+  /** The task that `POST /v1/tasks` creates from it, as far as it is known, or None for an update. */
   task?: Record<string, unknown>;
   /** The task that an update changes. */
   taskId?: string;
@@ -537,43 +537,43 @@ export interface DraftResult {
   description: string;
   /** The next occurrences, at most five. */
   next: Array<Occurrence>;
-  /** The same of the schedule, as the answers to creations and edits have it. */
+  /** The schedule as it was understood, as in the answers to creations and edits. */
   readBack?: ReadBack;
-  /** What the text leaves open, and how it was decided, one sentence each. */
+  /** The points that the text leaves open, and how they were decided, one sentence each. */
   assumptions: Array<string>;
   questions: Array<DraftQuestion>;
   missing: Array<MissingField>;
   steps: Array<DraftStep>;
-  /** Send it with `task` or `changes`, unchanged, within 15 minutes: then what is stored is what was shown. None while something is missing or asked. */
+  /** Send it with `task` or `changes`, unchanged, within 15 minutes, so that exactly what was shown is stored. None while something is missing or asked. */
   draftToken?: string;
 }
 
-/** What was done to understand the text, for a user interface. */
+/** A step of understanding the text, for a user interface. */
 export interface DraftStep {
   at: string;
   text: string;
 }
 
-/** Where mail goes. */
+/** A person's e-mail address. */
 export interface EmailContact {
   address: string;
-  /** Whether the address is known to be the person's: no mail is sent to one that is not. It is true if the person's own ID token has that address as verified when they set it, or if an admin has said so, who alone may set it; it is lost when the address changes. */
+  /** True if the address is known to be the person's. No mail is sent to one that is not. It is set if the person's own ID token has that address as verified when they set it, or by an admin, who alone may set it directly. It is lost when the address changes. */
   verified?: boolean;
 }
 
-/** Where mail goes. */
+/** A person's e-mail address. */
 export interface EmailContactInput {
   address: string;
-  /** Whether the address is known to be the person's: no mail is sent to one that is not. It is true if the person's own ID token has that address as verified when they set it, or if an admin has said so, who alone may set it; it is lost when the address changes. */
+  /** True if the address is known to be the person's. No mail is sent to one that is not. It is set if the person's own ID token has that address as verified when they set it, or by an admin, who alone may set it directly. It is lost when the address changes. */
   verified?: boolean | null;
 }
 
-/** Who sent an event. */
+/** The sender of an event. */
 export interface EventSender {
   role: SenderRole;
-  /** The caller as the log names them: `user:…`, `account:…` or `key:…`; None for the app's own code. */
+  /** The caller as the log names them: `user:…`, `account:…` or `key:…`. None for the app's own code. */
   subject?: string;
-  /** The server that acted for them, named likewise; None if they called the API themselves. */
+  /** The server that acted for them, named likewise, or None if they called the API themselves. */
   via?: string;
 }
 
@@ -589,21 +589,21 @@ export interface Execution {
   title?: string;
   /** Its task's handler, as it was then. */
   handler?: string;
-  /** Its task's category, as it was then; None in records from before records had one. */
+  /** Its task's category, as it was then. None in records that are older than this field. */
   category?: Category;
   /** Its task's labels, as they were then. */
   labels: Array<string>;
-  /** The execution that called its task; None if none did, and in records from before records had this. */
+  /** The execution that called its task, or None if none did. Also None in records that are older than this field. */
   calledBy?: CalledBy;
   scheduledFor: string;
-  /** What else it is the record of: the occurrences from its own on that never ran, for one reason. */
+  /** The further occurrences that it records: those from its own on that never ran, for one reason. */
   covers?: OccurrenceRange;
-  /** When the first attempt started; None if nothing was run. */
+  /** The start of the first attempt, or None if nothing was run. */
   startedAt?: string;
   finishedAt?: string;
-  /** The first and the last ones, by their numbers. */
+  /** The first and the last attempts, by their numbers. */
   attempts: Array<Attempt>;
-  /** How many attempts there were between these. */
+  /** The number of attempts between these, which are left out. */
   attemptsLeftOut: number;
   status: ExecutionStatus;
   /** The handler's result, as JSON. */
@@ -612,73 +612,73 @@ export interface Execution {
   error?: ExecutionError;
   /** The reason for its status, such as why it was skipped, expired or cancelled. */
   message?: string;
-  /** When the next attempt of a RETRYING execution is due; of a SUSPENDED one, when it was to start but for the pause of its task. */
+  /** The due time of the next attempt of a RETRYING execution. Of a SUSPENDED one, the time at which it would have started if its task were not paused. */
   nextAttemptAt?: string;
-  /** When the attempt that is running loses its lease, unless it is renewed. */
+  /** The time at which the attempt that is running loses its lease, unless it is renewed. */
   leaseUntil?: string;
-  /** The worker that is running it; None if an executor is. */
+  /** The worker that is running it, or None if an executor is. */
   worker?: string;
   progress: Array<ProgressNote>;
   /** Queries that the handler reported, in all attempts. */
   queries: number;
   /** Tokens (of a language model, say) that the handler reported, in all attempts. */
   tokens: number;
-  /** The queries that its task estimated for one execution; None if it did not. */
+  /** The queries that its task estimated for one execution, or None if it did not. */
   estimatedQueries?: number;
-  /** The tokens that its task estimated for one execution; None if it did not. */
+  /** The tokens that its task estimated for one execution, or None if it did not. */
   estimatedTokens?: number;
-  /** The chat that its task comes from: where the result belongs. */
+  /** The chat that its task comes from, and to which the result belongs. */
   chatId?: string;
-  /** The id of the result's message in that chat, the same however often the execution is tried; also the id of the first message in the owner's inbox. */
+  /** The id of the result's message in that chat, the same however often the execution is tried. It is also the id of the first message in the owner's inbox. */
   messageId?: string;
-  /** Whether the result was delivered to all of the task's channels. */
+  /** True if the result was delivered to all of the task's channels. */
   isDelivered: boolean;
   trigger: Trigger;
-  /** What it ran with, if that was not its task's payload: it was triggered with another one, or its task was edited meanwhile. Not in lists across tasks. */
+  /** The payload that it ran with, if it differs from its task's: it was triggered with another one, or its task was edited meanwhile. Not in lists across tasks. */
   payload?: Record<string, unknown>;
-  /** USERS if a user wrote what it ran, or a part of it: its task, the payload that it was triggered with, a stored script. None if only servers did: then its result is theirs. */
+  /** USERS if a user wrote any part of the run: its task, the payload that it was triggered with, or a stored script. None if only servers did: then its result is theirs. */
   definedBy?: Requesters;
-  /** Whether that payload is left out, since it did not fit beside the result. */
+  /** True if that payload is left out, since it did not fit beside the result. */
   hasUnrecordedPayload?: boolean;
-  /** What its attempts have logged, encrypted. The API shows it by itself, to those who may see it. */
+  /** The log lines of its attempts, encrypted. The API shows it separately, to those who may see it. */
   log?: string;
-  /** What a durable handler did, with the results of its steps and calls. */
+  /** The steps of a durable handler, with the results of its steps and calls. */
   steps: Array<StepRecord>;
-  /** Where the steps are stored if they are too large for this document; reading this single record loads them. */
+  /** The place of the steps if they are too large for this document. Reading this single record loads them. */
   stepsReference?: string;
   /** The steps that made it fail, if any: a manual retry repeats them. */
   failureCause?: FailureCause;
   /** The tasks of all calls up to this number in the steps have been created. */
   callsMade: number;
-  /** What it ran, if it ended without success: that is what a retry by hand runs. The API does not show it. */
+  /** The definition that it ran, if it ended without success. A retry by hand runs it. The API does not show it. */
   beganWith?: Definition;
-  /** When the store may remove it. */
+  /** The time from which the store may remove it. */
   expireAt?: string;
-  /** What the caller may do with it now: of `retry` and `sendEvent`. Lists across tasks leave it out where only the task would tell: of what is over, has not succeeded, and whose task the caller might change. No list looks for steps that are stored apart, so it names `retry` though these may be gone; a retry is refused then. */
+  /** The actions that the caller may take on it now, out of `retry` and `sendEvent`. Lists across tasks leave it out for an execution that is over, has not succeeded, and whose task the caller might change: only the task would tell. Lists do not look for steps that are stored apart. If these are gone, `retry` is named but refused. */
   allowedVerbs?: Array<Verb>;
 }
 
-/** How many executions ended, by day. */
+/** The numbers of executions that ended, by day. */
 export interface ExecutionCounts {
   /** The earliest first. */
   days: Array<DayCounts>;
 }
 
-/** What went wrong in an attempt. */
+/** The error of an attempt. */
 export interface ExecutionError {
   /** The exception's class. */
   type: string;
   message: string;
-  /** The end of the traceback, shortened; its last lines are nearest to the cause. */
+  /** The end of the traceback, shortened. Its last lines are nearest to the cause. */
   traceback?: string;
 }
 
-/** What an execution has logged, the latest lines, in their order. */
+/** The latest log lines of an execution, in their order. */
 export interface ExecutionLogs {
   lines: Array<LogLine>;
-  /** How many earlier lines are not kept. */
+  /** The number of earlier lines that are not kept. */
   leftOut: number;
-  /** Whether they cannot be read any more: they were encrypted with a secret that is gone. */
+  /** True if they cannot be read any more, because they were encrypted with a secret that is gone. */
   isUnreadable: boolean;
 }
 
@@ -688,11 +688,11 @@ export interface ExecutionName {
   executionId: string;
 }
 
-/** Some of a list of executions. */
+/** A page of a list of executions. */
 export interface ExecutionPage {
   /** Fetches the next page. */
   nextPageToken?: string;
-  /** How many were read for it, where it passed over some that do not match. */
+  /** The number of items that were read for it, if some were passed over because they do not match. */
   lookedThrough?: number;
   executions: Array<Execution>;
 }
@@ -731,23 +731,23 @@ export type ExecutionStatus =
   | "EXPIRED"
   | "SKIPPED";
 
-/** Why a task runs when it does, or does not run. */
+/** The reasons why a task runs when it does, or does not run. */
 export interface Explanation {
   taskId: string;
   status: TaskStatus;
   /** The sentence of the first finding. */
   summary: string;
-  /** What matters most comes first. */
+  /** The reasons, the most important one first. */
   findings: Array<Finding>;
-  /** The instant that was asked about; None for the present. */
+  /** The instant that was asked about, or None for the present. */
   at?: string;
 }
 
-/** Some of what is stored of a person. */
+/** A page of the data that is stored of a person. */
 export interface ExportPage {
   /** Fetches the next page. */
   nextPageToken?: string;
-  /** How many were read for it, where it passed over some that do not match. */
+  /** The number of items that were read for it, if some were passed over because they do not match. */
   lookedThrough?: number;
   /** Lines of JSON. */
   text: string;
@@ -793,22 +793,22 @@ export interface FailedTask {
   labels: Array<string>;
   /** The registered name of the function to run. */
   handler: string;
-  /** The handler's argument; validated against its model. */
+  /** The handler's argument, validated against its model. */
   payload?: Record<string, unknown>;
   /** The child tasks that it runs in place of a handler of its own. */
   children?: Array<Child>;
-  /** Whether its children run in parallel, rather than in order. */
+  /** True if its children run in parallel, rather than in order. */
   parallel: boolean;
-  /** What a failed child means for the children after it, and for the task. */
+  /** The consequence of a failed child for the children after it, and for the task. */
   onChildFailure: OnChildFailure;
   /** The JavaScript that it runs in place of a handler of its own. */
   script?: Script;
   deliveryChannels: Array<DeliveryChannel>;
-  /** The title of what is delivered; the task's title if None. */
+  /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string;
-  /** Who is told when an execution has ended, however it has. */
+  /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
-  /** Which dead-man's switch is told that an execution begins and ends. */
+  /** The dead-man's switch that is told when an execution begins and ends. */
   ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
@@ -820,16 +820,16 @@ export interface FailedTask {
   priority: Priority;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
-  /** Whose the lock key is. If None: global, if a server or code names the key; the owner's, if a user does. */
+  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
   lockScope?: LockScope;
-  /** How many runs with that key may run at once. */
+  /** The most runs with that key that may run at once. */
   lockLimit: number;
   retry: RetryPolicy;
-  /** How long one attempt may take. It is the length of the lease: after it, another executor may take over. In seconds. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
-  /** The task is complete after this many scheduled runs; skipped and expired occurrences do not count. */
+  /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
   /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
   jitter: number;
@@ -839,9 +839,9 @@ export interface FailedTask {
   expiration?: number;
   /** The task pauses itself after this many failed occurrences in a row. */
   pauseAfterFailures?: number;
-  /** How long an execution's record and messages are kept. None: the record as long as the task, messages for ever. In seconds. */
+  /** The retention of an execution's record and messages. None: the record as long as the task, messages for ever. In seconds. */
   executionRetention?: number;
-  /** How long after its end the task is kept, with its executions. None: for ever. In seconds. */
+  /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
   /** The version of the form that this document is stored in. */
   schemaVersion: number;
@@ -853,42 +853,42 @@ export interface FailedTask {
   status: TaskStatus;
   /** Incremented by every edit. A dispatch of an older revision runs nothing. */
   revision: number;
-  /** Why the task is in this status. */
+  /** The reason why the task is in this status. */
   message: string;
-  /** The next occurrence that has not been claimed; None if there is none, or while the task is not ACTIVE. */
+  /** The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE. */
   nextExecutionTime?: string;
   createdAt: string;
   updatedAt: string;
   statusChangedAt: string;
-  /** The final status of the last scheduled occurrence; manual runs and backfills do not count. */
+  /** The final status of the last scheduled occurrence. Manual runs and backfills do not count. */
   outcome?: ExecutionStatus;
-  /** How many scheduled occurrences have run, or wait for a worker. */
+  /** The number of scheduled occurrences that have run, or wait for a worker. */
   runCount: number;
-  /** How many occurrences in a row have failed, up to the one that was due last. */
+  /** The number of occurrences in a row that have failed, up to the one that was due last. */
   consecutiveFailures: number;
-  /** When the first of these failed; None if the last one has not. */
+  /** The time at which the first of these failed, or None if the last one has not. */
   failingSince?: string;
-  /** The execution that was due last, of those that have ended; a retry of an earlier one does not take its place. */
+  /** The execution that was due last, of those that have ended. A retry of an earlier one does not take its place. */
   lastExecutionId?: string;
-  /** The call that created this task; None if a caller created it directly. */
+  /** The call that created this task, or None if a caller created it directly. */
   parent?: Parent;
-  /** Whether a handler is running for it. */
+  /** True if a handler is running for it. */
   isRunning: boolean;
-  /** Since when it has been waiting for a worker, if it is. */
+  /** The time since which it has been waiting for a worker, if it is. */
   offeredAt?: string;
-  /** When what has run last runs again, if it was snoozed. */
+  /** The time at which its last run is repeated, if it was snoozed. */
   snoozedUntil?: string;
-  /** The statuses of its latest executions, the earliest first and those that are open last; 12 at most. One that was retried counts once, if none ran in between. */
+  /** The statuses of its latest executions, the earliest first and those that are open last, at most 12. One that was retried counts once, if none ran in between. */
   recentStatuses: Array<ExecutionStatus>;
-  /** A dispatch could not be created yet; the sweep will create it. */
+  /** True if a dispatch could not be created yet. The sweep will create it. */
   dispatchDeferred?: boolean;
-  /** Its next occurrences; only in the answer to `validateOnly`. */
+  /** Its next occurrences, only in the answer to `validateOnly`. */
   upcoming?: Array<Occurrence>;
-  /** The run that was asked for; only in the answer to a trigger. */
+  /** The requested run, only in the answer to a trigger. */
   triggered?: TriggeredRun;
-  /** What its schedule was understood to be; only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
+  /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
-  /** What the caller may do with it now, so that it changes: of `edit`, `pause`, `resume`, `cancel`, `delete`, `trigger`, `snooze`, `backfill` and `sendEvent`. Its executions say whether they may be retried. */
+  /** The actions that the caller may take on it now, out of `edit`, `pause`, `resume`, `cancel`, `delete`, `trigger`, `snooze`, `backfill` and `sendEvent`. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
   /** The record, if the run has failed for good and the API has no `on_failure` for its handler: call yours. */
   failedExecution?: Execution;
@@ -898,30 +898,30 @@ export interface FailedTask {
 export interface FailureCause {
   /** The numbers of the failed entries: one, or all those of one gather. */
   steps: Array<number>;
-  /** How many entries the journal had when the handler received the error. Later entries follow from the failure. */
+  /** The length of the journal when the handler received the error. Later entries follow from the failure. */
   position: number;
 }
 
 /** Executions that failed with the same type of error at the same place. */
 export interface FailureGroup {
-  /** The error's type; the status of what has no error. */
+  /** The error's type, or the status if there is no error. */
   type: string;
-  /** The innermost line of the traceback, as `file.py:12 in name`; empty if there is none. */
+  /** The innermost line of the traceback, as `file.py:12 in name`. Empty if there is none. */
   place: string;
   count: number;
-  /** Of how many tasks. */
+  /** The number of tasks that they belong to. */
   tasks: number;
-  /** When the earliest was scheduled for. */
+  /** The instant that the earliest was scheduled for. */
   first: string;
   last: string;
   /** The latest of them. */
   sample: FailedExecution;
 }
 
-/** What of the matching executions failed. */
+/** The failures among the matching executions. */
 export interface FailureSummary {
   count: number;
-  /** Whether there may be more: only the latest were looked at. */
+  /** True if there may be more, because only the latest were looked at. */
   isAtLeast: boolean;
   /** Those with the most first, at most 50. */
   groups: Array<FailureGroup>;
@@ -931,7 +931,7 @@ export interface FailureSummary {
 export interface Feed {
   id: string;
   owner: string;
-  /** Only tasks of these categories; all if there are none. */
+  /** Only tasks of these categories, or of all categories if empty. */
   categories: Array<Category>;
   /** Only tasks that have all of these labels. */
   labels: Array<string>;
@@ -946,18 +946,18 @@ export interface FeedList {
 /** A field that an edit changed. */
 export interface FieldChange {
   field: string;
-  /** Its value before, as JSON; None if it had none, or if it is not shown: too long, or what may be private. */
+  /** Its value before, as JSON. None if it had none, or if it is not shown, being too long or possibly private. */
   before?: string;
-  /** Its value since, likewise. */
+  /** Its value after, likewise. */
   after?: string;
 }
 
 /** One of the things that are wrong with a request's body. */
 export interface FieldError {
-  /** Its place: a JSON Pointer in the body, such as `#/schedule/rrule`; `#` for the body itself. */
+  /** Its place: a JSON Pointer in the body, such as `#/schedule/rrule`, or `#` for the body itself. */
   pointer: string;
   detail: string;
-  /** What to do about it. */
+  /** A way to mend it. */
   hint?: string;
   /** The words that were not understood, of a schedule in words. */
   words?: string;
@@ -969,7 +969,7 @@ export interface Finding {
   sentence: string;
   /** The instant that it is about: of the next attempt, of a lease's end, of a status. */
   at?: string;
-  /** The execution that it is about; None if it is about the task. */
+  /** The execution that it is about, or None if it is about the task. */
   executionId?: string;
 }
 
@@ -978,13 +978,13 @@ export interface HandlerInfo {
   name: string;
   /** The first paragraph of its docstring. */
   description?: string;
-  /** Who may name it. */
+  /** The group of callers that may name it. */
   access: Requesters;
-  /** Whether scripts may call it. */
+  /** True if scripts may call it. */
   isTool: boolean;
   /** The queue of the workers that run its tasks, unless a task says otherwise. */
   queue?: string;
-  /** The JSON schema of its payload; None if it takes any object. */
+  /** The JSON schema of its payload, or None if it takes any object. */
   payloadSchema?: Record<string, unknown>;
   /** The JSON schemas of the payloads of the events that it has declared, by the events' names. */
   eventSchemas?: Record<string, Record<string, unknown>>;
@@ -995,12 +995,12 @@ export interface HandlerList {
   handlers: Array<HandlerInfo>;
 }
 
-/** Whether a process can serve. */
+/** The health of a process. */
 export interface Health {
   status: HealthStatus;
   /** The state of the circuit breaker to each other service. */
   circuits: Record<string, string>;
-  /** What keeps threads of the process from their work at present, by their names. */
+  /** The faults that keep threads of the process from their work at present, by the threads' names. */
   faults: Record<string, string>;
   /** The release of the time zone data that this process plans with, such as `2026a`. */
   timeZoneData?: string;
@@ -1019,17 +1019,17 @@ export interface HeartbeatRequest {
   logs?: LogReport | null;
 }
 
-/** One thing that was done with a task. */
+/** One action on a task. */
 export interface HistoryEntry {
   at: string;
   action: Action;
-  /** Who did it; None for the scheduler itself. Without a subject, it was the app's own code. */
+  /** The caller who did it, or None for the scheduler itself. Without a subject, it was the app's own code. */
   by?: EventSender;
-  /** What an edit changed. */
+  /** The fields that an edit changed. */
   fields: Array<FieldChange>;
   /** The execution that it concerns. */
   executionId?: string;
-  /** Why the scheduler did it. */
+  /** The scheduler's reason for it. */
   reason?: string;
 }
 
@@ -1039,30 +1039,30 @@ export interface HolidaySource {
   country: string;
   /** The code of its part, such as BY for Bavaria. */
   subdivision?: string | null;
-  /** The first year; the last one if None. */
+  /** The first year, or the year before the current one if None. */
   firstYear?: number | null;
-  /** The last year; ten years from now if None. */
+  /** The last year, or ten years from now if None. */
   lastYear?: number | null;
-  /** The language of the names, such as fr; the country's own, if the package knows it, by default. */
+  /** The language of the names, such as fr. By default it is the country's own, if the package knows it. */
   language?: string | null;
   /** The version of the package that the days are from. */
   version?: string | null;
 }
 
-/** What was scheduled for one hour and has ended. */
+/** The ended executions that were scheduled for one hour. */
 export interface HourCounts {
   start: string;
-  /** How many failed or timed out. */
+  /** The number that failed or timed out. */
   failed: number;
-  /** How many ended in another way. */
+  /** The number that ended in another way. */
   others: number;
 }
 
-/** A lock, who holds it, and who waits for it, in order. */
+/** A lock, its holders, and the runs that wait for it, in order. */
 export interface LockDetails {
   key: string;
   scope: LockScope;
-  /** Whose tasks it is for, if it is not for those of all. */
+  /** The owner whose tasks it is for, unless it is for those of all. */
   owner?: string;
   holders: Array<LockParty>;
   /** The first ten. */
@@ -1070,11 +1070,11 @@ export interface LockDetails {
   hasMoreWaiters: boolean;
 }
 
-/** Some of the locks that are held or waited for, by their keys. */
+/** A page of the locks that are held or waited for, by their keys. */
 export interface LockPage {
   /** Fetches the next page. */
   nextPageToken?: string;
-  /** How many were read for it, where it passed over some that do not match. */
+  /** The number of items that were read for it, if some were passed over because they do not match. */
   lookedThrough?: number;
   locks: Array<LockDetails>;
 }
@@ -1085,15 +1085,15 @@ export interface LockParty {
   executionId: string;
   /** None if the task is gone. */
   title?: string;
-  /** When its hold ends, unless it is renewed; only of a holder. */
+  /** The time at which a holder's hold ends, unless it is renewed. */
   until?: string;
-  /** When it came due; only of one that waits: the earliest is first. */
+  /** The time at which one that waits came due. The earliest is first. */
   dueAt?: string;
-  /** When it was given its turn; only of one that waits. */
+  /** The time at which one that waits was given its turn. */
   notifiedAt?: string;
 }
 
-/** Which tasks share a lock key. */
+/** The tasks that share a lock key. */
 export type LockScope = "global" | "owner";
 
 /** One line that a worker has logged. */
@@ -1114,11 +1114,11 @@ export type LogLevel = "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";
 /** One line that a handler has logged. */
 export interface LogLine {
   at: string;
-  /** `INFO`, `WARNING`, `ERROR` or what else its level is called. */
+  /** The name of its level, such as `INFO`, `WARNING` or `ERROR`. */
   level: string;
   /** The logger's name. */
   logger: string;
-  /** The message, with the end of its traceback if it has one; cut if it is long. */
+  /** The message, with the end of its traceback if it has one. It is cut if it is long. */
   text: string;
   /** The attempt that logged it. */
   attempt: number;
@@ -1145,44 +1145,44 @@ export interface Message {
   body: string;
   createdAt: string;
   isRead: boolean;
-  /** When its owner has read it first. */
+  /** The time at which its owner first read it. */
   readAt?: string;
-  /** When the store may remove it. */
+  /** The time from which the store may remove it. */
   expireAt?: string;
 }
 
-/** Some of the messages in an inbox. */
+/** A page of the messages in an inbox. */
 export interface MessagePage {
   /** Fetches the next page. */
   nextPageToken?: string;
-  /** How many were read for it, where it passed over some that do not match. */
+  /** The number of items that were read for it, if some were passed over because they do not match. */
   lookedThrough?: number;
   messages: Array<Message>;
 }
 
-/** A field that the text does not give, or not as it may be. */
+/** A field that the text does not give, or gives a value that is not allowed. */
 export interface MissingField {
   field: string;
   /** The reason for programs, such as `too-soon`, `too-often`, `past` or `not-understood`. */
   code: string;
-  /** The reason for people, with what to do. */
+  /** The reason for people, with a way to mend it. */
   reason: string;
   /** The words at fault, if it is some of the text's. */
   words?: string;
 }
 
-/** Why tasks need somebody; each task counts once, for the first of these that it has. */
+/** The reason why tasks need somebody. Each task counts once, for the first of these reasons that it has. */
 export type NeedCause = "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "OVERDUE";
 
-/** How many tasks need somebody for one cause. A call counts with the task that made it, by how that ends. */
+/** The number of tasks that need somebody for one cause. Calls do not count, only the tasks that made them. */
 export interface NeedCount {
   cause: NeedCause;
   count: number;
-  /** Whether there may be more: counting stopped at a bound. */
+  /** True if there may be more, because counting stopped at a bound. */
   isAtLeast: boolean;
-  /** Since when the first of them does, or when the first of those that wait gives up. */
+  /** The time since which the first of them does, or of those that wait, the time at which the first gives up. */
   oldest?: string;
-  /** Whether there may be an older one: only the latest hundred were looked at. */
+  /** True if there may be an older one, because only the latest hundred were looked at. */
   isOldestAtLeast: boolean;
 }
 
@@ -1200,7 +1200,7 @@ export interface NewFeed {
 export interface NewFeedAddress {
   id: string;
   owner: string;
-  /** Only tasks of these categories; all if there are none. */
+  /** Only tasks of these categories, or of all categories if empty. */
   categories: Array<Category>;
   /** Only tasks that have all of these labels. */
   labels: Array<string>;
@@ -1216,15 +1216,15 @@ export interface NewPerson {
   webhook?: WebhookContactInput | null;
   /** The IANA zone of the tasks whose schedules follow the person. Default: `"UTC"`. */
   timezone?: string;
-  /** The person's language, such as `de-AT`: for templates and handlers. */
+  /** The person's language, such as `de-AT`, for templates and handlers. */
   locale?: string | null;
-  /** For a category, the only channels that may be used. What is not listed may come by all channels. The web inbox always has everything. */
+  /** The only channels that may be used, by category. A category that is not listed may come by all channels. The web inbox always has everything. */
   channels?: Record<string, Array<DeliveryChannel>>;
 }
 
 /** A task to create, or to replace the one with the same id. */
 export interface NewTask {
-  /** What it is, for people; the handler's name if it is left out. */
+  /** The title for people, or the handler's name if it is left out. */
   title?: string;
   description?: string;
   purpose?: string;
@@ -1234,22 +1234,22 @@ export interface NewTask {
   labels?: Array<string>;
   /** The registered name of the function to run. */
   handler?: string;
-  /** The handler's argument; validated against its model. */
+  /** The handler's argument, validated against its model. */
   payload?: Record<string, unknown>;
   /** The child tasks that it runs in place of a handler of its own. */
   children?: Array<ChildInput>;
-  /** Whether its children run in parallel, rather than in order. Default: `false`. */
+  /** True if its children run in parallel, rather than in order. Default: `false`. */
   parallel?: boolean;
-  /** What a failed child means for the children after it, and for the task. Default: `"fail"`. */
+  /** The consequence of a failed child for the children after it, and for the task. Default: `"fail"`. */
   onChildFailure?: OnChildFailure;
   /** The JavaScript that it runs in place of a handler of its own. */
   script?: ScriptInput | null;
   deliveryChannels?: Array<DeliveryChannel>;
-  /** The title of what is delivered; the task's title if None. */
+  /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string | null;
-  /** Who is told when an execution has ended, however it has. */
+  /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion | null;
-  /** Which dead-man's switch is told that an execution begins and ends. */
+  /** The dead-man's switch that is told when an execution begins and ends. */
   ping?: PingInput | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number;
@@ -1262,17 +1262,17 @@ export interface NewTask {
   priority?: Priority;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string | null;
-  /** Whose the lock key is. If None: global, if a server or code names the key; the owner's, if a user does. */
+  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
   lockScope?: LockScope | null;
-  /** How many runs with that key may run at once. Default: `1`. */
+  /** The most runs with that key that may run at once. Default: `1`. */
   lockLimit?: number;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
   retry?: RetryPolicyInput;
-  /** How long one attempt may take. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
   expectedDuration?: number;
   /** No occurrence after this instant is run. */
   until?: string | null;
-  /** The task is complete after this many scheduled runs; skipped and expired occurrences do not count. */
+  /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number | null;
   /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. Default: `0.0`. */
   jitter?: number;
@@ -1284,11 +1284,11 @@ export interface NewTask {
   expiration?: number | null;
   /** The task pauses itself after this many failed occurrences in a row. */
   pauseAfterFailures?: number | null;
-  /** How long an execution's record and messages are kept. None: the record as long as the task, messages for ever. In seconds. */
+  /** The retention of an execution's record and messages. None: the record as long as the task, messages for ever. In seconds. */
   executionRetention?: number | null;
-  /** How long after its end the task is kept, with its executions. None: for ever. In seconds. */
+  /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number | null;
-  /** The caller's own stable id; a random UUID if None. */
+  /** The caller's own stable id, or a random UUID if None. */
   id?: string | null;
   /** The task's owner; the caller if it is omitted, or `system`. */
   owner?: string;
@@ -1320,7 +1320,7 @@ export interface OccurrenceList {
   occurrences: Array<Occurrence>;
 }
 
-/** Some of what is going to run, the soonest first. */
+/** A page of upcoming runs, the soonest first. */
 export interface OccurrencePage {
   occurrences: Array<TaskOccurrence>;
   /** Fetches the next page. */
@@ -1329,45 +1329,45 @@ export interface OccurrencePage {
   completeUntil?: string;
 }
 
-/** Several occurrences in a row that never ran: one record is that of them all. */
+/** Several occurrences in a row that never ran and share one record. */
 export interface OccurrenceRange {
-  /** The last of them, or up to when there may be more; the first is the record's own. */
+  /** The last of them, or the latest that it can be if they were not all counted. The first is the record's own. */
   until: string;
-  /** How many they are. */
+  /** The number of occurrences. */
   count: number;
-  /** Whether they may be more: they were not counted to the end. */
+  /** True if there may be more, because they were not counted to the end. */
   isAtLeast: boolean;
 }
 
-/** What a failed child means for the children after it, and for the task. */
+/** The consequence of a failed child for the children after it, and for the task. */
 export type OnChildFailure = "fail" | "skip" | "continue";
 
-/** Who is told that an execution of a task has ended. */
+/** The receiver of a message when an execution of a task has ended. */
 export interface OnCompletion {
-  /** Where a webhook is posted to, signed with the owner's webhook secret. Users may name only addresses at the host of their own webhook. */
+  /** The URL that a webhook is posted to, signed with the owner's webhook secret. Users may name only addresses at the host of their own webhook. */
   webhook: string;
 }
 
 /** The policy for an occurrence that comes due while a run is open. */
 export type Overlap = "skip" | "buffer" | "allow";
 
-/** How much there is of what. Each count ends at 10,000. */
+/** Counts of tasks and executions for an overview. Each count ends at 10,000. */
 export interface OverviewCounts {
-  /** When it was counted: up to ten seconds ago. */
+  /** The time of the count, up to ten seconds ago. */
   countedAt: string;
-  /** How many tasks have each status. */
+  /** The number of tasks of each status. */
   tasks: Record<string, number>;
-  /** How many tasks have an open execution, by the status of the most active one. */
+  /** The number of tasks with an open execution, by the status of the most active one. */
   open: Record<string, number>;
-  /** The last twelve hours, the earliest first; the last one has just begun. */
+  /** The last twelve hours, the earliest first. The last one has just begun. */
   hours: Array<HourCounts>;
-  /** How many tasks are due within an hour, or overdue. */
+  /** The number of tasks that are due within an hour, or overdue. */
   dueSoon: number;
   /** The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back. */
   overdueSince?: string;
-  /** What needs somebody: each cause once, also those of which there is nothing. */
+  /** The number of tasks that need somebody, for each cause, even if there are none. */
   needs: Array<NeedCount>;
-  /** How late the latest executions of schedules that have ended started, at most 20, the earliest first. */
+  /** The lateness of the latest ended executions of schedules, at most 20, the earliest first. */
   starts: Array<RecentStart>;
   /** The last sweep, for callers who see the tasks of all owners. */
   sweep?: SweepState;
@@ -1381,9 +1381,9 @@ export interface Parent {
   step: number;
   /** The nesting depth of the call: 1 if its caller has no parent. */
   depth: number;
-  /** Whether the task's owner wrote the call, as one of a task's children or in a script: then the owner may claim it as a worker, but not change it. A call that a handler's code made the owner may neither claim nor change. */
+  /** True if the task's owner wrote the call, as one of a task's children or in a script. Then the owner may claim it as a worker, but not change it. A call that a handler's code made the owner may neither claim nor change. */
   isOwners: boolean;
-  /** Whether a user wrote or edited the task at the top: then the owner's quotas hold for the calls below it. */
+  /** True if a user wrote or edited the task at the top. Then the owner's quotas hold for the calls below it. */
   isForUser: boolean;
   /** If a script called a script: the task and the execution at the top, for which such calls are counted. */
   scriptTree?: string;
@@ -1397,16 +1397,16 @@ export interface Person {
   webhook?: WebhookContact;
   /** The IANA zone of the tasks whose schedules follow the person. */
   timezone: string;
-  /** The person's language, such as `de-AT`: for templates and handlers. */
+  /** The person's language, such as `de-AT`, for templates and handlers. */
   locale?: string;
-  /** For a category, the only channels that may be used. What is not listed may come by all channels. The web inbox always has everything. */
+  /** The only channels that may be used, by category. A category that is not listed may come by all channels. The web inbox always has everything. */
   channels: Record<string, Array<DeliveryChannel>>;
   owner: string;
   createdAt: string;
   updatedAt: string;
 }
 
-/** Which dead-man's switch is told that a task's executions begin and end, such as a check of healthchecks.io. */
+/** The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io. */
 export interface Ping {
   /** Posted to when an execution has succeeded. If it has no query, `/start` and `/fail` are added to it when one begins, and when one has failed, timed out or expired, unless `startUrl` and `failureUrl` say otherwise. */
   url: string;
@@ -1416,7 +1416,7 @@ export interface Ping {
   failureUrl?: string;
 }
 
-/** Which dead-man's switch is told that a task's executions begin and end, such as a check of healthchecks.io. */
+/** The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io. */
 export interface PingInput {
   /** Posted to when an execution has succeeded. If it has no query, `/start` and `/fail` are added to it when one begins, and when one has failed, timed out or expired, unless `startUrl` and `failureUrl` say otherwise. */
   url: string;
@@ -1444,19 +1444,19 @@ export interface PreviewRequest {
 /** The urgency of a task: it selects the queue, each with its own rate, and the order in which the sweep repairs. */
 export type Priority = "CRITICAL" | "HIGH" | "NORMAL" | "LOW";
 
-/** Why a request failed (RFC 9457). */
+/** The reason why a request failed (RFC 9457). */
 export interface Problem {
   type: string;
   title: string;
   status: number;
   detail: string;
-  /** The path of the invalid field; of the first, if there are several. */
+  /** The path of the invalid field, or of the first one if there are several. */
   field?: string;
-  /** What to do about it. */
+  /** A way to mend it. */
   hint?: string;
   /** The words that were not understood, of a schedule in words. */
   words?: string;
-  /** All that is wrong with the body, as far as it was found. */
+  /** All errors of the body, as far as they were found. */
   errors?: Array<FieldError>;
   /** The meanings of a schedule in words, to choose from: each a `ScheduleReading`. */
   readings?: Array<ScheduleReading>;
@@ -1481,14 +1481,14 @@ export interface ProgressNote {
 /** The queue whose workers run a task. On the wire, the queue's name alone may replace the object. */
 export interface Pull {
   queue: string;
-  /** The skill that the worker must have, such as `cuda`; None if any worker of the queue may run it. */
+  /** The skill that the worker must have, such as `cuda`, or None if any worker of the queue may run it. */
   skill?: string;
 }
 
 /** The queue whose workers run a task. On the wire, the queue's name alone may replace the object. */
 export type PullInput = string | {
   queue: string;
-  /** The skill that the worker must have, such as `cuda`; None if any worker of the queue may run it. */
+  /** The skill that the worker must have, such as `cuda`, or None if any worker of the queue may run it. */
   skill?: string | null;
 };
 
@@ -1527,16 +1527,16 @@ export interface PutScript {
   tools?: Array<string> | null;
 }
 
-/** What waits in a queue: all of it, or what requires one skill. */
+/** The runs that wait in a queue: all of them, or those that require one skill. */
 export interface Queue {
   queue: string;
-  /** The skill that what waits requires. */
+  /** The skill that the waiting runs require. */
   skill?: string;
-  /** How many runs wait. At most 1000 are counted. */
+  /** The number of runs that wait. At most 1000 are counted. */
   waiting: number;
-  /** Since when the first in the queue has been waiting. */
+  /** The time since which the first in the queue has been waiting. */
   firstSince?: string;
-  /** How many workers have asked for it in the last three minutes. */
+  /** The number of workers that have asked for it in the last three minutes. */
   workers: number;
 }
 
@@ -1555,33 +1555,33 @@ export interface QueuedTask {
   /** The skill that it requires. */
   skill?: string;
   priority: Priority;
-  /** Since when it has been waiting. */
+  /** The time since which it has been waiting. */
   offeredAt: string;
 }
 
-/** Some of what waits in a queue, in its order. */
+/** A page of the tasks that wait in a queue, in its order. */
 export interface QueuedTaskPage {
   /** Fetches the next page. */
   nextPageToken?: string;
-  /** How many were read for it, where it passed over some that do not match. */
+  /** The number of items that were read for it, if some were passed over because they do not match. */
   lookedThrough?: number;
   tasks: Array<QueuedTask>;
 }
 
-/** What a schedule was understood to be. Show it to whoever gave the schedule. */
+/** The schedule as it was understood. Show it to whoever gave the schedule. */
 export interface ReadBack {
   /** The schedule in words. */
   description: string;
-  /** The words leave something out, which they name at their end. */
+  /** True if the words leave something out, which they name at their end. */
   isSummary: boolean;
   /** The next instants at which it runs, at most five, in the schedule's time zone. */
   next: Array<string>;
   timezone: string;
-  /** What the request left open, and how it was decided, one sentence each. */
+  /** The points that the request left open, and how they were decided, one sentence each. */
   assumed: Array<string>;
 }
 
-/** Why a task runs, waits or does not run. */
+/** The reason why a task runs, waits or does not run. */
 export type Reason =
   | "ENDED"
   | "PAUSED"
@@ -1619,10 +1619,10 @@ export type Reason =
   | "MOVED"
   | "NOT_KEPT";
 
-/** How late an occurrence started. */
+/** The lateness of an occurrence's start. */
 export interface RecentStart {
   scheduledFor: string;
-  /** In seconds, with jitter, and with what it waited for a lock or a worker. */
+  /** In seconds. It includes jitter and the wait for a lock or a worker. */
   lateness: number;
 }
 
@@ -1642,11 +1642,11 @@ export interface ReleaseRequest {
 
 /** The result of a heartbeat. */
 export interface RenewedLease {
-  /** When the renewed lease ends. */
+  /** The time at which the renewed lease ends. */
   leaseUntil: string;
-  /** When it was renewed: now, by the API's clock. */
+  /** The time at which it was renewed: now, by the API's clock. */
   renewedAt: string;
-  /** Whether the task was cancelled: stop. */
+  /** True if the task was cancelled: stop. */
   isCancelled: boolean;
 }
 
@@ -1660,22 +1660,22 @@ export interface ReportedTask {
   labels: Array<string>;
   /** The registered name of the function to run. */
   handler: string;
-  /** The handler's argument; validated against its model. */
+  /** The handler's argument, validated against its model. */
   payload?: Record<string, unknown>;
   /** The child tasks that it runs in place of a handler of its own. */
   children?: Array<Child>;
-  /** Whether its children run in parallel, rather than in order. */
+  /** True if its children run in parallel, rather than in order. */
   parallel: boolean;
-  /** What a failed child means for the children after it, and for the task. */
+  /** The consequence of a failed child for the children after it, and for the task. */
   onChildFailure: OnChildFailure;
   /** The JavaScript that it runs in place of a handler of its own. */
   script?: Script;
   deliveryChannels: Array<DeliveryChannel>;
-  /** The title of what is delivered; the task's title if None. */
+  /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string;
-  /** Who is told when an execution has ended, however it has. */
+  /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
-  /** Which dead-man's switch is told that an execution begins and ends. */
+  /** The dead-man's switch that is told when an execution begins and ends. */
   ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
@@ -1687,16 +1687,16 @@ export interface ReportedTask {
   priority: Priority;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
-  /** Whose the lock key is. If None: global, if a server or code names the key; the owner's, if a user does. */
+  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
   lockScope?: LockScope;
-  /** How many runs with that key may run at once. */
+  /** The most runs with that key that may run at once. */
   lockLimit: number;
   retry: RetryPolicy;
-  /** How long one attempt may take. It is the length of the lease: after it, another executor may take over. In seconds. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
-  /** The task is complete after this many scheduled runs; skipped and expired occurrences do not count. */
+  /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
   /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
   jitter: number;
@@ -1706,9 +1706,9 @@ export interface ReportedTask {
   expiration?: number;
   /** The task pauses itself after this many failed occurrences in a row. */
   pauseAfterFailures?: number;
-  /** How long an execution's record and messages are kept. None: the record as long as the task, messages for ever. In seconds. */
+  /** The retention of an execution's record and messages. None: the record as long as the task, messages for ever. In seconds. */
   executionRetention?: number;
-  /** How long after its end the task is kept, with its executions. None: for ever. In seconds. */
+  /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
   /** The version of the form that this document is stored in. */
   schemaVersion: number;
@@ -1720,46 +1720,46 @@ export interface ReportedTask {
   status: TaskStatus;
   /** Incremented by every edit. A dispatch of an older revision runs nothing. */
   revision: number;
-  /** Why the task is in this status. */
+  /** The reason why the task is in this status. */
   message: string;
-  /** The next occurrence that has not been claimed; None if there is none, or while the task is not ACTIVE. */
+  /** The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE. */
   nextExecutionTime?: string;
   createdAt: string;
   updatedAt: string;
   statusChangedAt: string;
-  /** The final status of the last scheduled occurrence; manual runs and backfills do not count. */
+  /** The final status of the last scheduled occurrence. Manual runs and backfills do not count. */
   outcome?: ExecutionStatus;
-  /** How many scheduled occurrences have run, or wait for a worker. */
+  /** The number of scheduled occurrences that have run, or wait for a worker. */
   runCount: number;
-  /** How many occurrences in a row have failed, up to the one that was due last. */
+  /** The number of occurrences in a row that have failed, up to the one that was due last. */
   consecutiveFailures: number;
-  /** When the first of these failed; None if the last one has not. */
+  /** The time at which the first of these failed, or None if the last one has not. */
   failingSince?: string;
-  /** The execution that was due last, of those that have ended; a retry of an earlier one does not take its place. */
+  /** The execution that was due last, of those that have ended. A retry of an earlier one does not take its place. */
   lastExecutionId?: string;
-  /** The call that created this task; None if a caller created it directly. */
+  /** The call that created this task, or None if a caller created it directly. */
   parent?: Parent;
-  /** Whether a handler is running for it. */
+  /** True if a handler is running for it. */
   isRunning: boolean;
-  /** Since when it has been waiting for a worker, if it is. */
+  /** The time since which it has been waiting for a worker, if it is. */
   offeredAt?: string;
-  /** When what has run last runs again, if it was snoozed. */
+  /** The time at which its last run is repeated, if it was snoozed. */
   snoozedUntil?: string;
-  /** The statuses of its latest executions, the earliest first and those that are open last; 12 at most. One that was retried counts once, if none ran in between. */
+  /** The statuses of its latest executions, the earliest first and those that are open last, at most 12. One that was retried counts once, if none ran in between. */
   recentStatuses: Array<ExecutionStatus>;
-  /** A dispatch could not be created yet; the sweep will create it. */
+  /** True if a dispatch could not be created yet. The sweep will create it. */
   dispatchDeferred?: boolean;
-  /** Its next occurrences; only in the answer to `validateOnly`. */
+  /** Its next occurrences, only in the answer to `validateOnly`. */
   upcoming?: Array<Occurrence>;
-  /** The run that was asked for; only in the answer to a trigger. */
+  /** The requested run, only in the answer to a trigger. */
   triggered?: TriggeredRun;
-  /** What its schedule was understood to be; only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
+  /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
-  /** What the caller may do with it now, so that it changes: of `edit`, `pause`, `resume`, `cancel`, `delete`, `trigger`, `snooze`, `backfill` and `sendEvent`. Its executions say whether they may be retried. */
+  /** The actions that the caller may take on it now, out of `edit`, `pause`, `resume`, `cancel`, `delete`, `trigger`, `snooze`, `backfill` and `sendEvent`. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
 }
 
-/** Whose request it is; of a handler, whose requests may name it. */
+/** The group that a request comes from, or of a handler, the group that may name it. */
 export type Requesters = "users" | "servers";
 
 /** A result. */
@@ -1787,25 +1787,25 @@ export interface ResultWebhook {
   data: ResultData;
 }
 
-/** How many failed executions match a filter. */
+/** The number of failed executions that match a filter. */
 export interface RetryCount {
   /** At most some 1,000: each is read for it. */
   count: number;
-  /** Whether there may be more: counting stopped at a bound. */
+  /** True if there may be more, because counting stopped at a bound. */
   isAtLeast: boolean;
   /** The first ten, the latest first. */
   first: Array<FailedExecution>;
 }
 
-/** How often, and after which delays, a failing handler is called again. */
+/** The number of times that a failing handler is called again, and the delays before these calls. */
 export interface RetryPolicy {
-  /** Calls after the first one; 0 means that a failure is final. */
+  /** Calls after the first one. 0 means that a failure is final. */
   maxRetries: number;
   /** The wait before the first retry. In seconds. */
   firstDelay: number;
   /** The wait before the second retry. In seconds. */
   base: number;
-  /** How much longer each further wait is. */
+  /** The factor by which each further wait is longer. */
   factor: number;
   /** No wait is longer than this. In seconds. */
   cap: number;
@@ -1813,15 +1813,15 @@ export interface RetryPolicy {
   jitter: number;
 }
 
-/** How often, and after which delays, a failing handler is called again. */
+/** The number of times that a failing handler is called again, and the delays before these calls. */
 export interface RetryPolicyInput {
-  /** Calls after the first one; 0 means that a failure is final. Default: `3`. */
+  /** Calls after the first one. 0 means that a failure is final. Default: `3`. */
   maxRetries?: number;
   /** The wait before the first retry. In seconds. Default: `0.0`. */
   firstDelay?: number;
   /** The wait before the second retry. In seconds. Default: `5.0`. */
   base?: number;
-  /** How much longer each further wait is. Default: `5.0`. */
+  /** The factor by which each further wait is longer. Default: `5.0`. */
   factor?: number;
   /** No wait is longer than this. In seconds. Default: `3600.0`. */
   cap?: number;
@@ -1848,9 +1848,9 @@ export interface SavedPerson {
   webhook?: WebhookContact;
   /** The IANA zone of the tasks whose schedules follow the person. */
   timezone: string;
-  /** The person's language, such as `de-AT`: for templates and handlers. */
+  /** The person's language, such as `de-AT`, for templates and handlers. */
   locale?: string;
-  /** For a category, the only channels that may be used. What is not listed may come by all channels. The web inbox always has everything. */
+  /** The only channels that may be used, by category. A category that is not listed may come by all channels. The web inbox always has everything. */
   channels: Record<string, Array<DeliveryChannel>>;
   owner: string;
   createdAt: string;
@@ -1859,7 +1859,7 @@ export interface SavedPerson {
   webhookSecret?: string;
 }
 
-/** One instant, a delay, or a recurrence set. Immutable; camelCase in JSON and Firestore. */
+/** One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore. */
 export interface Schedule {
   at?: string;
   /** In seconds. */
@@ -1879,7 +1879,7 @@ export interface Schedule {
   startZone?: string;
 }
 
-/** One instant, a delay, or a recurrence set. Immutable; camelCase in JSON and Firestore. */
+/** One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore. */
 export interface ScheduleInput {
   at?: string | null;
   delay?: number | null;
@@ -1903,14 +1903,14 @@ export interface ScheduleInput {
   startZone?: string | null;
 }
 
-/** What a schedule means. */
+/** The meaning of a schedule. */
 export interface SchedulePreview {
   description: string;
   schedule: Schedule;
   occurrences: Array<Occurrence>;
-  /** What words left open, and how it was taken; and calendars that have no dates as late as the last occurrence. */
+  /** The assumptions about the words, and calendars that have no dates as late as the last occurrence. */
   assumptions?: Array<string>;
-  /** What the words say that the schedule is for. */
+  /** The purpose of the schedule, if the words name it. */
   title?: string;
 }
 
@@ -1920,7 +1920,7 @@ export interface ScheduleReading {
   schedule: Record<string, unknown>;
   /** The schedule in words that mean nothing else. */
   description: string;
-  /** What distinguishes it from the other readings. */
+  /** The difference from the other readings. */
   label: string;
 }
 
@@ -1930,17 +1930,17 @@ export interface Script {
   source?: string;
   /** The name of a stored script of the task's owner, in place of a source. Each execution runs the version that is stored when it begins, to its end. */
   name?: string;
-  /** The handlers that it may call; None for all that are marked with `tool=True`. It can call no others. They narrow those of a stored script. */
+  /** The handlers that it may call, or None for all that are marked with `tool=True`. It can call no others. They narrow those of a stored script. */
   tools?: Array<string>;
 }
 
 /** A stored script with its source. */
 export interface ScriptDetails {
   name: string;
-  /** Whose tasks and scripts can run it. */
+  /** The owner whose tasks and scripts can run it. */
   owner: string;
   description: string;
-  /** The handlers that it may call; if missing, all that are tools. */
+  /** The handlers that it may call. If missing, it may call all that are tools. */
   tools?: Array<string>;
   /** Incremented whenever its source or its tools change. */
   version: number;
@@ -1955,7 +1955,7 @@ export interface ScriptInput {
   source?: string | null;
   /** The name of a stored script of the task's owner, in place of a source. Each execution runs the version that is stored when it begins, to its end. */
   name?: string | null;
-  /** The handlers that it may call; None for all that are marked with `tool=True`. It can call no others. They narrow those of a stored script. */
+  /** The handlers that it may call, or None for all that are marked with `tool=True`. It can call no others. They narrow those of a stored script. */
   tools?: Array<string> | null;
 }
 
@@ -1967,10 +1967,10 @@ export interface ScriptList {
 /** A stored script without its source. */
 export interface ScriptSummary {
   name: string;
-  /** Whose tasks and scripts can run it. */
+  /** The owner whose tasks and scripts can run it. */
   owner: string;
   description: string;
-  /** The handlers that it may call; if missing, all that are tools. */
+  /** The handlers that it may call. If missing, it may call all that are tools. */
   tools?: Array<string>;
   /** Incremented whenever its source or its tools change. */
   version: number;
@@ -1988,7 +1988,7 @@ export interface SendEventRequest {
   early?: boolean;
 }
 
-/** What the sender of an event is to the task. */
+/** The role of an event's sender towards the task. */
 export type SenderRole = "owner" | "admin" | "worker";
 
 /** A channel that is sent to, or the callback when an execution has ended. */
@@ -2000,25 +2000,25 @@ export interface SnoozeRequest {
   duration?: string;
 }
 
-/** Where the request for a task came from. */
+/** The origin of the request for a task. */
 export interface Source {
   chatId?: string;
   messageId?: string;
   /** A snapshot of the request's context, stored unchanged. */
   context?: Record<string, unknown>;
-  /** The conversation that led to the task, the earliest message first. It is data, and may hold what others wrote. */
+  /** The conversation that led to the task, the earliest message first. It is data, and may have texts by others. */
   messages?: Array<SourceMessage>;
   /** The settings of the language model in that conversation. */
   model?: SourceModel;
 }
 
-/** Where the request for a task came from. */
+/** The origin of the request for a task. */
 export interface SourceInput {
   chatId?: string | null;
   messageId?: string | null;
   /** A snapshot of the request's context, stored unchanged. */
   context?: Record<string, unknown> | null;
-  /** The conversation that led to the task, the earliest message first. It is data, and may hold what others wrote. */
+  /** The conversation that led to the task, the earliest message first. It is data, and may have texts by others. */
   messages?: Array<SourceMessage> | null;
   /** The settings of the language model in that conversation. */
   model?: SourceModelInput | null;
@@ -2032,25 +2032,25 @@ export interface SourceMessage {
 
 /** The settings of the language model in that conversation: the built-in handler `assistant` follows them. */
 export interface SourceModel {
-  /** The model's name; the one of the app's settings if None. */
+  /** The model's name, or the one of the app's settings if None. */
   name?: string;
-  /** How often it is asked in one execution; the app's limit if None or lower. */
+  /** The most times that it is asked in one execution. The app's limit holds if this is None or higher. */
   maxTurns?: number;
-  /** How many tokens one execution may use; the app's limit if None or lower. */
+  /** The most tokens that one execution may use. The app's limit holds if this is None or higher. */
   maxTokens?: number;
 }
 
 /** The settings of the language model in that conversation: the built-in handler `assistant` follows them. */
 export interface SourceModelInput {
-  /** The model's name; the one of the app's settings if None. */
+  /** The model's name, or the one of the app's settings if None. */
   name?: string | null;
-  /** How often it is asked in one execution; the app's limit if None or lower. */
+  /** The most times that it is asked in one execution. The app's limit holds if this is None or higher. */
   maxTurns?: number | null;
-  /** How many tokens one execution may use; the app's limit if None or lower. */
+  /** The most tokens that one execution may use. The app's limit holds if this is None or higher. */
   maxTokens?: number | null;
 }
 
-/** Why a step, or what it called, failed. */
+/** The error of a step, or of the handler that it called. */
 export interface StepError {
   type: string;
   message: string;
@@ -2058,7 +2058,7 @@ export interface StepError {
   status?: string;
 }
 
-/** What a durable handler requested. */
+/** The kind of request that a durable handler made. */
 export type StepKind = "STEP" | "CALL" | "SLEEP" | "EVENT" | "NOW" | "VERSION" | "RACE";
 
 /** One request of a durable handler, and its result. */
@@ -2071,27 +2071,27 @@ export interface StepRecord {
   status: StepStatus;
   startedAt: string;
   finishedAt?: string;
-  /** When its handler, going on, found that a call had ended; until then it waits for other things, or is paused. */
+  /** The time at which its handler, going on, found that a call had ended. Until then it waits or is paused. */
   noticedAt?: string;
-  /** How often a step was tried. */
+  /** The number of times that a step was tried. */
   attempts: number;
-  /** When, if one has failed: the latest eight. All but the last have failed; nothing is stored of a first success. */
+  /** The latest eight tries, if one has failed. Only the last may have succeeded. A first success is not stored. */
   tries: Array<StepTry>;
-  /** When a sleep is over, a wait is given up, or a failed step is tried again. */
+  /** The time at which a sleep is over, a wait is given up, or a failed step is tried again. */
   dueAt?: string;
   /** The id of the task that a call created. */
   child?: string;
-  /** Whether that task is known to exist, if the run's `calls_made` does not cover it. False: a retry creates it. */
+  /** True if that task is known to exist, if the run's `calls_made` does not cover it. False: a retry creates it. */
   isMade?: boolean;
   result?: unknown;
-  /** Where the result is stored, if it is too large for the entry. */
+  /** The place where the result is stored, if it is too large for the entry. */
   reference?: string;
-  /** Whether models in a step's result are stored by field name, because their aliases do not round-trip. */
+  /** True if models in a step's result are stored by field name, because their aliases do not round-trip. */
   isByName?: boolean;
-  /** Whether the task's owner wrote what requested it (children or a script): no handler's code may rely on it. */
+  /** True if the task's owner wrote its request (children or a script). No handler's code may rely on it. */
   isOwners?: boolean;
   error?: StepError;
-  /** Who sent the event that was taken. */
+  /** The sender of the event that was taken. */
   sender?: EventSender;
   queries?: number;
   /** The usage that its function reported, over all its attempts: a replay does not call it again. */
@@ -2107,18 +2107,18 @@ export interface StepTry {
   finishedAt: string;
 }
 
-/** The last sweep, which repairs what was lost. */
+/** The last sweep, which repairs lost work. */
 export interface SweepState {
   finishedAt: string;
-  /** How many seconds ago that was; it should come every minute. */
+  /** The seconds since that sweep. One should come every minute. */
   lag: number;
-  /** How many tasks were overdue then. */
+  /** The number of tasks that were overdue then. */
   examined: number;
-  /** How many dispatches it sent again. */
+  /** The number of dispatches that it sent again. */
   dispatched: number;
-  /** Of how many tasks the queue did not accept the dispatches. */
+  /** The number of tasks whose dispatches the queue did not accept. */
   unsent: number;
-  /** How many tasks could not be repaired. */
+  /** The number of tasks that could not be repaired. */
   failed: number;
 }
 
@@ -2132,22 +2132,22 @@ export interface Task {
   labels: Array<string>;
   /** The registered name of the function to run. */
   handler: string;
-  /** The handler's argument; validated against its model. */
+  /** The handler's argument, validated against its model. */
   payload: Record<string, unknown>;
   /** The child tasks that it runs in place of a handler of its own. */
   children: Array<Child>;
-  /** Whether its children run in parallel, rather than in order. */
+  /** True if its children run in parallel, rather than in order. */
   parallel: boolean;
-  /** What a failed child means for the children after it, and for the task. */
+  /** The consequence of a failed child for the children after it, and for the task. */
   onChildFailure: OnChildFailure;
   /** The JavaScript that it runs in place of a handler of its own. */
   script?: Script;
   deliveryChannels: Array<DeliveryChannel>;
-  /** The title of what is delivered; the task's title if None. */
+  /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string;
-  /** Who is told when an execution has ended, however it has. */
+  /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
-  /** Which dead-man's switch is told that an execution begins and ends. */
+  /** The dead-man's switch that is told when an execution begins and ends. */
   ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
@@ -2159,16 +2159,16 @@ export interface Task {
   priority: Priority;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
-  /** Whose the lock key is. If None: global, if a server or code names the key; the owner's, if a user does. */
+  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
   lockScope?: LockScope;
-  /** How many runs with that key may run at once. */
+  /** The most runs with that key that may run at once. */
   lockLimit: number;
   retry: RetryPolicy;
-  /** How long one attempt may take. It is the length of the lease: after it, another executor may take over. In seconds. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
-  /** The task is complete after this many scheduled runs; skipped and expired occurrences do not count. */
+  /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
   /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
   jitter: number;
@@ -2178,9 +2178,9 @@ export interface Task {
   expiration?: number;
   /** The task pauses itself after this many failed occurrences in a row. */
   pauseAfterFailures?: number;
-  /** How long an execution's record and messages are kept. None: the record as long as the task, messages for ever. In seconds. */
+  /** The retention of an execution's record and messages. None: the record as long as the task, messages for ever. In seconds. */
   executionRetention?: number;
-  /** How long after its end the task is kept, with its executions. None: for ever. In seconds. */
+  /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
   /** The version of the form that this document is stored in. */
   schemaVersion: number;
@@ -2192,57 +2192,57 @@ export interface Task {
   status: TaskStatus;
   /** Incremented by every edit. A dispatch of an older revision runs nothing. */
   revision: number;
-  /** Why the task is in this status. */
+  /** The reason why the task is in this status. */
   message: string;
-  /** The next occurrence that has not been claimed; None if there is none, or while the task is not ACTIVE. */
+  /** The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE. */
   nextExecutionTime?: string;
   createdAt: string;
   updatedAt: string;
   statusChangedAt: string;
-  /** The final status of the last scheduled occurrence; manual runs and backfills do not count. */
+  /** The final status of the last scheduled occurrence. Manual runs and backfills do not count. */
   outcome?: ExecutionStatus;
-  /** How many scheduled occurrences have run, or wait for a worker. */
+  /** The number of scheduled occurrences that have run, or wait for a worker. */
   runCount: number;
-  /** How many occurrences in a row have failed, up to the one that was due last. */
+  /** The number of occurrences in a row that have failed, up to the one that was due last. */
   consecutiveFailures: number;
-  /** When the first of these failed; None if the last one has not. */
+  /** The time at which the first of these failed, or None if the last one has not. */
   failingSince?: string;
-  /** The execution that was due last, of those that have ended; a retry of an earlier one does not take its place. */
+  /** The execution that was due last, of those that have ended. A retry of an earlier one does not take its place. */
   lastExecutionId?: string;
-  /** The call that created this task; None if a caller created it directly. */
+  /** The call that created this task, or None if a caller created it directly. */
   parent?: Parent;
-  /** Whether a handler is running for it. */
+  /** True if a handler is running for it. */
   isRunning: boolean;
-  /** Since when it has been waiting for a worker, if it is. */
+  /** The time since which it has been waiting for a worker, if it is. */
   offeredAt?: string;
-  /** When what has run last runs again, if it was snoozed. */
+  /** The time at which its last run is repeated, if it was snoozed. */
   snoozedUntil?: string;
-  /** The statuses of its latest executions, the earliest first and those that are open last; 12 at most. One that was retried counts once, if none ran in between. */
+  /** The statuses of its latest executions, the earliest first and those that are open last, at most 12. One that was retried counts once, if none ran in between. */
   recentStatuses: Array<ExecutionStatus>;
-  /** A dispatch could not be created yet; the sweep will create it. */
+  /** True if a dispatch could not be created yet. The sweep will create it. */
   dispatchDeferred?: boolean;
-  /** Its next occurrences; only in the answer to `validateOnly`. */
+  /** Its next occurrences, only in the answer to `validateOnly`. */
   upcoming?: Array<Occurrence>;
-  /** The run that was asked for; only in the answer to a trigger. */
+  /** The requested run, only in the answer to a trigger. */
   triggered?: TriggeredRun;
-  /** What its schedule was understood to be; only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
+  /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
-  /** What the caller may do with it now, so that it changes: of `edit`, `pause`, `resume`, `cancel`, `delete`, `trigger`, `snooze`, `backfill` and `sendEvent`. Its executions say whether they may be retried. */
+  /** The actions that the caller may take on it now, out of `edit`, `pause`, `resume`, `cancel`, `delete`, `trigger`, `snooze`, `backfill` and `sendEvent`. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
 }
 
-/** How many tasks match a filter. */
+/** The number of tasks that match a filter. */
 export interface TaskCount {
-  /** At most 10,000 are counted; where they have to be read for it, the matching ones of some 1,000. */
+  /** At most 10,000 are counted. If tasks must be read for the count, it covers the matching ones of some 1,000. */
   count: number;
-  /** Whether there may be more: counting stopped at a bound. */
+  /** True if there may be more, because counting stopped at a bound. */
   isAtLeast: boolean;
 }
 
-/** What was done with a task by hand, the latest first. */
+/** The actions on a task by hand, the latest first. */
 export interface TaskHistory {
   entries: Array<HistoryEntry>;
-  /** How many earlier entries are not kept. */
+  /** The number of earlier entries that are not kept. */
   omittedEntries: number;
 }
 
@@ -2262,14 +2262,14 @@ export interface TaskOccurrence {
 export interface TaskPage {
   /** Fetches the next page. */
   nextPageToken?: string;
-  /** How many were read for it, where it passed over some that do not match. */
+  /** The number of items that were read for it, if some were passed over because they do not match. */
   lookedThrough?: number;
   tasks: Array<Task>;
 }
 
 /** The fields to change; `null` restores a field's default. */
 export interface TaskPatch {
-  /** What it is, for people; the handler's name if it is left out. */
+  /** The title for people, or the handler's name if it is left out. */
   title?: string;
   description?: string | null;
   purpose?: string | null;
@@ -2279,22 +2279,22 @@ export interface TaskPatch {
   labels?: Array<string> | null;
   /** The registered name of the function to run. */
   handler?: string;
-  /** The handler's argument; validated against its model. */
+  /** The handler's argument, validated against its model. */
   payload?: Record<string, unknown> | null;
   /** The child tasks that it runs in place of a handler of its own. */
   children?: Array<ChildInput> | null;
-  /** Whether its children run in parallel, rather than in order. Default: `false`. */
+  /** True if its children run in parallel, rather than in order. Default: `false`. */
   parallel?: boolean | null;
-  /** What a failed child means for the children after it, and for the task. Default: `"fail"`. */
+  /** The consequence of a failed child for the children after it, and for the task. Default: `"fail"`. */
   onChildFailure?: OnChildFailure | null;
   /** The JavaScript that it runs in place of a handler of its own. */
   script?: ScriptInput | null;
   deliveryChannels?: Array<DeliveryChannel> | null;
-  /** The title of what is delivered; the task's title if None. */
+  /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string | null;
-  /** Who is told when an execution has ended, however it has. */
+  /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion | null;
-  /** Which dead-man's switch is told that an execution begins and ends. */
+  /** The dead-man's switch that is told when an execution begins and ends. */
   ping?: PingInput | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number | null;
@@ -2307,17 +2307,17 @@ export interface TaskPatch {
   priority?: Priority | null;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string | null;
-  /** Whose the lock key is. If None: global, if a server or code names the key; the owner's, if a user does. */
+  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
   lockScope?: LockScope | null;
-  /** How many runs with that key may run at once. Default: `1`. */
+  /** The most runs with that key that may run at once. Default: `1`. */
   lockLimit?: number | null;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
   retry?: RetryPolicyInput | null;
-  /** How long one attempt may take. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
   expectedDuration?: number | null;
   /** No occurrence after this instant is run. */
   until?: string | null;
-  /** The task is complete after this many scheduled runs; skipped and expired occurrences do not count. */
+  /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number | null;
   /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. Default: `0.0`. */
   jitter?: number | null;
@@ -2329,9 +2329,9 @@ export interface TaskPatch {
   expiration?: number | null;
   /** The task pauses itself after this many failed occurrences in a row. */
   pauseAfterFailures?: number | null;
-  /** How long an execution's record and messages are kept. None: the record as long as the task, messages for ever. In seconds. */
+  /** The retention of an execution's record and messages. None: the record as long as the task, messages for ever. In seconds. */
   executionRetention?: number | null;
-  /** How long after its end the task is kept, with its executions. None: for ever. In seconds. */
+  /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number | null;
   schedule?: string | ScheduleInput | null | null;
   /** The token of the draft that has the other fields, unchanged. */
@@ -2348,11 +2348,11 @@ export type TaskStatus = "ACTIVE" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELL
 export interface Tree {
   task: Task;
   children: Array<Tree>;
-  /** How many calls of this task were left out. Newer calls, and those nearer to the root, are shown first. */
+  /** The number of its calls that were left out. Newer calls, and those nearer to the root, are shown first. */
   omittedChildren: number;
 }
 
-/** Why an occurrence runs. */
+/** The reason why an occurrence runs. */
 export type Trigger = "SCHEDULE" | "MANUAL" | "BACKFILL" | "SNOOZE";
 
 /** The payload of a run. */
@@ -2361,9 +2361,9 @@ export interface TriggerRequest {
   payload?: Record<string, unknown> | null;
 }
 
-/** What a trigger has started, or would start. */
+/** The run that a trigger has started, or would start. */
 export interface TriggeredRun {
-  /** Its execution; None if nothing was to be stored. */
+  /** Its execution, or None if nothing was to be stored. */
   executionId?: string;
   /** The payload that its handler gets. */
   payload: Record<string, unknown>;
@@ -2375,18 +2375,18 @@ export interface Turn {
   content: string;
 }
 
-/** How many messages in an inbox are unread. */
+/** The number of unread messages in an inbox. */
 export interface UnreadCount {
   unread: number;
 }
 
-/** How much was used. */
+/** Amounts of usage. */
 export interface UsageAmounts {
-  /** Executions that ended and had started; one that is retried by hand ends once more. */
+  /** Executions that started and ended. One that is retried by hand counts once more. */
   executions: number;
-  /** What the handlers have reported. */
+  /** The queries that the handlers have reported. */
   queries: number;
-  /** What the tasks had estimated for these executions. */
+  /** The queries that the tasks had estimated for these executions. */
   estimatedQueries: number;
   /** Tokens of a language model, as the handlers have reported them. */
   tokens: number;
@@ -2401,11 +2401,11 @@ export interface UsageAmounts {
   queueOperations: number;
   /** Requests to the executor. */
   requests: number;
-  /** What all this costs, by the deployment's prices. */
+  /** The cost of all this, by the deployment's prices. */
   dollars: number;
 }
 
-/** What was used in a month. */
+/** The usage in a month. */
 export interface UsagePage {
   /** In UTC, such as `2026-11`. */
   month: string;
@@ -2413,9 +2413,9 @@ export interface UsagePage {
   usage: Array<UsageRow>;
   /** The sum of these rows. */
   total: UsageAmounts;
-  /** Everything that was counted before this instant is in it. */
+  /** Everything that was counted before this instant is included. */
   summedUntil: string;
-  /** Whether all that has changed was read: if not, there was too much; ask again. */
+  /** True if all changes were read. If not, there were too many: ask again. */
   isComplete: boolean;
   /** US dollars for a million of each. */
   prices: Record<string, number>;
@@ -2423,13 +2423,13 @@ export interface UsagePage {
   nextPageToken?: string;
 }
 
-/** What a handler used for an owner in a month. */
+/** The usage of a handler for an owner in a month. */
 export interface UsageRow {
-  /** Executions that ended and had started; one that is retried by hand ends once more. */
+  /** Executions that started and ended. One that is retried by hand counts once more. */
   executions: number;
-  /** What the handlers have reported. */
+  /** The queries that the handlers have reported. */
   queries: number;
-  /** What the tasks had estimated for these executions. */
+  /** The queries that the tasks had estimated for these executions. */
   estimatedQueries: number;
   /** Tokens of a language model, as the handlers have reported them. */
   tokens: number;
@@ -2444,7 +2444,7 @@ export interface UsageRow {
   queueOperations: number;
   /** Requests to the executor. */
   requests: number;
-  /** What all this costs, by the deployment's prices. */
+  /** The cost of all this, by the deployment's prices. */
   dollars: number;
   owner: string;
   handler: string;
@@ -2469,17 +2469,17 @@ export interface VerificationWebhook {
   data: VerificationData;
 }
 
-/** A service that gets what the person gets. */
+/** A service that gets the person's messages. */
 export interface WebhookContact {
   url: string;
-  /** Whether the endpoint has proven that it wants the messages: nothing else is sent to one that has not. Only an admin may set it; anybody else has it asked. It is lost when the URL changes. */
+  /** True if the endpoint has proven that it wants the messages. No message is sent to one that has not. Only an admin may set it. If anybody else sets the URL, the endpoint is asked. It is lost when the URL changes. */
   verified?: boolean;
 }
 
-/** A service that gets what the person gets. */
+/** A service that gets the person's messages. */
 export interface WebhookContactInput {
   url: string;
-  /** Whether the endpoint has proven that it wants the messages: nothing else is sent to one that has not. Only an admin may set it; anybody else has it asked. It is lost when the URL changes. */
+  /** True if the endpoint has proven that it wants the messages. No message is sent to one that has not. Only an admin may set it. If anybody else sets the URL, the endpoint is asked. It is lost when the URL changes. */
   verified?: boolean | null;
 }
 
@@ -2491,7 +2491,7 @@ export interface WebhookSecret {
 /** A day of the week, as RFC 5545 names it. */
 export type Weekday = "MO" | "TU" | "WE" | "TH" | "FR" | "SA" | "SU";
 
-/** The workers that were there in the last day. */
+/** The workers that have asked for work in the last day. */
 export interface WorkerList {
   workers: Array<WorkerNote>;
 }
@@ -2503,11 +2503,11 @@ export interface WorkerNote {
   skills: Array<string>;
   /** The only owner whose tasks it runs. */
   owner?: string;
-  /** The API caller that claims for it; None for a worker at the store. */
+  /** The API caller that claims for it, or None for a worker at the store. */
   claimedBy?: string;
-  /** When it last asked for work; noted at most once a minute. */
+  /** The time at which it last asked for work. It is noted at most once a minute. */
   seenAt: string;
-  /** Whether that was in the last three minutes. */
+  /** True if that was in the last three minutes. */
   isListening: boolean;
 }
 

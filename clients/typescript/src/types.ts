@@ -1174,7 +1174,7 @@ export interface MissingField {
 /** The reason why tasks need somebody. Each task counts once, for the first of these reasons that it has. */
 export type NeedCause = "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "OVERDUE";
 
-/** The number of tasks that need somebody for one cause. Calls do not count, only the tasks that made them. */
+/** The number of tasks that need somebody for one cause. A call counts as part of the task that made it. */
 export interface NeedCount {
   cause: NeedCause;
   count: number;

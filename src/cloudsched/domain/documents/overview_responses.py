@@ -188,7 +188,7 @@ class NeedCause(StrEnum):
 
 
 class NeedCount(ApiResponse):
-    """The number of tasks that need somebody for one cause. Calls do not count, only the tasks that made them."""
+    """The number of tasks that need somebody for one cause. A call counts as part of the task that made it."""
 
     cause: NeedCause
     count: int = Field(ge=0, le=10000)

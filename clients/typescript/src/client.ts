@@ -152,7 +152,7 @@ export class Client<P extends object = AnyPayloads> {
     return this.#change(taskId, "trigger", payload && { payload }, more, validateOnly ? { validateOnly: "true" } : undefined);
   }
 
-  /** Run again later what has run last: after `PT10M`, `10 minutes` or `tomorrow at 9:00`. */
+  /** Run the last execution again later: after `PT10M`, `10 minutes` or `tomorrow at 9:00`. */
   snooze(taskId: string, duration?: string, options: ChangeOptions = {}): Promise<api.Task> {
     return this.#change(taskId, "snooze", duration === undefined ? undefined : { duration }, options);
   }

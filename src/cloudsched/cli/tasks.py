@@ -237,7 +237,7 @@ def trigger(
 def snooze(
     client: Client, task_id: str, duration: tuple[str, ...], *, key: str | None, dry_run: bool, as_json: bool
 ) -> None:
-    """Run again later what has run last: in ten minutes, or after DURATION (10 minutes, PT2H, tomorrow at 9:00)."""
+    """Run the last execution again later: in ten minutes, or after DURATION (10 minutes, PT2H, tomorrow at 9:00)."""
     if dry_run:
         task = _require_allowed(client, task_id, "snooze")
     else:

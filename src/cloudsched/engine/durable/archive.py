@@ -1,7 +1,7 @@
-"""Where the journal of a durable execution is stored: as entries while it is open, as `steps` of its record afterwards.
+"""Stores the journal of a durable execution: as entries while it is open, as `steps` of its record afterwards.
 
-What exceeds the limit of one document or one commit is stored as one blob instead: the steps of a finished execution,
-and the entries that a manual retry continues from. Callers of this module see no difference.
+The steps of a finished execution are stored as a blob if they exceed the limit of a document or commit. So are the
+entries that a manual retry continues from. Callers of this module see no difference.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class JournalArchive:
         self._blobs = blobs
 
     def load(self, task_id: str, run: Run) -> Sequence[JournalEntry]:
-        """Return the stored journal of an open run, ordered by entry number; entries may be missing."""
+        """Return the stored journal of an open run, ordered by entry number. Entries may be missing."""
         entries = self._store.load_journal(task_id, run.execution_id)
         if run.restored_reference is None:
             return entries
@@ -78,7 +78,7 @@ class JournalArchive:
         return execution.model_copy(update={"steps_reference": reference})
 
     def load_execution(self, execution: Execution) -> Execution:
-        """Return a record with its steps, read from the blob store if need be; unchanged if the blob is gone."""
+        """Return a record with its steps, read from the blob store if need be. Without the blob return it unchanged."""
         if execution.steps_reference is None:
             return execution
         steps = self._read(_STEPS, execution.steps_reference)

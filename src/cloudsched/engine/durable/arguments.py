@@ -85,7 +85,7 @@ def require_name(field: str, value: object) -> str:
 
 
 def parse_timeout(value: object) -> timedelta | None:
-    """Return the timeout of a step; None means no limit.
+    """Return the timeout of a step, or None for no limit.
 
     Raises:
         InvalidInput: It is not a timedelta, too long, zero or negative.
@@ -154,7 +154,7 @@ def require_instances(field: str, kind: type[K], value: tuple[Any, ...], hint: s
     """Return the values if all of them are instances of `kind`.
 
     Raises:
-        InvalidInput: One of them is not; the error's `field` ends with its index, from 0.
+        InvalidInput: One of them is not. The error's `field` ends with its index, from 0.
     """
     for number, each in enumerate(value):
         if not isinstance(each, kind):
@@ -163,7 +163,7 @@ def require_instances(field: str, kind: type[K], value: tuple[Any, ...], hint: s
 
 
 def arguments_fingerprint(payload: object, fields: dict[str, Any]) -> str:
-    """Return the arguments of a call as text to compare; empty if they are not JSON, for which the call is rejected."""
+    """Return the arguments of a call as text to compare, or "" if they are not JSON and the call is rejected."""
     try:
         return str(to_json_value("payload", {"payload": payload, **fields}))
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""Calls functions of users from the event loop: coroutines in tasks of their own, what may block in a thread."""
+"""Calls functions of users from the event loop: coroutines in tasks of their own, blocking ones in a thread."""
 
 # ruff: noqa: ASYNC109 - a step's timeout, whose task is abandoned
 
@@ -25,7 +25,7 @@ _running = set["asyncio.Task[Any]"]()
 async def call_on_loop(
     function: Callable[[], Any], blocking: Blocking, context: contextvars.Context, timeout: timedelta | None = None
 ) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function and await what it returns; unless it is asynchronous, a thread calls it."""
+    """Call a function and await its result. A function that is not asynchronous runs in a thread."""
     if not is_async(function):
         result = await blocking.call(partial(context.run, function))
         if not inspect.isawaitable(result) and not isinstance(result, AsyncIterator):

@@ -1,4 +1,4 @@
-"""Calls functions of users that may be asynchronous. What is synchronous does not import asyncio."""
+"""Calls functions of users that may be asynchronous. A synchronous function does not import asyncio."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, Final
 
 PLAIN_TYPES: Final = frozenset({type(None), bool, int, float, str, dict, list, tuple})
-"""What most functions return, and nobody awaits."""
+"""The types that most functions return, and that need no await."""
 _ASYNC_FLAGS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -25,7 +25,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def call_function(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function, on the event loop if it is asynchronous, and return what it finally returns."""
+    """Call a function, on the event loop if it is asynchronous, and return its final result."""
     if is_async(function):
         from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
 
@@ -34,7 +34,7 @@ def call_function(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whateve
 
 
 def await_result(result: Any) -> Any:  # noqa: ANN401 - whatever a function returned
-    """Return what a function finally returns that turned out to be asynchronous only when it was called."""
+    """Return the final result of a function that turned out to be asynchronous only when it was called."""
     if type(result) in PLAIN_TYPES:
         return result
     if inspect.isawaitable(result) or isinstance(result, AsyncIterator):

@@ -40,7 +40,7 @@ def start_call(
     fields: dict[str, Any],
     check: Callable[[], None] = lambda: None,
 ) -> JournalEntry:
-    """Start a call and return its entry; its task is created before a step runs or the handler stops.
+    """Start a call and return its entry. Its task is created before a step runs or the handler stops.
 
     An error that `check` raises is recorded as a rejection. It runs only for a call that certainly has no task.
     """
@@ -127,7 +127,7 @@ def end_round(cursor: JournalCursor, since: int) -> datetime | None:
     """Merge the failures of the round whose first entry is `since`.
 
     Returns:
-        When the handler went on after its last request, the same in every replay; None if it had none.
+        The time at which the handler went on after its last request, the same in every replay. None if it had none.
     """
     cursor.failures.merge_since(since, cursor.position)
     entries = [cursor.journal[number] for number in range(since, cursor.position + 1)]
@@ -172,11 +172,11 @@ def _poll_calls(cursor: JournalCursor) -> None:
 class NotAValue:
     """Something that a handler might take for the value that it stands for.
 
-    A question that it answered, such as ``if``, would let a handler go on with an answer that nobody gave.
+    Using it as a value, as in ``if``, raises an error, so that a handler cannot go on with a wrong answer.
     """
 
     def tell_misuse(self) -> str:
-        """Return what is wrong with using it as a value, and what to write."""
+        """Return the error message: why it is not a value, and what to write instead."""
         raise NotImplementedError
 
     def _refuse(self, *_: object) -> NoReturn:
@@ -220,7 +220,7 @@ class CallHandle(NotAValue, Generic[R_co]):
     @overload
     def result(self: CallHandle[X]) -> X: ...
     def result(self) -> Any:
-        """Return what the called handler returned; the caller is suspended until then.
+        """Return the result of the called handler. The caller is suspended until then.
 
         Raises:
             CallFailed: The call did not succeed.
@@ -234,7 +234,7 @@ class CallHandle(NotAValue, Generic[R_co]):
         return f"<Call {self.number} of {self.handler!r}>"
 
     def tell_misuse(self) -> str:
-        """Return what is wrong with using the handle as the result."""
+        """Return the error message for using the handle as the result."""
         return "A Call is not the result of the call. Use call.result() to get the result."
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What a context and the executor need of an attempt's journal: a `Replay`, or `NoJournal` where there is none."""
+"""The journal of an attempt as the context and the executor use it: a `Replay`, or a `NoJournal` without records."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ T = TypeVar("T")
 class DurableRun(Protocol):
     """One attempt of a handler that may be durable.
 
-    - `perform` is the way of every operation that is recorded: an operation is a function of the cursor, so a new one
-      needs no change here.
+    - `perform` runs every recorded operation, which is a function that takes the cursor: new ones need no change here.
     - `now`, `uuid` and `random` work without a journal, too.
     - An outage of a service suspends the handler (`Suspended`) instead of raising `Unavailable` in it.
     """
@@ -39,7 +38,7 @@ class DurableRun(Protocol):
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Return what an operation returns; `what` is the request as the handler writes it, such as ``ctx.gather``."""
+        """Run an operation and return its result. `what` is the request as the handler writes it: ``ctx.gather``."""
 
     def perform_procedure(
         self,
@@ -63,11 +62,11 @@ class DurableRun(Protocol):
 
     @property
     def step_usage(self) -> Usage | None:
-        """The usage that the running step has reported; None outside of steps."""
+        """The usage that the running step has reported, or None outside of steps."""
 
     @property
     def is_replaying(self) -> bool:
-        """Return whether the next entry was in the journal when this attempt started; False inside a step."""
+        """Return whether the next entry was in the journal when this attempt started. Inside a step this is False."""
 
     @property
     def lease_until(self) -> datetime | None:
@@ -79,10 +78,10 @@ class DurableRun(Protocol):
         """Note that the handler runs in this thread, the only one that may request journal entries from now on."""
 
     def allow_event_loop(self, thread: int) -> None:
-        """Let the event loop's thread request entries, too; the journal is loaded here, which would block it."""
+        """Let the event loop's thread request entries, too. Load the journal first, as loading would block the loop."""
 
     def check_complete(self) -> None:
-        """Check that the handler, which has returned, requested all recorded entries; create its pending calls."""
+        """Check that the handler, which has returned, requested all recorded entries, and create its pending calls."""
 
     def make_calls(self) -> None:
         """Create the tasks of calls that were started before an exception left the handler."""
@@ -91,7 +90,7 @@ class DurableRun(Protocol):
         """Return the current time without recording it."""
 
     def find_failure_cause(self, error: BaseException | None) -> FailureCause | None:
-        """Return which entries made the handler fail; `error` is None if it returned a failure."""
+        """Return the entries that made the handler fail. `error` is None if it returned a failure."""
 
     @property
     def suspension(self) -> Suspended | None:
@@ -103,4 +102,4 @@ class DurableRun(Protocol):
 
     @property
     def entries_or_none(self) -> tuple[JournalEntry, ...] | None:
-        """The complete journal; None if it was not loaded, or if it is uncertain what was committed."""
+        """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""

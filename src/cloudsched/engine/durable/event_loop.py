@@ -1,8 +1,8 @@
 """Runs coroutines on the process's one event loop, while the thread that needs their result waits for it.
 
 The loop lives in a thread of its own for as long as the process, so that pooled clients, which belong to a loop,
-survive from one attempt to the next. A coroutine may ask the waiting thread to make a blocking call
-(`BlockingCalls.request`): what blocks, and what must stay in one thread, happens in the attempt's own thread.
+survive from one attempt to the next. A coroutine may ask the waiting thread to make a call (`BlockingCalls.request`):
+calls that block, or that must stay in one thread, run in the attempt's own thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cloudsched.errors import WorkflowError
 log = logging.getLogger(__name__)
 
 CLEANUP_SECONDS = 1.0
-"""How long a cancelled coroutine may take to clean up before it is abandoned."""
+"""The seconds that a cancelled coroutine may take to clean up before it is abandoned."""
 HAS_ENDED = "The attempt has ended: its context can no longer be used. Await all that uses it in the handler."
 _LOCAL = threading.local()
 _BLOCKING: contextvars.ContextVar[Blocking] = contextvars.ContextVar("cloudsched_blocking")
@@ -35,7 +35,7 @@ _BLOCKING: contextvars.ContextVar[Blocking] = contextvars.ContextVar("cloudsched
 class Blocking(Protocol):
     """The threads that work for one attempt while its coroutine waits on the event loop.
 
-    - A function sees the context variables of the caller, who gets what it returns or raises.
+    A function sees the context variables of the caller, who gets its result or error.
     """
 
     async def request(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
@@ -50,7 +50,7 @@ class Blocking(Protocol):
 
 
 class Outcome:
-    """What a call returned or raised, so that it can be handed from a thread or a task to another."""
+    """The result or error of a call, to be handed from one thread or task to another."""
 
     def __init__(self) -> None:
         self._result: Any = None
@@ -64,21 +64,21 @@ class Outcome:
             self._error = error
 
     async def capture(self, function: Callable[[], Any]) -> None:
-        """Call a function on the event loop, which nothing that it raises may end, and await what it returns."""
+        """Call a function on the event loop and await its result. No error of the function may end the loop."""
         try:
             self._result = await await_result(function)
         except BaseException as error:  # noqa: BLE001 - raised again by `unwrap`
             self._error = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
 
     def unwrap(self) -> Any:  # noqa: ANN401 - whatever the function returned
-        """Return what the call returned, or raise what it raised."""
+        """Return the call's result or raise its error."""
         if self._error is not None:
             raise self._error
         return self._result
 
 
 async def await_result(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function, await what it returns, and return that; a list of all items if it is an iterator."""
+    """Call a function, await its result, and return that, or a list of all items if it is an asynchronous iterator."""
     result = function()
     while inspect.isawaitable(result):
         result = await result
@@ -94,7 +94,7 @@ class Request:
         self._answer: asyncio.Future[Outcome] = self._loop.create_future()
 
     async def result(self) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Wait for the thread; return what the function returns, or raise what it raises."""
+        """Wait for the thread, then return the function's result or raise its error."""
         return (await self._answer).unwrap()
 
     def serve(self) -> None:
@@ -133,7 +133,7 @@ class BlockingCalls:
         self._is_closed = False
 
     async def request(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Let the waiting thread call a function, with the context variables of the caller; return its result.
+        """Let the waiting thread call a function, with the context variables of the caller, and return its result.
 
         Raises:
             WorkflowError: The attempt has ended, so that nobody waits any more.
@@ -156,7 +156,7 @@ class BlockingCalls:
         self._messages.put(message)
 
     def serve(self, is_done: Callable[[], bool], seconds: float | None = None) -> None:
-        """Make the requested calls until `is_done`, or until nothing was requested for so many seconds."""
+        """Make the requested calls until `is_done`, or until nothing was requested for `seconds`."""
         try:
             while not is_done():
                 message = self._messages.get(timeout=seconds)
@@ -168,7 +168,7 @@ class BlockingCalls:
             return
 
     def close(self) -> None:
-        """Refuse every further request, and those that were not served."""
+        """Refuse all further requests, and those that were not served."""
         with self._lock:
             self._is_closed = True
         while not self._messages.empty():
@@ -178,7 +178,7 @@ class BlockingCalls:
 
 
 def set_blocking(blocking: Blocking) -> None:
-    """Set which threads make the blocking calls of what runs in the current context."""
+    """Set the threads that make the blocking calls of code in the current context."""
     _BLOCKING.set(blocking)
 
 
@@ -189,7 +189,7 @@ def current_blocking() -> Blocking:
 
 @contextmanager
 def blocking_calls() -> Iterator[BlockingCalls]:
-    """Return the calls of this thread; the outermost `with` block of the thread creates and closes them."""
+    """Return the calls of this thread. The outermost `with` block of the thread creates and closes them."""
     present: BlockingCalls | None = getattr(_LOCAL, "calls", None)
     if present is not None:
         yield present
@@ -227,7 +227,7 @@ class _Job:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the coroutine has ended, and so has not run out of time."""
+        """Return whether the coroutine has ended before running out of time."""
         return self._task is not None and self._task.done()
 
     def _end(self) -> None:
@@ -237,13 +237,13 @@ class _Job:
 def run_coroutine(
     function: Callable[[], Any], timeout: timedelta | None = None, context: contextvars.Context | None = None
 ) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function on the event loop, await what it returns, and return that, or raise what it raises.
+    """Call a function on the event loop, await its result, and return that or raise its error.
 
     Args:
         function: Usually a coroutine function, with its arguments.
-        timeout: The time limit of a step. After this the coroutine is cancelled; it is abandoned unless it ends within
+        timeout: The time limit of a step. After this the coroutine is cancelled, and abandoned unless it ends within
             `CLEANUP_SECONDS`.
-        context: The context variables that it sees; a copy of the caller's if None.
+        context: The context variables that it sees. None means a copy of the caller's.
 
     Raises:
         TimeoutError: It took longer than `timeout`.
@@ -280,7 +280,7 @@ def limit_seconds(timeout: timedelta) -> float:
 
 
 class LoopThread(threading.Thread):
-    """The thread of an event loop, which lasts until `stop`; a process ends without it."""
+    """The thread of an event loop, which lasts until `stop`. A process does not wait for it to end."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)

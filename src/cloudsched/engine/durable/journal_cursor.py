@@ -1,7 +1,7 @@
 """The position of one attempt in its journal, the entries that are not committed yet, and how it suspends.
 
 A step's result is committed before the handler sees it, under the lease, so that of two executors only the one that
-holds the lease continues. What a handler may request are functions of the cursor, each kind in a module of its own.
+holds the lease continues. Each kind of request that a handler makes is a module with functions that take the cursor.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class FailureTracker:
         since. None if there is no such failure either.
 
         Args:
-            error: The exception that left the handler; None if it returned a failure.
-            position: How many entries it has requested; None if that is fewer than were recorded.
+            error: The exception that left the handler, or None if it returned a failure.
+            position: The number of entries that it has requested, or None if that is fewer than were recorded.
         """
         causes = list(self._find_causes(error, set())) or [each for _, each in self._noted if each.position == position]
         steps = {step for cause in causes for step in cause.steps}
@@ -111,16 +111,16 @@ def _is_rethrown_by_script(noted: Exception, error: BaseException) -> bool:
 
 MIN_QUOTA_PAUSE = timedelta(minutes=1)
 MAX_QUOTA_PAUSE = timedelta(minutes=10)
-"""How long a handler is suspended at least and at most before it tries again to make a call for which its owner's quota
-had no room."""
+"""The shortest and the longest suspension of a handler before it retries a call for which its owner's quota had no
+room."""
 
 
 class PendingCalls:
     """The calls of one attempt by their entry numbers.
 
     Args:
-        make_call: Creates the task of a call; returns whether it is new.
-        made: Up to which entry number all calls are known to have tasks.
+        make_call: Creates the task of a call, and returns whether it is new.
+        made: The entry number up to which all calls are known to have tasks.
     """
 
     def __init__(self, make_call: Callable[[Task], bool], made: int) -> None:
@@ -129,7 +129,7 @@ class PendingCalls:
         self._waiting = set[int]()
         self._quota_refusal: QuotaExceeded | None = None
         self.made = made
-        """Up to which entry number all calls are known to have tasks."""
+        """The entry number up to which all calls are known to have tasks."""
         self.tasks: dict[int, Task] = {}
         """The tasks that are not created yet."""
 
@@ -196,10 +196,10 @@ class PendingCalls:
 
 
 OUTAGE_PAUSE = timedelta(seconds=5)
-"""How long a handler is suspended when the store or queue is unavailable: an outage is not the handler's failure."""
+"""The suspension of a handler when the store or queue is unavailable: an outage is not the handler's failure."""
 
 MAX_ARGUMENT_CHARS = 200
-"""How many characters of an argument an error shows."""
+"""The number of characters of an argument that an error shows."""
 
 
 class JournalCursor:
@@ -219,25 +219,25 @@ class JournalCursor:
         claim = f"{run.attempt}-{run.lease.token_hash[:12]}"
         self.results = Results(surroundings.blobs, f"{task.id}/{run.execution_id}", claim)
         self.position = 0
-        """How many entries the handler has requested."""
+        """The number of entries that the handler has requested."""
         self.entries: dict[int, JournalEntry] | None = None
         """The journal, as far as it was loaded."""
         self.pending: dict[int, JournalEntry] = {}
         """The entries that are not committed yet."""
         self._pending_bytes = 0
         self.is_complete = True
-        """Whether it is certain what was committed."""
+        """True as long as it is certain what was committed."""
         self.is_durable = run.steps > 0
-        """Whether the handler has requested anything that is worth a journal; a recorded instant alone is not."""
+        """True if the handler has requested anything that is worth a journal. A recorded instant alone is not."""
         self.calls = PendingCalls(surroundings.make_call, run.calls_made)
         self.failures = FailureTracker()
         self.thread = thread
         self.versions: dict[str, int] = {}
         """The versions that this attempt follows, by name."""
         self.step_usage: Usage | None = None
-        """The usage that the running step has reported; None outside of steps."""
+        """The usage that the running step has reported, or None outside of steps."""
         self.lease_until: datetime | None = None
-        """Until when the last commit of journal entries renewed the lease."""
+        """The instant until which the last commit of journal entries renewed the lease."""
         self.suspension: Suspended | None = None
         self._mismatch: JournalMismatch | None = None
 
@@ -245,7 +245,7 @@ class JournalCursor:
 
     @property
     def journal(self) -> dict[int, JournalEntry]:
-        """The entries by number, including those that are not committed yet; loaded when first needed."""
+        """The entries by number, including those that are not committed yet. They are loaded when first needed."""
         if self.entries is None:
             entries = {entry.number: entry for entry in self.surroundings.load()} if self.run.steps else {}
             if len(entries) < self.run.steps:  # finished steps must not run again
@@ -259,7 +259,7 @@ class JournalCursor:
 
     @property
     def is_in_step(self) -> bool:
-        """Return whether a step's function is running; only its result is recorded."""
+        """Return whether a step's function is running, of which only the result is recorded."""
         return self.step_usage is not None
 
     @contextmanager
@@ -313,7 +313,7 @@ class JournalCursor:
             raise self._mismatch
 
     def new_entry(self, number: int, kind: StepKind, name: str) -> JournalEntry:
-        """Return an entry that starts now; `put` adds it to the journal."""
+        """Return an entry that starts now. `put` adds it to the journal."""
         return JournalEntry(
             number=number,
             kind=kind,
@@ -342,7 +342,7 @@ class JournalCursor:
             self._pending_bytes = 0
 
     def commit(self, event: Event | None = None) -> None:
-        """Write the pending entries; continue only with the lease, an active task, and no suspension due by policy."""
+        """Write the pending entries. Continue only with the lease, an active task, and no suspension due by policy."""
         task = self._write_pending(event)
         now = self.clock.now()
         if task.status is TaskStatus.PAUSED:
@@ -381,7 +381,7 @@ class JournalCursor:
         self.calls.create()
 
     def finish(self) -> None:
-        """Check that the handler, which has returned, requested all recorded entries; create its pending calls."""
+        """Check that the handler, which has returned, requested all recorded entries, and create its pending calls."""
         if self._mismatch is not None:
             raise self._mismatch
         if self.suspension is not None:
@@ -394,7 +394,7 @@ class JournalCursor:
         self.make_all_calls()
 
     def make_all_calls(self) -> None:
-        """Create all pending calls, at the handler's end; without room for all of them, suspend until there is."""
+        """Create all pending calls, at the handler's end. Without room for all of them, suspend until there is."""
         self.flush()
         if self.calls.is_refused:
             self._suspend_with(self._await_room(Suspend("is at its end", self.clock.now() + MAX_QUOTA_PAUSE)))
@@ -413,7 +413,7 @@ class JournalCursor:
         any_call: bool = False,
         deadline: datetime | None = None,
     ) -> NoReturn:
-        """Suspend the handler until an instant, or until what it waits for has come, whichever is earlier."""
+        """Suspend the handler until an instant, or until a call or event that it waits for, whichever is earlier."""
         if self.calls.tasks or len(self.pending) > MAX_COMMIT_ENTRIES:
             self.flush()
         outcome = Suspend(reason, until, calls, events, senders, any_call=any_call, deadline=deadline)

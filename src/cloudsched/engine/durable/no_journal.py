@@ -1,8 +1,8 @@
 """The `DurableRun` of a handler that records nothing.
 
-That is every handler in a worker that reaches its tasks only through the API, and one that does not get the context.
-A journal is written in the store, under the lease. Without one a handler still has the time, UUIDs and random numbers;
-whatever would have to be recorded is refused.
+That is every handler in a worker that reaches its tasks only through the API, and one that does not get the context. A
+journal is written in the store, under the lease. Without one a handler still has the time, UUIDs and random numbers. A
+request that would have to be recorded is refused.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RepeatableValues:
         return Random(self._seed)  # noqa: S311 - it must be repeatable
 
     def uuid(self) -> uuid.UUID:
-        """Return a new UUID; every attempt gets the same ones in the same order."""
+        """Return a new UUID. Every attempt gets the same ones in the same order."""
         self._uuids += 1
         return uuid.uuid5(uuid.UUID(bytes=self._seed[:16]), str(self._uuids))
 
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class Recorded(NamedTuple):
-    """What a journal has for the report of an attempt."""
+    """The part of a journal that goes into the report of an attempt."""
 
     usage: Usage
     """The total usage of the recorded steps."""
@@ -122,7 +122,7 @@ class NoJournal:
         return self._clock.now()
 
     def uuid(self) -> UUID:
-        """Return a new UUID; every attempt gets the same ones in the same order."""
+        """Return a new UUID. Every attempt gets the same ones in the same order."""
         return self._values.uuid()
 
     @property

@@ -22,16 +22,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class UserCall:
-    """A call of a user's function, which may be asynchronous; its result is awaited."""
+    """A call of a user's function, which may be asynchronous. Its result is awaited."""
 
     function: Callable[[], Any]
 
     def make(self) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Call the function in this thread; one that is asynchronous runs on the event loop meanwhile."""
+        """Call the function in this thread. An asynchronous one runs on the event loop meanwhile."""
         return call_function(self.function)
 
     async def make_on_loop(self, blocking: Blocking, context: contextvars.Context) -> Any:  # noqa: ANN401 - the same
-        """Call the function on the event loop; one that may block runs in a thread."""
+        """Call the function on the event loop, or in a thread if it may block."""
         from cloudsched.engine.durable.async_calls import call_on_loop  # noqa: PLC0415 - imports asyncio
 
         return await call_on_loop(self.function, blocking, context)
@@ -42,7 +42,7 @@ class SyncCall(UserCall):
     """A call of a function that is known not to be defined as asynchronous, so that nobody looks at its definition."""
 
     def make(self) -> Any:  # noqa: ANN401 - the same
-        """Call the function in this thread; what it returns may still have to be awaited."""
+        """Call the function in this thread, and await its result if need be."""
         result = self.function()
         return result if type(result) in PLAIN_TYPES else await_result(result)
 

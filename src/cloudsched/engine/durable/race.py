@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 LOST = "Another call won the race."
-"""Why a loser was cancelled."""
+"""The reason for which a loser is cancelled."""
 
 T = TypeVar("T")
 H = TypeVar("H", bound="CallHandle[Any]")
 
 
 class RaceResult(NamedTuple, Generic[T, H]):
-    """What `Context.race` returns: ``result, winner = ctx.race(first, second)``."""
+    """The result of `Context.race`: ``result, winner = ctx.race(first, second)``."""
 
     result: T
-    """What the winner's handler returned."""
+    """The value that the winner's handler returned."""
     winner: H
     """The call that ended first, one of those that were passed."""
 
@@ -43,7 +43,7 @@ class RaceResult(NamedTuple, Generic[T, H]):
 def race(
     durable_run: DurableRun, calls: Sequence[CallHandle[T]], *, cancel_losers: bool
 ) -> RaceResult[T, CallHandle[T]]:
-    """Return the result of the call that ended first, and that call; see `Context.race`."""
+    """Return the result of the call that ended first, and that call, as `Context.race` describes."""
     numbers = _require_racers(durable_run, calls, cancel_losers=cancel_losers)
     number, outcome = durable_run.perform("ctx.race", _run_race, numbers, cancel_losers=cancel_losers)
     if isinstance(outcome, CallFailed):
@@ -55,8 +55,8 @@ def _require_racers(durable_run: DurableRun, calls: Sequence[CallHandle[Any]], *
     """Return the numbers of the calls of a race.
 
     Raises:
-        InvalidInput: There are none, one of them is given twice, or one belongs to another attempt or execution;
-            or `cancel_losers` is not a bool.
+        InvalidInput: There are none, one of them is given twice, one belongs to another attempt or execution, or
+            `cancel_losers` is not a bool.
     """
     hint = "Pass what ctx.call returned as separate arguments: ctx.race(first, second)."
     require_instances("calls", CallHandle, tuple(calls), hint)
@@ -94,7 +94,7 @@ def _run_race(cursor: JournalCursor, numbers: Sequence[int], *, cancel_losers: b
 
 
 def _decide(cursor: JournalCursor, race: JournalEntry) -> JournalEntry:
-    """Cancel the losers and commit which call has won; suspend the handler if none has ended."""
+    """Cancel the losers and commit which call has won, or suspend the handler if none has ended."""
     cursor.flush()
     numbers = race.result["calls"]
     if not any(poll_call(cursor, number) for number in numbers):
@@ -135,6 +135,6 @@ def _was_cancelled(cursor: JournalCursor, number: int, race: JournalEntry) -> bo
 
 
 def _entries_to_repeat(cursor: JournalCursor, race: JournalEntry) -> list[int]:
-    """Return what a manual retry repeats if the winner's failure made the execution fail: the race and who failed."""
+    """Return the entries that a manual retry repeats after the winner's failure: the race and the failed calls."""
     failed = [each for each in race.result["calls"] if cursor.journal[each].status is StepStatus.FAILED]
     return [*failed, race.number]

@@ -37,7 +37,7 @@ class Replay:
         task_id: Its task.
         run: The run as it was claimed.
         clock: The current time.
-        make_surroundings: Returns what the journal needs of the engine; called when the handler first needs one.
+        make_surroundings: Returns what the journal needs of the engine. Called when the handler first needs it.
     """
 
     def __init__(self, task_id: str, run: Run, clock: Clock, make_surroundings: Callable[[], Surroundings]) -> None:
@@ -68,7 +68,7 @@ class Replay:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Return what an operation returns; an outage suspends the handler, which sees no infrastructure error."""
+        """Run an operation and return its result. An outage suspends the handler instead of raising an error in it."""
         try:
             return operation(self._open(), *args, **kwargs)
         except Unavailable as error:
@@ -82,7 +82,7 @@ class Replay:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Procedure[T]:
-        """Return the procedure of an operation that calls functions of the user; an outage suspends the handler."""
+        """Return the procedure of an operation that calls functions of the user. An outage suspends the handler."""
         try:
             return (yield from operation(self._open(), *args, **kwargs))
         except Unavailable as error:
@@ -93,7 +93,7 @@ class Replay:
         return self.perform("ctx.now()", record_now)
 
     def uuid(self) -> uuid.UUID:
-        """Return a new UUID, the same in every replay; any UUID inside a step, whose result is recorded."""
+        """Return a new UUID, the same in every replay. Inside a step, whose result is recorded, it may be any UUID."""
         require_not_timed_out()
         if self.step_usage is not None:
             return uuid.uuid4()
@@ -102,7 +102,7 @@ class Replay:
 
     @property
     def random(self) -> Random:
-        """A random generator with the same seed in every replay; unseeded inside a step, whose result is recorded."""
+        """A random generator with the same seed in every replay. In a step, which is not replayed, it has no seed."""
         require_not_timed_out()
         if self.step_usage is not None:
             return Random()  # noqa: S311 - not used for security
@@ -115,12 +115,12 @@ class Replay:
 
     @property
     def step_usage(self) -> Usage | None:
-        """The usage that the running step has reported; None outside of steps."""
+        """The usage that the running step has reported, or None outside of steps."""
         return None if self._opened is None else self._opened.step_usage
 
     @property
     def is_replaying(self) -> bool:
-        """Return whether the next entry was in the journal when this attempt started; False inside a step."""
+        """Return whether the next entry was in the journal when this attempt started. Inside a step this is False."""
         cursor = self._opened
         return cursor is not None and not cursor.is_in_step and cursor.position < self._run.steps
 
@@ -136,13 +136,13 @@ class Replay:
         self._thread.own = threading.get_ident()
 
     def allow_event_loop(self, thread: int) -> None:
-        """Let the event loop's thread request entries, too; what is recorded is loaded here, which would block it."""
+        """Let the event loop's thread request entries, too. Load the journal first, as loading would block the loop."""
         self._thread.event_loop = thread
         if self._run.steps:
             self.perform("the journal", lambda cursor: cursor.journal)
 
     def check_complete(self) -> None:
-        """Check that the handler, which has returned, requested all recorded entries; create its pending calls."""
+        """Check that the handler, which has returned, requested all recorded entries, and create its pending calls."""
         if self._opened is not None:
             self.perform("the handler's end", JournalCursor.finish)
 
@@ -156,7 +156,7 @@ class Replay:
         return self._clock.now()
 
     def find_failure_cause(self, error: BaseException | None) -> FailureCause | None:
-        """Return which entries made the handler fail; `error` is None if it returned a failure."""
+        """Return the entries that made the handler fail. `error` is None if it returned a failure."""
         cursor = self._opened
         if cursor is None:
             return None
@@ -179,7 +179,7 @@ class Replay:
 
     @property
     def entries_or_none(self) -> tuple[JournalEntry, ...] | None:
-        """The complete journal; None if it was not loaded, or if it is uncertain what was committed."""
+        """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""
         cursor = self._opened
         if cursor is None:
             return ()

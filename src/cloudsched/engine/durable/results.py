@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MAX_ERROR_CHARS = 1000
-"""How many characters of an error are stored."""
+"""The number of characters of an error that are stored."""
 
 _MAX_TRIES = 3
-"""How often a blob is put before the blob store counts as unavailable."""
+"""The number of attempts to put a blob before the blob store counts as unavailable."""
 
 MAX_RESULT_BYTES = 32 * 1024 * 1024
-"""How many bytes a result may have as JSON."""
+"""The largest size of a result in bytes of JSON."""
 
 
 class Results:
@@ -71,7 +71,7 @@ class Results:
         Args:
             number: The entry's number.
             value: The result.
-            is_stored_elsewhere: Whether it is also stored elsewhere. If not, and the blob store cannot be reached, it
+            is_stored_elsewhere: True if it is also stored elsewhere. If not, and the blob store cannot be reached, it
                 goes into the entry where a document has room, so that it is not lost.
 
         Raises:
@@ -96,7 +96,7 @@ class Results:
         return {"result": None, "reference": key}
 
     def read(self, step: StepRecord) -> Any:  # noqa: ANN401 - any JSON
-        """Return a step's result, from the journal or the blob store; a copy, which its reader may change."""
+        """Return a step's result, from the journal or the blob store, as a copy that the caller may change."""
         return deep_copy_json(step.result) if step.reference is None else json.loads(self._blobs.get(step.reference))
 
 
@@ -137,18 +137,18 @@ DELETED = "DELETED"
 
 
 class CallOutcome(NamedTuple):
-    """How a call ended, and when."""
+    """The outcome of a call that has ended."""
 
     content: Any
-    """What its handler returned."""
+    """The value that its handler returned."""
     failure: CallFailed | None
-    """Why there is no result; None if it succeeded."""
+    """The error if there is no result, or None if it succeeded."""
     finished_at: datetime | None
-    """When it ended, by its own record; None if its task is gone."""
+    """The instant at which it ended, by its own record, or None if its task is gone."""
 
 
 def load_call_outcome(store: Store, handler: str, task_id: str) -> CallOutcome | None:
-    """Return how a call ended; None if it is in progress."""
+    """Return the outcome of a call, or None if it is in progress."""
     stored = store.load(task_id)
     if stored is None or stored.task.deleted_at is not None:
         return CallOutcome(None, CallFailed(handler, task_id, DELETED), None)
@@ -178,9 +178,9 @@ def finished_call_fields(
     results: Results,
     now: datetime,
 ) -> dict[str, Any] | None:
-    """Return the changes to the entry of a call that has ended; None if the call is in progress.
+    """Return the changes to the entry of a call that has ended, or None if the call is in progress.
 
-    It ended when its own record says so, which is before its caller looked, and only now if there is no record.
+    Its end is the instant in its own record, which is before its caller looked, or now if there is no record.
 
     Raises:
         Unavailable: The outcome cannot be read, or its result cannot be stored, at the moment.

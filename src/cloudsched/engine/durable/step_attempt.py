@@ -69,7 +69,7 @@ class StepCall(UserCall):
     timeout: timedelta | None
 
     def make(self) -> Any:
-        """Call the function in this thread, or in one that can be abandoned; drain the iterator if it returns one."""
+        """Call the function in this thread, or in one that can be abandoned. Drain the iterator if it returns one."""
         if not is_async(self.function):
             return _call_plain(partial(call_function, self.function), self.timeout)
         from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
@@ -78,7 +78,7 @@ class StepCall(UserCall):
             return drain_iterator(run_coroutine(self.function, self.timeout, context))
 
     async def make_on_loop(self, blocking: Blocking, context: contextvars.Context) -> Any:
-        """Call the function on the event loop; one that may block runs in a thread."""
+        """Call the function on the event loop, or in a thread if it may block."""
         from cloudsched.engine.durable.async_calls import call_on_loop  # noqa: PLC0415 - imports asyncio
 
         call = self.function if is_async(self.function) else partial(_call_plain, self.function, self.timeout)
@@ -89,7 +89,7 @@ class StepCall(UserCall):
 
 @contextmanager
 def _step_attempt(context: contextvars.Context | None = None) -> Iterator[contextvars.Context]:
-    """Return context variables that belong to one attempt of a step; after the block its context is of no use."""
+    """Return context variables that belong to one attempt of a step. After the block its context is of no use."""
     own = contextvars.copy_context() if context is None else context.copy()
     attempt = _StepAttempt()
     own.run(_STEP_ATTEMPT.set, attempt)
@@ -100,7 +100,7 @@ def _step_attempt(context: contextvars.Context | None = None) -> Iterator[contex
 
 
 def _call_plain(function: Callable[[], Any], timeout: timedelta | None) -> Any:
-    """Call a function and drain the iterator if it returns one; with a timeout, in a thread that can be abandoned."""
+    """Call a function and drain the iterator if it returns one. With a timeout, use a thread that can be abandoned."""
     if timeout is None:
         return drain_iterator(function())
     outcomes: list[tuple[Any, BaseException | None]] = []

@@ -81,7 +81,7 @@ def _first_error(error: ValidationError) -> str:
 
 
 def decode_result(value: Any, function: Callable[..., Any], *, by_name: bool = False) -> Any:  # noqa: ANN401 - the same
-    """Return a result decoded as the function's return annotation; as plain JSON if it has none that fits."""
+    """Return a result decoded as the function's return annotation, or as plain JSON if it has none that fits."""
     adapter = None if value is None else _find_adapter(function)
     if adapter is None:
         return value
@@ -108,12 +108,12 @@ def _build_adapter(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
 
 
 MAX_MESSAGE = 1000
-"""How many characters of a step's error message are stored."""
+"""The number of characters of a step's error message that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """A step, as a handler requests it; see `Context.step`."""
+    """A step, as a handler requests it with `Context.step`."""
 
     name: str
     function: Callable[..., Any]
@@ -143,15 +143,15 @@ def run_step(
     retry: RetryPolicy,
     timeout: timedelta | None,
 ) -> Procedure[Any]:
-    """Return the recorded result of a step; without one, call its function, with retries, and record the result.
+    """Return the recorded result of a step. Without one, call its function, with retries, and record the result.
 
     Args:
         cursor: The attempt's position in its journal.
         name: The step's name.
         function: Calls the step's function with its arguments.
         annotated: The function itself, whose return annotation says how its result is decoded.
-        retry: When and how often it is retried if it raises.
-        timeout: How long one attempt may take.
+        retry: The policy by which it is retried if it raises.
+        timeout: The time limit of one attempt.
 
     Raises:
         StepFailed: It raised, and no retries are left.
@@ -176,8 +176,8 @@ def run_step(
 def pin_value(cursor: JournalCursor, name: str, load: Callable[[], Any]) -> Any:  # noqa: ANN401 - any JSON
     """Return a value as it was when the execution first asked for it, such as the version of a stored script.
 
-    It is recorded together with what follows: by itself it costs no commit. What `load` raises is raised, and nothing
-    is recorded.
+    It is recorded with the entries that follow: by itself it costs no commit. If `load` raises, its error propagates,
+    and nothing is recorded.
     """
     number, entry = cursor.next_entry(StepKind.STEP, name)
     if entry is None:

@@ -1,7 +1,7 @@
-"""How a durable handler is suspended where it has to wait, and what a durable run needs from the engine.
+"""Suspends a durable handler where it has to wait, and declares what a durable run needs from the engine.
 
-Suspending is control flow, and so is what Python raises to end a process or a generator: `is_handler_failure` tells
-these from the failures of user code.
+Suspending is control flow, and so are the exceptions by which Python ends a process or a generator:
+`is_handler_failure` tells these from the failures of user code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Suspended(BaseException):
 
 
 def is_handler_failure(error: BaseException) -> bool:
-    """Return whether an exception raised by user code is a failure of that code; a group is if all of its members are.
+    """Return whether an exception raised by user code is a failure of that code. A group is if all of its members are.
 
     `sys.exit()` raises `SystemExit`, and a cancelled asyncio task raises `CancelledError`. A handler, step or hook does
     not own the process or event loop that it runs in, so either one only fails the attempt. `KeyboardInterrupt`,
@@ -55,7 +55,7 @@ def is_handler_failure(error: BaseException) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SuspendPolicy:
-    """When a handler is suspended although it could continue."""
+    """The conditions under which a handler is suspended although it could continue."""
 
     until: datetime | None = None
     """From this instant on, the handler is suspended at its next durable point: its function's time is nearly over."""
@@ -67,7 +67,7 @@ class SuspendPolicy:
 
 
 class JournaledRun(Protocol):
-    """The claimed run that a journal belongs to; `engine.execution.claimed_run` implements it."""
+    """The claimed run that a journal belongs to. `engine.execution.claimed_run` implements it."""
 
     @property
     def task(self) -> Task:
@@ -84,12 +84,12 @@ class JournaledRun(Protocol):
     def append_journal(
         self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None
     ) -> Task | None:
-        """Commit entries, and remove a consumed event from the task; None if the lease was lost."""
+        """Commit entries, remove a consumed event from the task, and return the task, or None if the lease was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a durable run needs from the engine."""
+    """The parts of the engine that a durable run needs."""
 
     claimed_run: JournaledRun
     clock: Clock
@@ -102,8 +102,8 @@ class Surroundings:
     load: Callable[[], Sequence[JournalEntry]]
     make_call: Callable[[Task], bool]
     cancel_call: Callable[[str, str], None]
-    """Cancel the task of a call for a reason, and what is below it, unless it has ended or does not exist."""
+    """Cancel the task of a call for a reason, and its descendants, unless it has ended or does not exist."""
     load_call_outcome: Callable[[str, str], CallOutcome | None]
-    """Return how the call of a handler ended, by its task's id; None if it is in progress."""
+    """Return the outcome of the call of a handler, by its task's id, or None if it is in progress."""
     draft_call: Callable[[str, Any, str, dict[str, Any], Parent], Task]
     suspend_policy: SuspendPolicy

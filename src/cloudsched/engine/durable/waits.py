@@ -1,4 +1,4 @@
-"""Time, events and versions in a durable handler: what a replay repeats, and waits that outlive the process.
+"""Time, events and versions in a durable handler: they are recorded for replays, and waits outlive the process.
 
 Consuming an event and recording that the handler did is a single commit.
 """
@@ -68,7 +68,7 @@ def _find_event(cursor: JournalCursor, name: str, senders: tuple[SenderRole, ...
 
 
 def _consume_event(cursor: JournalCursor, entry: JournalEntry, event: Event) -> JournalEntry | None:
-    """Remove an event from the task and record it in the same commit; None if another run consumed it first."""
+    """Remove an event from the task and record it in the same commit. Return None if another run consumed it first."""
     now = cursor.clock.now()
     received = {"result": event.payload, "sender": event.sender}
     consumed = cursor.put(entry, status=StepStatus.SUCCEEDED, finished_at=now, **received)
@@ -89,7 +89,7 @@ def _wait_deadline(timeout: timedelta | None, entry: JournalEntry) -> datetime |
 
 
 def record_now(cursor: JournalCursor) -> datetime:
-    """Return the current time, the same in every replay; inside a step, whose result is recorded, just the time."""
+    """Return the current time, the same in every replay. Inside a step, just read the clock."""
     require_not_timed_out()
     if cursor.is_in_step or (cursor.position >= MAX_STEPS and not cursor.is_durable):
         return cursor.clock.now()

@@ -36,12 +36,12 @@ def choose_shard(task_id: str, count: int) -> int:
 class InboxStore(Protocol):
     """Marks, counts and removes messages. They are written by the commits that deliver them.
 
-    * A mark changes a message once; the first one stays.
+    * A mark changes a message once: the first one stays.
     * Counting costs a small part of a read for each message that is counted.
     """
 
     def mark_read(self, owner: str, message_id: str, at: datetime) -> Message | None:
-        """Record when a message was read, unless it already was; return it, or None. One read, at most one write."""
+        """Record when a message was first read, and return it, or None. Costs one read, and at most one write."""
         ...
 
     def count_unread(self, owner: str, up_to: int) -> int:
@@ -49,7 +49,7 @@ class InboxStore(Protocol):
         ...
 
     def remove_some(self, owner: str) -> int:
-        """Delete some of an owner's messages; return how many. 0 means that none is left."""
+        """Delete some of an owner's messages, and return how many. 0 means that none is left."""
         ...
 
 
@@ -60,25 +60,25 @@ class VersionedTask:
     task: Task
     version: Version
     read_at: datetime | None = field(default=None, compare=False)
-    """When `Store.load` read it, by the store's own clock; None if the store has none."""
+    """The instant at which `Store.load` read it, by the store's own clock. None if the store has no clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionedLock:
-    """A lock, and the version at which it was read; None if there was no document. An empty lock is deleted."""
+    """A lock, and the version at which it was read, or None if there was no document. An empty lock is deleted."""
 
     lock: Lock
     version: Version | None
     entries: tuple[Waiter, ...] = ()
     """Those of its waiters that were read from documents of their own."""
     document: Lock | None = None
-    """Its document as it was read; a commit that does not change it only checks its version. None: write it always."""
+    """Its document as it was read. A commit without changes to it only checks its version. None: write it always."""
     is_whole: bool = True
-    """Whether it has all of its waiters."""
+    """True if it has all of its waiters."""
 
     @property
     def new_document(self) -> Lock:
-        """The document to write: with the waiters that were notified, and what is to be known of the others."""
+        """The document to write: with the waiters that were notified, and the greatest limit of the others."""
         notified = tuple(one for one in self.lock.waiters if one.notified_at is not None)
         limits = [one.limit for one in self.lock.waiters if one.notified_at is None]
         queued_limit = max([self.lock.queued_limit, *limits])
@@ -118,7 +118,7 @@ class Grants:
     key: str = ""
     waiters: tuple[Waiter, ...] = ()
     has_drained: bool = False
-    """Whether the changed lock says that nobody else waits; a run that began to wait meanwhile is to be looked for."""
+    """True if the changed lock says that nobody else waits. Look then for a run that has begun to wait meanwhile."""
 
 
 NO_GRANTS = Grants()
@@ -139,7 +139,7 @@ class TaskWrite:
 
     task: Task
     base: VersionedTask | None = None
-    """The task as it was read, of which only what differs is written; None if it must not exist."""
+    """The task as it was read, or None if it must not exist. Only the differences from it are written."""
     executions: Sequence[Execution] = ()
     """Its records that are created or overwritten with it."""
 
@@ -150,7 +150,7 @@ class TaskWrite:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryMark:
-    """What the end of a delivery says about others."""
+    """The effect of a delivery's end on the record of its execution, or its condition on the other deliveries."""
 
     task_id: str
     execution_id: str
@@ -161,7 +161,7 @@ class DeliveryMark:
 
 @dataclass(frozen=True)
 class Commit(TaskWrite):
-    """What a decision changes, atomically, and what follows from that.
+    """The changes of a decision, which are atomic, and their consequences.
 
     A store writes everything up to `delivered`, or nothing, and need not look at the rest.
     """
@@ -175,30 +175,30 @@ class Commit(TaskWrite):
     archived: Sequence[ArchivedJournal] = ()
     """Journals that are deleted."""
     others: Sequence[TaskWrite] = ()
-    """Further tasks, each under the same condition as the first; no two of them have the same id."""
+    """Further tasks, each under the same condition as the first. No two of them have the same id."""
     delivered: DeliveryMark | None = None
     """A record of another task of which one field is set, or tasks that have to be as they were read."""
 
     # ── What led to it, and what follows from it ─────────────────────────────────────────────────────────────────────
 
     reads: int = 1
-    """How many documents were read for it, its lock apart: the task, if it was not known."""
+    """The number of documents that were read for it, its lock apart: the task, if it was not known."""
     dispatches: int = 0
-    """How many dispatches it took."""
+    """The number of dispatches that it took."""
     journals: Mapping[str, Sequence[JournalEntry]] = field(default_factory=dict)
     """The journals that have been loaded already, by execution id."""
     run: Run | None = None
     """The run that it claims, if its handler is to be called next."""
     reason: str = ""
-    """Why, for the log of dispatches."""
+    """The reason for it, for the log of dispatches."""
     grants: Grants = NO_GRANTS
     """The waiters at its lock to notify after it."""
     has_calls_in_progress: bool = False
-    """Whether it suspends the run for several calls, of which one has already ended and others are in progress."""
+    """True if it suspends the run for several calls, of which one has already ended and others are in progress."""
 
     @classmethod
     def build(cls, base: VersionedTask | None, transition: Transition, **more: Any) -> Commit:
-        """Return the commit of a transition of the task that was read; `more` are further fields."""
+        """Return the commit of a transition of the task that was read. `more` are further fields."""
         return cls(
             transition.task,
             base,
@@ -217,7 +217,7 @@ class Commit(TaskWrite):
     def count_writes(self, *, new_tasks: bool = True) -> tuple[int, int]:
         """Return how many documents this writes and how many it deletes, as Google bills them.
 
-        Deleted journal entries are not counted; nor are tasks that it creates, without `new_tasks`.
+        Deleted journal entries are not counted. Without `new_tasks`, neither are tasks that it creates.
         """
         writes, deletes = len(self.messages) + len(self.entries), 0
         for each in (self, *self.others):
@@ -252,12 +252,13 @@ class Store(Protocol):
     * A task's offer changes only together with the task: it is stored as long as `Task.offer` is set. A commit that
       does not change it does not write it.
     * A read that starts after a commit has returned sees it.
-    * Lists are paged by cursor: an item that changes between two pages is returned once or not at all; no other item is
-      missed or repeated. They use an index: their cost grows with the page, not with the collection. Where no index
-      has a filter (`TaskQuery.looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
+    * Lists are paged by cursor: an item that changes between two pages is returned once or not at all. No other item is
+      missed or repeated. They use an index: their cost grows with the page, not with the collection. For a filter that
+      no index has (`TaskQuery.looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the other filters
+      find.
     * A document that cannot be read (damaged, or of a newer version) is skipped in every list: logged as
       ``unreadable`` and counted in the page. Loading it by its id is an error.
-    * A service that does not answer in time raises `StoreUnavailable`; a commit may then have taken effect or not.
+    * A service that does not answer in time raises `StoreUnavailable`. A commit may then have taken effect or not.
     """
 
     @property
@@ -272,7 +273,7 @@ class Store(Protocol):
 
     @property
     def search(self) -> SearchStore:
-        """Lists across tasks of what ran and what runs."""
+        """Lists of finished and running executions across tasks."""
         ...
 
     def load(self, task_id: str) -> VersionedTask | None:
@@ -280,11 +281,11 @@ class Store(Protocol):
         ...
 
     def commit(self, commit: Commit) -> VersionedTask:
-        """Write a commit atomically; return its task, with the version that it has now.
+        """Write a commit atomically, and return its task with the version that it has now.
 
         Raises:
-            VersionConflict: A task or the lock has another version by now, no longer exists, or exists although it
-                must not; or the record that was delivered no longer exists.
+            VersionConflict: A task or the lock has another version by now, no longer exists, or exists although it must
+                not, or the record that was delivered no longer exists.
         """
         ...
 
@@ -298,9 +299,9 @@ class Store(Protocol):
     def list_waiters(
         self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
     ) -> Sequence[Waiter]:
-        """Return the first waiters of a lock, in their order, that are documents of their own. Reads only those.
+        """Return the first waiters of a lock, in their order, that are documents of their own. Read only those.
 
-        With `task_ids` only the waiters of these tasks, in any order; with `worker_group` only those of the group.
+        With `task_ids` only the waiters of these tasks, in any order. With `worker_group` only those of the group.
         """
         ...
 
@@ -324,7 +325,7 @@ class Store(Protocol):
         ...
 
     def expire(self, now: datetime) -> int:
-        """Delete the executions and messages whose `expire_at` has passed, or many of them; return how many.
+        """Delete the executions and messages whose `expire_at` has passed, or many of them, and return how many.
 
         A store that does this itself (Firestore, by a TTL policy) does nothing and returns 0.
         """
@@ -335,8 +336,8 @@ class Store(Protocol):
     ) -> Page[Task]:
         """Return a page of the matching tasks, without those that are being deleted.
 
-        It ends at the task with which they have `max_bytes` together, and has a token. All
-        other lists end at `MAX_PAGE_BYTES`.
+        It ends, with a token, at the task with which its size reaches `max_bytes`. All other lists end at
+        `MAX_PAGE_BYTES`.
 
         Raises:
             InvalidInput: The page token was made up, or belongs to another query.
@@ -356,7 +357,7 @@ class Store(Protocol):
 
         Reads only those (wakeAt, then id, both ascending), including tasks that are being deleted. `since` leaves out
         those with an earlier `wake_at`, so that a store need not walk over what it has deleted there. `shard` leaves
-        out those that are not in that one of `count_shards`; each task is in one of them.
+        out those that are not in that one of `count_shards`. Each task is in one of them.
         """
         ...
 
@@ -395,7 +396,7 @@ class Store(Protocol):
 
         Args:
             task_id: The task.
-            limit: How many at most.
+            limit: The largest number to return.
             page_token: The token of the page before, with which `before` has no meaning.
             before: Only what is scheduled for an earlier instant.
 
@@ -409,7 +410,7 @@ class Store(Protocol):
         ...
 
     def check(self) -> datetime | None:
-        """Make one small round trip; return the store's current time, if the store has its own clock.
+        """Make one small round trip, and return the store's current time, if the store has its own clock.
 
         Raises:
             StoreUnavailable: It did not answer.
@@ -423,7 +424,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The version of a document that was read. The value is private to the adapter; compare it only for equality."""
+    """The version of a document that was read. The value is private to the adapter. Compare it only for equality."""
 
     value: object
 
@@ -453,9 +454,9 @@ class RecordStore(Protocol):
         ...
 
     def write(self, record: Record, expected_version: Version | None) -> Version:
-        """Write a record; return its new version.
+        """Write a record, and return its new version.
 
-        `expected_version` is the version that was read; None means that the record must not exist.
+        `expected_version` is the version that was read. None means that the record must not exist.
 
         Raises:
             VersionConflict: It has another version by now, no longer exists, or exists although it must not.
@@ -542,7 +543,7 @@ class Listener(Protocol):
     * `notify` is called from another thread, also while the context is being entered. It returns quickly and does not
       raise.
     * A lost connection is opened again, with increasing delays. Then `notify` is called: changes may have been missed.
-    * A permanent error (no permission, no index) is logged once; then `notify` is called every few seconds.
+    * A permanent error (no permission, no index) is logged once. Then `notify` is called every few seconds.
     * Leaving the context ends all threads and calls, quickly. None of the threads keeps a process alive.
     """
 

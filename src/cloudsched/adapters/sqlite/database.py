@@ -51,12 +51,12 @@ class WriteUnit(Generic[T]):
     work: Callable[[sqlite3.Connection], T]
     result: T | None = None
     error: Exception | None = None
-    """What its work raised."""
+    """The error that its work raised."""
     failure: str | None = None
-    """Why the transaction failed as a whole, if it did."""
+    """The reason why the transaction failed as a whole, if it did."""
 
     def run(self, connection: sqlite3.Connection) -> bool:
-        """Do the work, and return whether it succeeded; if not, only its own writes are rolled back."""
+        """Do the work, and return whether it succeeded. If not, roll back only its own writes."""
         connection.execute("SAVEPOINT unit")
         has_succeeded = self.try_to_run(connection)
         if not connection.in_transaction:
@@ -67,7 +67,7 @@ class WriteUnit(Generic[T]):
         return has_succeeded
 
     def try_to_run(self, connection: sqlite3.Connection) -> bool:
-        """Do the work; return whether it may be committed."""
+        """Do the work, and return whether it may be committed."""
         self.error = None
         try:
             self.result = self.work(connection)
@@ -80,9 +80,9 @@ class WriteUnit(Generic[T]):
 class GroupCommit:
     """The transactions of one connection, which concurrent writers share: many of them wait for the disk only once.
 
-    The first writer commits what waits at that moment, its own part included. Whoever comes meanwhile waits, and the
-    first of those is the next to commit. So each writer is woken once: when its part is on disk, or when it is its turn
-    to commit for the others.
+    The first writer commits all parts that wait at that moment, its own included. Later writers wait, and the first of
+    them is the next to commit. So each writer is woken once: when its part is on disk, or when it is its turn to commit
+    for the others.
 
     If a part fails, its writes must not stay while the others' do. That is rare, so a transaction has savepoints only
     once a part has failed: then all parts are done again, each after a savepoint to return to. Failures come together,
@@ -100,7 +100,7 @@ class GroupCommit:
         self._waiting: deque[WriteUnit[Any]] = deque()
         self._has_leader = False
         self._expects_failures = False
-        """Whether a part of the latest transaction with savepoints failed."""
+        """True if a part of the latest transaction with savepoints failed."""
 
     @property
     def waiting(self) -> int:
@@ -159,7 +159,7 @@ class GroupCommit:
                     unit.writer.turn.release()
 
     def _run_transaction(self, group: list[WriteUnit[Any]]) -> str | None:
-        """Run the parts of a group in one transaction; return why it failed as a whole, or None."""
+        """Run the parts of a group in one transaction, and return why it failed as a whole, or None."""
         is_over = False
         try:
             is_shared, are_committed = len(group) > 1, False
@@ -192,29 +192,29 @@ class GroupCommit:
 Row = tuple[Any, ...]
 
 BUSY_TIMEOUT_SECONDS = 5.0
-"""How long to wait for another process that is writing."""
+"""The seconds to wait for another process that is writing."""
 
 _CHECKPOINT_PAGES = 4_000
-"""After how many pages SQLite copies its write-ahead log into the file: four times as many as without this setting, so
-16 MB. An index page that many transactions change is then copied once for more of them."""
+"""The number of pages after which SQLite copies its write-ahead log into the file: four times the default, 16 MB. An
+index page that many transactions change is then copied once for more of them."""
 _MAX_LOG_BYTES = 64_000_000
-"""How large the log may stay once it is copied. While somebody reads for long, it grows beyond that."""
+"""The largest size of the log once it is copied. While somebody reads for long, it grows beyond that."""
 _MIN_FREE_PAGES = 1_000
-"""How many pages a file keeps for what comes, whatever its size: 4 MB."""
+"""The number of free pages that a file keeps for later writes, whatever its size: 4 MB."""
 _FREE_SHARE = 4
-"""A file gives pages back when more than one in so many is free."""
+"""A file gives pages back when more than one page in this number is free."""
 _RETURNED_PAGES = 500
-"""How many pages it gives back at once, so that no writer waits long."""
+"""The number of pages that it gives back at once: few enough that no writer waits long."""
 _PAGE_COUNTS = ("page_count", "freelist_count")
 _SIZES = ("page_count", "page_size")
 _ROOM_FOR_COPIES = 3
-"""A file is copied only where there is room for so many of it: the copy, the log of it, and what comes meanwhile."""
+"""A file is copied only where there is room for this many copies: the copy, its log, and the writes meanwhile."""
 _INCREMENTAL = 2
 """SQLite's mode in which a file gives pages back when it is told to."""
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
-    """Return what a file has as long as it is the same one, whatever is in it; None if there is none."""
+    """Return the device and inode of a file, which stay the same whatever is in it, or None if there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -235,7 +235,7 @@ class Database:
         """Open the database, and create its tables if it is new.
 
         Args:
-            path: The file, created if it is missing; None for a database in memory that ends with this object.
+            path: The file, created if it is missing, or None for a database in memory that ends with this object.
             layout: The statements that create its tables and indexes.
             layout_version: The layout's number, 1 or more, stored as SQLite's ``user_version``.
             upgrades: The statements that make a file of an earlier version one of the next version, by the earlier one.
@@ -251,8 +251,8 @@ class Database:
         self._idle: deque[sqlite3.Connection] = deque()
         self._closed = False
         self.has_failed_to_write = False
-        """Whether a write has failed, because the disk is full or another process keeps the file locked, since somebody
-        reset this, who has seen that one succeeds: a transaction that changes nothing succeeds on a full disk, too."""
+        """True if a write has failed since this was reset: the disk is full, or another process keeps the file locked.
+        Reset it after a write that changes something. One that changes nothing succeeds on a full disk, too."""
         with self._translate_errors():
             self._writer = self._connect()
             self._identity = None if path is None else _identify(path)
@@ -287,7 +287,7 @@ class Database:
         return [self._find_error(unit) or cast("T", unit.result) for unit in self._commits.run(works)]
 
     def _find_error(self, unit: WriteUnit[Any]) -> Exception | None:
-        """Return the error of a part that is not on disk; None if it is."""
+        """Return the error of a part that is not on disk, or None if it is."""
         if unit.failure is not None:
             self.has_failed_to_write = True
             return StoreUnavailable(self._name, unit.failure)
@@ -297,7 +297,7 @@ class Database:
         return unit.error
 
     def require_same_file(self) -> None:
-        """Check that the file that is open is still the one that its path names: what is written to another is lost.
+        """Check that the open file is still the one at its path: writes to a replaced file are lost.
 
         Raises:
             StoreUnavailable: It was deleted, or another was put in its place.
@@ -336,7 +336,7 @@ class Database:
         return rows
 
     def shrink(self) -> bool:
-        """Give some of the file's free pages back to the disk if it has many; return whether it still has many.
+        """Give some of the file's free pages back to the disk if it has many. Return whether it still has many.
 
         Raises:
             StoreUnavailable: As for `write`.
@@ -352,7 +352,7 @@ class Database:
         return self.write(give_back)
 
     def close(self) -> None:
-        """Close every connection; later calls raise StoreUnavailable."""
+        """Close every connection. Later calls raise StoreUnavailable."""
         with self._write_lock:
             self._closed = True
             self._writer.close()

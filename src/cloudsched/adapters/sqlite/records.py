@@ -41,7 +41,7 @@ _DELETE_WAITER = "DELETE FROM waiters WHERE lock_key = ? AND id = ?"
 def list_waiters(
     database: Database, key: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
 ) -> list[Waiter]:
-    """Return the first waiters of a lock, in their order; those of some tasks or of a group, if given."""
+    """Return the first waiters of a lock, in their order, or those of some tasks or of a group, if given."""
     found, after = list[Waiter](), ""
     while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
         missing = limit - len(found)
@@ -54,7 +54,7 @@ def list_waiters(
 
 
 def write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
-    """Write or delete a lock and its waiters, if it has the version that was read; a new one gets a random version."""
+    """Write or delete a lock and its waiters, if it has the version that was read. A new one gets a random version."""
     key, version, document = lock.lock.key, lock.version, lock.new_document
     if not lock.is_document_changed and version is not None:
         done = connection.execute(_HAS_LOCK, (key, version.value)).fetchone() is not None
@@ -111,7 +111,7 @@ class SqliteInbox:
         self._database = database
 
     def mark_read(self, owner: str, message_id: str, at: datetime) -> Message | None:
-        """Record when a message was read, unless it already was; return it, or None."""
+        """Record when a message was read, unless it already was, and return it, or None."""
 
         def work(connection: sqlite3.Connection) -> Message | None:
             rows = connection.execute(_LOAD_MESSAGE, (owner, message_id)).fetchall()
@@ -131,7 +131,7 @@ class SqliteInbox:
         return int(str(count))
 
     def remove_some(self, owner: str) -> int:
-        """Delete some of an owner's messages; return how many."""
+        """Delete some of an owner's messages, and return how many."""
         return self._database.write(lambda connection: connection.execute(_REMOVE_MESSAGES, (owner,)).rowcount)
 
 
@@ -143,7 +143,7 @@ _UPDATE = "UPDATE records SET owner = ?, version = version + 1, body = ? WHERE k
 _PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES ('record', ?, ?, ?)"
 _DELETE = "DELETE FROM records WHERE kind = ? AND id = ? AND version = ?"
 _MAX_EXPANSION = 4
-"""How many times larger than its JSON's characters a document can be as Firestore counts it."""
+"""The largest ratio of a document's size, as Firestore counts it, to the characters of its JSON."""
 
 
 class SqliteRecords:

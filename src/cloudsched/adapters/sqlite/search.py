@@ -55,7 +55,7 @@ _LOOKED_FOR = {
     "category": "{0}.category = ?",
     "label": "? IN (SELECT value FROM json_each({0}.labels))",
 }
-"""How a row of a table is compared with a filter that no index has."""
+"""The SQL that compares a row of a table with a filter that no index has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Listing:
     conditions: Sequence[str] = ()
     values: Sequence[object] = ()
     keys: Sequence[str] = ("id",)
-    """The columns of the id, as the index of the order has them: those of what it belongs to, then its own."""
+    """The columns of the id, in the order of the index: first those of its parent, then its own."""
     body: str = BODY
     looked_for: Mapping[str, str] = field(default_factory=dict)
     """Filters by which the rows are told from each other after reading, because no index has them."""
@@ -76,7 +76,7 @@ class Listing:
     def to_statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
         """Return the statement for one page (instant, body, whether it matches, ids), and its values.
 
-        A row that does not match has no body: to leave out a part of one that nobody sees takes long.
+        A row that does not match has no body, because it takes long to remove the parts that are left out.
         """
         looked_for = tuple(self.looked_for.values())
         conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], [*looked_for, *looked_for, *self.values]
@@ -209,21 +209,21 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
 
 
 def _measure(row: Row) -> int:
-    """Return how many bytes a row's document has; none if it is not one of the list, whose document is not read."""
+    """Return the bytes of a row's document, or 0 if the document was not read because the row is not in the list."""
     return len(row[1] or b"")
 
 
 def _to_position(row: Row) -> tuple[datetime, str]:
-    """Return where a row stands in its list: its instant, and its id behind those of what it belongs to."""
+    """Return the position of a row in its list: its instant, and its id after those of its parents."""
     at, _, _, *keys = row
     return from_microseconds(at), ".".join(keys)
 
 
 _HAS_USED = """ AND (body LIKE '%"usage":["%' OR body LIKE '%"usage":[{%')"""
-"""Whether a task's document has usage: packed, or as in documents of schema version 1. A payload may have it, too."""
+"""Finds task documents with usage: packed, or as in documents of schema version 1. A payload may match, too."""
 _LEFT_OUT = ", ".join(f"'$.{name}'" for name in LEFT_OUT)
 _SUMMARY = f"CAST(CASE WHEN json_valid(body) THEN json_remove(body, {_LEFT_OUT}) ELSE body END AS BLOB)"
-"""A record without its result and steps; as it is if it is damaged."""
+"""A record without its result and steps. A damaged one is left as it is."""
 
 
 class SqliteSearch:

@@ -1,8 +1,8 @@
 """The embedded store: tasks, offers, executions and messages in one SQLite file, or in memory for tests.
 
-A document is JSON text; the values that lists and sweeps search for are also columns. Instants are whole microseconds
-since 1970. Each task has a version number that every commit increments, so a commit's precondition is one
-``UPDATE … WHERE``.
+A document is JSON text. The values that lists and sweeps search for are also columns. Instants are whole microseconds
+since 1970. Each task has a version number that every commit increments, so a commit's precondition is one ``UPDATE …
+WHERE``.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ _TRIAL = ("(trial)", "." * 16_384)
 _DELETE_TRIAL = "DELETE FROM records WHERE kind = '(trial)'"
 
 PURGE_BATCH_SIZE = 1000
-"""How many documents one transaction removes: few enough that no other writer waits long."""
+"""The number of documents that one transaction removes: few enough that no other writer waits long."""
 MAX_EXPIRY_BATCHES = 200
-"""How many such transactions a sweep makes for what has expired: 200,000 documents a minute, so that the file does not
-grow with what nobody keeps."""
+"""The number of such transactions in which a sweep removes what has expired: 200,000 documents a minute, so that the
+file does not grow with what nobody keeps."""
 
 
 class SqliteStore:
@@ -93,10 +93,10 @@ class SqliteStore:
         """Open the store, creating it if it does not exist.
 
         Args:
-            path: The file; None keeps everything in memory for the life of this object.
+            path: The file. None keeps everything in memory for the life of this object.
             on_removed: Called with ``taskId`` or ``taskId/executionId`` when that is removed, to remove its large
-                results as well. It runs in the same transaction, so that the id cannot be created again in between;
-                and again if that transaction has to be repeated.
+                results as well. It runs in the same transaction, so that the id cannot be created again in between. It
+                runs again if that transaction has to be repeated.
 
         Raises:
             UnsupportedDocument: The file has the layout of another version of cloudsched.
@@ -129,7 +129,7 @@ class SqliteStore:
         return self._note(commit, rows, self._database.write(work))
 
     def commit_all(self, commits: Sequence[Commit]) -> list[VersionedTask | Exception]:
-        """Commit each as `commit` does, many in one transaction; return its task, or the error that it met."""
+        """Commit each as `commit` does, many in one transaction, and return its task, or the error that it met."""
         answers: dict[int, VersionedTask | Exception] = {}
         planned: dict[int, tuple[list[TaskRow], Callable[[sqlite3.Connection], int]]] = {}
         for number, commit in enumerate(commits):
@@ -190,7 +190,7 @@ class SqliteStore:
         return VersionedTask(commit.task, Version(version))
 
     def load_lock(self, key: str) -> VersionedLock:
-        """Return the current lock of a key; an empty one if there is none."""
+        """Return the current lock of a key, or an empty one if there is none."""
         rows = self._database.read(_LOAD_LOCK, (key,))
         if not rows:
             return VersionedLock(Lock(key=key), None)
@@ -236,7 +236,7 @@ class SqliteStore:
         self._database.write(task)
 
     def expire(self, now: datetime) -> int:
-        """Remove the executions and messages whose `expire_at` has passed, in batches; return how many.
+        """Remove the executions and messages whose `expire_at` has passed, in batches, and return how many.
 
         Other writers get their turn between two of them.
         """
@@ -343,7 +343,7 @@ class SqliteStore:
         return fetch_page(self._database, Message.from_stored_json, listing, ("inbox", owner), limit, page_token)
 
     def check(self) -> None:
-        """Run a small query, and write something if a write has failed; SQLite has no clock of its own.
+        """Run a small query, and write something if a write has failed. SQLite has no clock of its own.
 
         It fails as well if the file is no longer the one that was opened.
         """
@@ -362,7 +362,7 @@ class SqliteStore:
         return VersionedTask(self._parse(task_id, body), Version(version))
 
     def _parse(self, task_id: str, body: bytes) -> Task:
-        """Return a task; one whose document this process knows is not parsed: the same document is the same task."""
+        """Return a task. A document that this process knows is not parsed again: the same document is the same task."""
         task = self._known.find(task_id, body)
         if task is None:
             task = _to_document(Task, task_id, body)

@@ -78,7 +78,7 @@ UPGRADES: Final[Mapping[int, Sequence[str]]] = {
         _TASKS_IN_TROUBLE,
     ),
 }
-"""What makes a file of an earlier layout one of the next."""
+"""The statements that upgrade a file of an earlier layout to the next one, by the earlier one's number."""
 
 _ADD_LABELS = "INSERT INTO labels SELECT value, NEW.created_at, NEW.id FROM json_each(NEW.labels)"
 _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AND task_id = OLD.id
@@ -184,7 +184,7 @@ _INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
     VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
 _PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
 _SURELY_SMALL: Final = MAX_DOCUMENT_BYTES // MAX_EXPANSION // 2
-"""As JSON of so many characters, a document fits Firestore, whatever its name."""
+"""A document with at most this many characters of JSON fits Firestore, whatever its name."""
 DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
 _RECORD_COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
 PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
@@ -198,14 +198,14 @@ class TaskRow:
 
     write: TaskWrite
     columns: dict[str, object]
-    """Those that change; all of a new task."""
+    """The columns that change, or all columns of a new task."""
     body: str
     offers: tuple[OfferEntry | None, OfferEntry | None]
-    """The one that is stored, and the one that is to be."""
+    """The offer that is stored, and the one that is to be."""
 
 
 def to_task_row(write: TaskWrite) -> TaskRow:
-    """Return what is written of a task.
+    """Return the row to write of a task.
 
     Raises:
         InvalidInput: It is too large.
@@ -217,7 +217,7 @@ def to_task_row(write: TaskWrite) -> TaskRow:
 
 
 def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:
-    """Return the columns that change with some fields, and what they are then."""
+    """Return the columns that change with some fields, and their new values."""
     columns: dict[str, object] = {name: getattr(task, name) for name in _COPIED if name in changes}
     for column, name in _INSTANTS.items():
         if name in changes:
@@ -257,7 +257,7 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
 
 
 def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
-    """Insert a task, or update it if it has the expected version, and write its offer; return the new version.
+    """Insert a task, or update it if it has the expected version. Write its offer, and return the new version.
 
     An update names only columns that change: SQLite writes a page for every index of a column that is named.
     """
@@ -305,7 +305,7 @@ def to_json(document: Document, *path: str, changes: Collection[str] | None = No
     Args:
         document: The document.
         path: The ids of its collections and documents.
-        changes: The fields that differ from what was read; None for a new document.
+        changes: The fields that differ from what was read, or None for a new document.
 
     Raises:
         InvalidInput: It is larger than Firestore accepts: tests on this store must not pass with what fails there.

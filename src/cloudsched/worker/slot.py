@@ -1,8 +1,8 @@
 """One slot of a worker: runs one attempt at a time, from its start until its result is acknowledged.
 
-A slot is a coroutine on the loop of the worker's supervisor, so it costs no thread. It lets threads of the worker make
-what blocks: the handler's call, unless that is asynchronous, and the calls to the source, which it retries until the
-result is acknowledged; and it renews the lease meanwhile.
+A slot is a coroutine on the loop of the worker's supervisor, so it costs no thread. Blocking calls run in threads of
+the worker: the handler's, unless it is asynchronous, and those to the source, which are retried until the result is
+acknowledged. The slot renews the lease meanwhile.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class AttemptCalls:
         return await self._threads.handlers.call(function)
 
     def close(self) -> None:
-        """Refuse every further request, and those that wait."""
+        """Refuse all further requests, and those that wait."""
         with self._lock:
             self._is_closed = True
             waiting = list(self._waiting)
@@ -124,13 +124,13 @@ class _Link(Request):
 log = logging.getLogger(__name__)
 
 HEARTBEATS_PER_LEASE = 3
-"""How many heartbeats are sent within one lease's duration."""
+"""The number of heartbeats within one lease's duration."""
 MIN_HEARTBEAT_INTERVAL = 0.05
 """The least number of seconds between two heartbeats."""
 INITIAL_BACKOFF, MAX_BACKOFF = 0.5, 30.0
 """The first and the longest wait, in seconds, before an unacknowledged result is sent again."""
 RESULT_DELIVERY_TIMEOUT = timedelta(hours=1)
-"""How long delivering a result is retried: no lease lasts longer."""
+"""The time for which delivering a result is retried: no lease lasts longer."""
 UNDELIVERED = (Unavailable, QuotaExceeded, Unauthenticated, Forbidden)
 """Errors after which delivering a result is retried. A credential revoked by mistake may be restored."""
 
@@ -143,7 +143,7 @@ class AttemptSummary:
     status: str
     """succeeded, failed, retrying, snoozed, suspended, cancelled, lost or released."""
     reason: str
-    """The reason; may be empty."""
+    """The reason, which may be empty."""
     seconds: float
     traceback: str = ""
     """The traceback of the handler's exception, if it failed or will be retried."""
@@ -151,7 +151,7 @@ class AttemptSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How an attempt ended; see `AttemptSummary`."""
+    """The end of an attempt, as `AttemptSummary` describes it."""
 
     status: str
     reason: str
@@ -162,7 +162,7 @@ class Slot:
     """Runs one piece of claimed work at a time.
 
     Args:
-        time_limit: How long one attempt may take; after that its lease is no longer renewed and expires.
+        time_limit: The time that one attempt may take. After that its lease is no longer renewed and expires.
         on_free: Called with this slot when an attempt has finished or was abandoned.
         on_attempt_finished: Called with the attempt's summary, before `on_free`.
     """
@@ -187,7 +187,7 @@ class Slot:
         self._supervision = asyncio.run_coroutine_threadsafe(self._supervise(work), threads.supervisor.loop)
 
     def release(self) -> None:
-        """Release the running attempt at once. Its handler may go on; do not use the slot again."""
+        """Release the running attempt at once. Its handler may go on. Do not use the slot again."""
         self._threads.supervisor.loop.call_soon_threadsafe(self._release_requested.set)
 
     async def _supervise(self, work: ClaimedWork) -> None:
@@ -218,7 +218,7 @@ class Slot:
         return await self._deliver_result(work, context, report)
 
     async def _wait_for_report(self, work: ClaimedWork, context: Context, deadline: float) -> AttemptReport | None:
-        """Renew the lease until the handler has ended; return its report, or None if the attempt is to be released."""
+        """Renew the lease until the handler has ended. Return its report, or None if the attempt is to be released."""
         is_warned = False
         report = asyncio.ensure_future(self._call_handler(work, context))
         release = asyncio.ensure_future(self._release_requested.wait())
@@ -249,7 +249,7 @@ class Slot:
         return report
 
     def _seconds_to_next_heartbeat(self, work: ClaimedWork, deadline: float) -> float | None:
-        """Return the seconds until the next heartbeat; None if no more are sent."""
+        """Return the seconds until the next heartbeat, or None if no more are sent."""
         keeper, now = work.lease_keeper, time.monotonic()
         if keeper.is_lost or keeper.has_stopped_renewing:
             return None
@@ -260,7 +260,7 @@ class Slot:
         return max(MIN_HEARTBEAT_INTERVAL, min(remaining, deadline - now))
 
     async def _send_heartbeat(self, work: ClaimedWork, context: Context, deadline: float) -> None:
-        """Renew the lease unless the handler has just done so; after the time limit, stop renewing it."""
+        """Renew the lease unless the handler has just done so. After the time limit, stop renewing it."""
         keeper = work.lease_keeper
         if time.monotonic() >= deadline:
             keeper.stop_renewing()
@@ -311,7 +311,7 @@ class Slot:
         return _summarize(work, report)
 
     async def _finish(self, work: ClaimedWork, context: Context, report: AttemptReport, hooks: HookCalls) -> bool:
-        """Report the result, and call the hooks of a failure; no thread waits for an asynchronous one."""
+        """Report the result, and call the hooks of a failure. No thread waits for an asynchronous hook."""
         # A plain hook is code of the user, which may take long.
         runs_hook = work.has_blocking_hook and isinstance(report.outcome, Retry | Fail)
         pool = self._threads.handlers if runs_hook else self._threads.source
@@ -425,9 +425,9 @@ def _log_fields(work: ClaimedWork, action: str) -> dict[str, str]:
 T = TypeVar("T")
 
 MAX_SOURCE_THREADS = 8
-"""How many calls to the source of work, the store or the API, are made at once."""
+"""The largest number of simultaneous calls to the source of work: the store or the API."""
 MAX_HEARTBEAT_THREADS = 8
-"""How many heartbeats are sent at once. They wait for no other call."""
+"""The largest number of simultaneous heartbeats. They wait for no other call."""
 
 
 def take(queue: SimpleQueue[T], seconds: float | None) -> T:
@@ -437,7 +437,7 @@ def take(queue: SimpleQueue[T], seconds: float | None) -> T:
 
     Args:
         queue: The queue.
-        seconds: How long to wait for an item; None waits without an end.
+        seconds: The time to wait for an item. None waits without an end.
 
     Raises:
         Empty: There was none in time.
@@ -459,7 +459,7 @@ class ThreadPool:
 
     Args:
         name: The name of its threads.
-        limit: How many threads there may be; further calls wait. Without a limit every call has its thread at once.
+        limit: The largest number of threads. Further calls wait. Without a limit every call has its thread at once.
     """
 
     def __init__(self, name: str, limit: int | None = None) -> None:
@@ -469,10 +469,10 @@ class ThreadPool:
         self._requests: SimpleQueue[Request | None] = SimpleQueue()
         self._threads = 0
         self._unfinished = 0
-        """How many requests wait or are being served."""
+        """The number of requests that wait or are being served."""
 
     async def call(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Let a thread call a function, and return what it returns, or raise what it raises."""
+        """Let a thread call a function, and return its result or raise its error."""
         request = Request(function)
         self.submit(request)
         return await request.result()
@@ -499,13 +499,13 @@ class ThreadPool:
         return 0.0
 
     def close(self) -> None:
-        """End the threads, once what was submitted has been served."""
+        """End the threads once all submitted requests have been served."""
         for _ in range(self._threads):
             self._requests.put(None)
 
 
 class WorkerThreads:
-    """The threads of a running worker, besides the one that polls: as many as it takes for what blocks, and few more.
+    """The threads of a running worker, besides the one that polls: as many as its blocking calls need, and few more.
 
     Attributes:
         supervisor: Supervises all attempts, on its event loop.

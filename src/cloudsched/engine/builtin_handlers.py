@@ -1,7 +1,7 @@
 """The handlers of tasks that the system itself makes, or that users describe without a function: one table.
 
-What runs is imported, and made, when the first such task is checked or runs. Children's is in the registry, and the
-assistant's is there only where the settings turn it on.
+A runner is imported and made when the first such task is checked or runs. The handler of children is in the registry,
+and the assistant's is there only where the settings turn it on.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _REPLAN_AGAIN_AFTER: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class BuiltInRunners:
-    """Return what runs each kind of them."""
+    """The functions that make the runner of each kind of built-in handler."""
 
     scripts: Callable[[], ScriptHandler]
     deliveries: Callable[[], DeliveryHandler]
@@ -58,7 +58,7 @@ class BuiltInRunners:
 
 
 def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Registry:
-    """Return a registry that has them all."""
+    """Return a registry that has all built-in handlers."""
     people = _refuse_users("Use DELETE or GET …/export of /v1/people/{owner}.")
     by_calendars = "Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself."
 
@@ -125,7 +125,7 @@ def _refuse_users(hint: str, read: Callable[[Mapping[str, Any]], object] = lambd
     """Return a check for a handler whose tasks users get from an operation of the API only.
 
     Args:
-        hint: What to use instead.
+        hint: The advice in the error: the operation to use instead.
         read: Reads a payload of its tasks, as the handler does.
     """
 

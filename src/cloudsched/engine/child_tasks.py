@@ -3,7 +3,7 @@
 A call's task id is derived from its place in the parent's journal, so creating it again has no effect. When a call
 ends, its parent is notified. Like a dispatch, that is a hint: the parent reads the result from the call's own task.
 
-A task with its descendants is what ``GET /v1/tasks/{id}/tree`` and ``cloudsched tasks tree`` show.
+``GET /v1/tasks/{id}/tree`` and ``cloudsched tasks tree`` show a task with its descendants.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MAX_MESSAGE = 2_000
-"""How many bytes the message of a record has."""
+"""The largest size of a record's message in bytes."""
 _PAGE_SIZE = 100
 _SAMPLE_SIZE = 20
 
 
 class _Call(NamedTuple):
-    """What a cancel needs to know of a call: there may be thousands, and their payloads large."""
+    """The part of a call that a cancel needs: there may be thousands of calls, and their payloads may be large."""
 
     id: str
     parent: Parent | None
@@ -63,20 +63,20 @@ class ChildTasks:
         self._engine = engine
 
     def create(self, task: Task) -> bool:
-        """Store a call unless it exists already, and create its dispatches; return whether it is new.
+        """Store a call unless it exists already, create its dispatches, and return whether it is new.
 
         Raises:
             WorkflowError: A task that is not this call has its id.
-            QuotaExceeded: A user's tree may have no more tasks for now; nothing was stored. A task that has no call in
+            QuotaExceeded: A user's tree may have no more tasks for now. Nothing was stored. A task that has no call in
                 progress may always make one, since its own place would otherwise never become free.
-            QueueUnavailable: The call is stored, but its dispatch could not be created; the sweep creates it.
+            QueueUnavailable: The call is stored, but its dispatch could not be created. The sweep creates it.
         """
         stored = self._commit_new(task)
         self._engine.sender.send(stored or task, executor_wakeups(stored or task), self._engine.clock.now())
         return stored is None
 
     def _commit_new(self, task: Task) -> Task | None:
-        """Store a call; return the stored one if it exists already."""
+        """Store a call, or return the stored one if it exists already."""
         is_limited = task.parent is not None and task.parent.is_for_user
 
         def store(quota: QuotaCheck | None) -> Task | None:
@@ -138,13 +138,13 @@ class ChildTasks:
         return stored is not None and stored.task.status is TaskStatus.CANCELLED
 
     def notify_parent(self, task: Task) -> None:
-        """Notify a task's parent that the task has ended; do nothing if it has no parent or has not ended.
+        """Notify a task's parent that the task has ended. Do nothing if it has no parent or has not ended.
 
         Repeating this is harmless.
 
         Raises:
-            StoreUnavailable: The notification could not be stored; call this again.
-            QueueUnavailable: It is stored, but the dispatch that resumes the parent could not be created; the sweep
+            StoreUnavailable: The notification could not be stored. Call this again.
+            QueueUnavailable: It is stored, but the dispatch that resumes the parent could not be created. The sweep
                 creates it.
         """
         if task.parent is not None and task.delivery is None and (task.has_ended or task.deleted_at):
@@ -211,10 +211,10 @@ class ChildTasks:
             self._engine.sender.send(task, [each for each in executor_wakeups(task) if each.due_at <= now], now)
 
     def calls_in_progress(self, task_id: str, execution_id: str, awaited: tuple[int, ...]) -> set[int]:
-        """Return some of the awaited calls that are in progress; empty if none is found.
+        """Return some of the awaited calls that are in progress, or an empty set if none is found.
 
         Only the newest calls are read, and the very newest first by itself: usually it is still running, and nothing
-        else has to be read. Older calls are not checked here; the parent polls them itself.
+        else has to be read. Older calls are not checked here: the parent polls them itself.
         """
         query = TaskQuery(parent=task_id, status=TaskStatus.ACTIVE)
         found = set[int]()
@@ -239,10 +239,10 @@ class ChildTasks:
                 return
 
     def remove(self, task: Task) -> bool:
-        """Remove a task that is being deleted, and cancel its descendants; return whether it has been purged.
+        """Remove a task that is being deleted, and cancel its descendants. Return whether it has been purged.
 
         It stays while one of its handlers is running that holds a lock or may still make calls, and while a call below
-        it cannot be read; the sweep removes it later. Before all that, what it has used is noted.
+        it cannot be read. The sweep removes it later. Before all that, its usage is noted.
         """
         self._engine.usage().note([task])
         now = self._engine.clock.now()  # before the calls are listed: one that is made after that is not among them
@@ -260,7 +260,7 @@ class ChildTasks:
         If the task has been recreated or rescheduled meanwhile, the calls made since then are left alone.
 
         Returns:
-            Whether that was all of them: a call whose document cannot be read is skipped, and the sweep has to return
+            True if that was all of them. A call whose document cannot be read is skipped, and the sweep has to return
             to it.
         """
         waiting, unreadable = [task.id], 0
@@ -303,7 +303,7 @@ class ChildTasks:
         """Cancel the calls below a cancelled task, and clear its deferred mark.
 
         Returns:
-            The task; None if the sweep has to come back: a call cannot be read, or a running handler may make more.
+            The task, or None if the sweep has to come back: a call cannot be read, or a running handler may make more.
         """
         # Asked before the calls are listed: one that is made after that is not among them.
         may_call = can_still_call(task, self._engine.clock.now())
@@ -317,7 +317,7 @@ class ChildTasks:
     def cancel_call(self, task_id: str, reason: str) -> None:
         """Cancel a call that its caller does not need any more, and its descendants. Repeating this is harmless.
 
-        Nobody may come back to it: its own mark tells the sweep what is left if this process dies meanwhile.
+        If this process dies meanwhile, the call's own mark tells the sweep what is left to cancel.
         """
         self._cancel(task_id, reason, is_below=False)
         stored = self._engine.store.load(task_id)
@@ -343,11 +343,11 @@ class ChildTasks:
 
 
 MAX_TREE = 2_000
-"""How many calls are shown: in a larger tree those nearest to the root, and among them the newest."""
+"""The largest number of calls shown: in a larger tree those nearest to the root, and among them the newest."""
 MAX_TREE_BYTES = 2_000_000
-"""How many bytes their documents have together."""
+"""The largest size in bytes of their documents together."""
 MAX_READ = 10_000
-"""How many calls are read at most, including those that are only counted."""
+"""The largest number of calls read, including those that are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +357,7 @@ class Tree:
     task: Task
     children: Sequence[Tree]
     omitted_children: int
-    """How many of the task's calls are not among `children`; a lower bound if `MAX_READ` was reached."""
+    """The number of the task's calls that are not among `children`. A lower bound if `MAX_READ` was reached."""
 
 
 def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = None) -> Tree:

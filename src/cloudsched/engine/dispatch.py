@@ -38,7 +38,7 @@ class DispatchSender:
         """Create a dispatch for each wake-up, and return how many there were.
 
         Raises:
-            QueueUnavailable: A dispatch could not be created; those before it were.
+            QueueUnavailable: A dispatch could not be created. Those before it were.
         """
         dispatches = [dispatch_for(task, wake, now, repair=repair) for wake in wakeups]
         channel = None if task.delivery is None else task.delivery.channel
@@ -49,9 +49,9 @@ class DispatchSender:
     def send_hop(self, task: Task, dispatch: Dispatch, until: datetime, now: datetime) -> None:
         """Create the dispatch that follows one that came too early.
 
-        The queue delivers nothing early by its own clock: if this one was to come only later by this process's, that
-        is behind. Without an allowance for it, dispatches would follow each other until it has caught up. An operator
-        may deliver one long before its time, so only a difference that clocks may have counts.
+        The queue delivers nothing early by its own clock. A dispatch that is early by this process's clock shows that
+        this clock is behind. Without an allowance, dispatches would follow each other until it has caught up. An
+        operator may deliver one long before its time, so only a lag that clocks may have counts.
 
         Raises:
             QueueUnavailable: It could not be created.
@@ -91,7 +91,7 @@ MIN_SECRET_LENGTH = 16
 class SigningKeys:
     """The secret that signs, and the previous one, which is still accepted. Neither appears in the repr.
 
-    What is signed for one purpose is worth nothing for another.
+    A signature for one purpose is not valid for another.
     """
 
     current: str = field(repr=False)
@@ -107,7 +107,7 @@ class SigningKeys:
             )
 
     def sign(self, body: bytes) -> str:
-        """Return the token for the body of a dispatch, or for what else the purpose says."""
+        """Return the token for the body of a dispatch, or of whatever else the purpose names."""
         return self._signature(self.current, body)
 
     def verify(self, body: bytes, token: str) -> None:

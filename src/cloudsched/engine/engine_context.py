@@ -1,4 +1,4 @@
-"""What the engine's parts work with: one frozen object, made once for an app and handed to each part that needs it."""
+"""The shared objects of the engine's parts: one frozen object, made once for an app and handed to each part."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class EngineSettings(Protocol):
-    """The settings that the engine reads; see `cloudsched.Settings`."""
+    """The settings that the engine reads, as `cloudsched.Settings` describes them."""
 
     @property
     def minimum_lead(self) -> timedelta: ...  # noqa: D102
@@ -45,7 +45,7 @@ class EngineSettings(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineContext:
-    """The store, the queue and the clock, and what is built directly on them."""
+    """The store, the queue and the clock, and the objects that are built directly on them."""
 
     settings: EngineSettings
     registry: Registry
@@ -58,17 +58,17 @@ class EngineContext:
     archive: JournalArchive
     """Loads journals, and moves those of finished executions into their records."""
     committer: Committer
-    """Loads, decides, commits and logs; again after each conflict."""
+    """Loads, decides, commits and logs, again after each conflict."""
     locks: Locks
     quotas: Quotas
     usage: Callable[[], UsageLedger]
-    """Notes what tasks have counted; made when it is first needed, which few deliveries do."""
+    """Records the usage that tasks have counted. It is made when it is first needed, which is in few deliveries."""
     budgets: Callable[[], Budgets]
-    """Says whether what an owner may use is used up; made when a task asks that has a budget."""
+    """Says whether an owner's budget is used up. It is made when a task with a budget asks."""
     logs: LogKeeper
 
     def replan(self, stored: VersionedTask) -> VersionedTask:
-        """Return a task planned with the time zone data in use, committed and dispatched; as it is if it is so already.
+        """Plan a task with the time zone data in use, commit and dispatch it, unless that is done, and return it.
 
         Raises:
             VersionConflict: It has changed since it was read.

@@ -1,10 +1,10 @@
-"""Collect what a handler logs, so that it can be kept with its run, and encrypt it.
+"""Collect the log of a handler, to keep it with its run, and encrypt it.
 
-What counts is what Python's `logging` lets through in the handler's context: in its own thread, in a coroutine of its
-own, in a step, and in a thread that got its context (`asyncio.to_thread` passes it on); and what it prints there, as
-lines of INFO. Lines that a replay repeats are not collected again, nor are this package's own.
+The log has the lines that Python's `logging` lets through in the handler's context: in its own thread, in a coroutine
+of its own, in a step, and in a thread that got its context (`asyncio.to_thread` passes it on). Text that it prints
+there counts as lines of INFO. Lines that a replay repeats are not collected again, nor are this package's own.
 
-A task's owner can read its documents in Firestore, and a log may hold what is not for users; the API shows it to those
+A task's owner can read its documents in Firestore, and a log may hold what is not for users. The API shows it to those
 that may see it. Lines are compressed and encrypted by AES-256 in GCM (NIST SP 800-38D), with a key that is derived from
 the settings' secret, and bound to their execution. While a secret is being rotated, logs of the previous one can be
 read.
@@ -53,7 +53,7 @@ class LogSeal:
     previous: str | None = field(default=None, repr=False)
 
     def seal(self, found: RunLog, about: str) -> str:
-        """Return a log as text that only this secret opens, and only for what it is about: its execution."""
+        """Return a log as text that only this secret opens, and only for its execution, which is `about`."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where something is logged
 
         nonce, content = os.urandom(_NONCE_BYTES), zlib.compress(found.model_dump_json(by_alias=True).encode())
@@ -61,7 +61,7 @@ class LogSeal:
         return _VERSION + base64.b64encode(sealed).decode()
 
     def open(self, sealed: str | None, about: str) -> RunLog | None:
-        """Return the log; an empty one if there is none, None if it cannot be read with these secrets."""
+        """Return the log, an empty one if there is none, or None if it cannot be read with these secrets."""
         if sealed is None:
             return RunLog()
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - only where something is logged
@@ -85,9 +85,9 @@ def _derive_key(secret: str) -> bytes:
 
 _OWN = "cloudsched"
 PRINTED: Final = "print"
-"""The logger's name of what was printed."""
+"""The logger's name of printed lines."""
 _MAX_MESSAGE_BYTES = 300
-"""How much of a message is kept beside its traceback."""
+"""The bytes of a message that are kept beside its traceback."""
 _CLAIM_CHARACTERS = 16
 _current: ContextVar[AttemptLog | None] = ContextVar("cloudsched_attempt_log", default=None)
 _NOTHING: Final = RunLog.build()
@@ -113,7 +113,7 @@ class AttemptLog:
         self._lock = threading.Lock()
         self._found = _NOTHING
         self.is_muted: Callable[[], bool] = lambda: False
-        """Whether what is logged now was logged before, and is only repeated."""
+        """Returns whether the lines logged now were logged before, and are only repeated."""
 
     def note(self, record: logging.LogRecord) -> None:
         """Keep a record's line, if it counts."""
@@ -141,7 +141,7 @@ class ReportedLog:
 
 
 class AttemptLines:
-    """Lets what is logged in the ``with`` block belong to an attempt, and collects it if there is a log for that.
+    """Assigns the lines that are logged in the ``with`` block to an attempt, and collects them if it has a log.
 
     Without a log nothing is collected, not even for an outer block.
     """
@@ -171,7 +171,7 @@ class AttemptLines:
 
 
 def find_thread(task_id: str, execution_id: str, attempt: int) -> str | None:
-    """Return the name of the thread in which this process runs an attempt; None if it does not."""
+    """Return the name of the thread in which this process runs an attempt, or None if it does not."""
     return _threads.get((task_id, execution_id, attempt))
 
 
@@ -190,16 +190,16 @@ class LogKeeper:
     """Keeps logs with runs, as the settings say."""
 
     level: int | None
-    """The least level that is kept; None to keep nothing."""
+    """The least level that is kept, or None to keep nothing."""
     make_seal: Callable[[], LogSeal]
-    """Returns what encrypts them; called when there is something to keep, or to read."""
+    """Returns the seal that encrypts them. Called when there is something to keep, or to read."""
 
     def begin(self, run: Run, clock: Clock) -> AttemptLog | None:
-        """Return the log of an attempt that begins; None if none is kept."""
+        """Return the log of an attempt that begins, or None if none is kept."""
         return None if self.level is None else AttemptLog(run.attempt, clock, self.level)
 
     def accept(self, run: Run, reported: RunLog | None, now: datetime) -> ReportedLog | None:
-        """Return what a worker has reported, as lines of this attempt, within the bounds; None if nothing is kept.
+        """Return a worker's reported log as lines of this attempt, within the bounds, or None if nothing is kept.
 
         Lines from before the claim, or from the future, get the nearest instant of the claim's time.
         """
@@ -220,7 +220,7 @@ class LogKeeper:
         return run.model_copy(update={"log": seal.seal(kept, about)})
 
     def read(self, task_id: str, execution_id: str, sealed: str | None) -> RunLog | None:
-        """Return what an execution has logged; None if it cannot be read any more."""
+        """Return the log of an execution, or None if it cannot be read any more."""
         return RunLog() if sealed is None else self.make_seal().open(sealed, f"{task_id}/{execution_id}")
 
 

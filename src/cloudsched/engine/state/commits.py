@@ -1,10 +1,10 @@
-"""Load, decide, commit, log: how a task is created or changed.
+"""Create or change a task: load, decide, commit, and log.
 
 A decision is a pure function of what was read, and returns a `Commit`. It is made again after each conflict.
 
 A journal is archived when its execution finishes, by whatever means (its handler, an expired lease, a cancel by its
 owner): its entries become the record's `steps`, and the commit that writes the record removes them. So no journal
-outlives its execution. If their task has a callback, executions that end without an attempt's own word get it here.
+outlives its execution. If their task has a callback, executions that end without a report of their attempt get it here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 UNREAD: Any = object()
 
 MAX_CONFLICTS = 50
-"""How often a change is tried before it fails. Each conflict means that the change of somebody else took effect."""
+"""The number of times that a change is tried before it fails. Each conflict means that another change took effect."""
 
 
 def compare_and_set(
@@ -46,15 +46,15 @@ def compare_and_set(
     """Call ``change(load())`` until its commit meets no conflict, and return its result.
 
     Args:
-        what: What is changed, for the error: "task t1".
+        what: The name of what is changed, for the error: "task t1".
         load: Reads what the change depends on, with its version.
         change: Decides and commits, on the version that was read. It runs again after each conflict, so nothing but its
             commit may have an effect before that.
-        first: What has been read already, for the first call of `change`.
+        first: The result of an earlier read, for the first call of `change`.
 
     Raises:
         Contended: Others kept changing it.
-        PreconditionFailed: It is not as the caller expects; trying again would not help.
+        PreconditionFailed: It is not as the caller expects, and trying again would not help.
     """
     current = load() if first is UNREAD else first
     for remaining in reversed(range(MAX_CONFLICTS)):
@@ -72,7 +72,7 @@ class Committer:
     """Loads, decides, commits and logs: the one way in which a task is created or changed.
 
     Args:
-        store: Where tasks are.
+        store: The store of the tasks.
         archive: Takes the journals of executions that end.
         deliveries: Tells others that an execution has ended without a word of its attempt.
         on_failure: Calls the hooks of an execution that has failed for good, right before that is committed.
@@ -97,7 +97,7 @@ class Committer:
         decide: Callable[[S], Commit | T],
         first: Any = UNREAD,  # noqa: ANN401 - an S
     ) -> Committed | T:
-        """Load, decide and commit in this thread; see `plan`."""
+        """Load, decide and commit in this thread, as `plan` describes."""
         return run_procedure(self.plan(what, load, decide, first))
 
     def plan(
@@ -107,10 +107,10 @@ class Committer:
         decide: Callable[[S], Commit | T],
         first: Any = UNREAD,  # noqa: ANN401 - an S
     ) -> Procedure[Committed | T]:
-        """Load, decide and commit, all of it again after each conflict; return what was committed.
+        """Load, decide and commit, all of it again after each conflict, and return what was committed.
 
-        What is decided instead of a commit is returned as it is. The arguments and errors are those of
-        `compare_and_set`.
+        If `decide` returns something other than a commit, this returns it as it is. The arguments and errors are those
+        of `compare_and_set`.
         """
         current = load() if first is UNREAD else first
         for remaining in reversed(range(MAX_CONFLICTS)):
@@ -127,16 +127,16 @@ class Committer:
         raise Contended(what, MAX_CONFLICTS)
 
     def commit(self, commit: Commit) -> VersionedTask:
-        """Commit what was decided in this thread; see `plan_commit`."""
+        """Commit a decision in this thread, as `plan_commit` describes."""
         return run_procedure(self.plan_commit(commit))
 
     def plan_commit(self, commit: Commit) -> Procedure[VersionedTask]:
-        """Commit what was decided, and return the task as committed. A new task has no past to look after.
+        """Commit a decision, and return the task as committed. A new task has no journals, hooks or callbacks yet.
 
         Large journals are stored as blobs before failure hooks are called. The commit itself comes last.
 
         Raises:
-            VersionConflict: A task or the lock has changed since it was read; or a new task exists.
+            VersionConflict: A task or the lock has changed since it was read, or a new task exists.
             BlobsUnavailable: A journal is too large for its record, and the blob store cannot be reached.
         """
         if commit.base is None:
@@ -170,7 +170,7 @@ class Committer:
         return committed
 
     def try_to_change(self, stored: VersionedTask, now: datetime, **changes: Any) -> Task | None:
-        """Commit changes that somebody else's make superfluous; None if there were any since the task was read."""
+        """Commit changes that a conflicting change makes superfluous. Return None on a conflict."""
         try:
             return self.commit(Commit(with_changes(stored.task, now, **changes), stored)).task
         except VersionConflict:
@@ -206,7 +206,7 @@ class Committer:
 
 
 def _count(commit: Commit, before: Task) -> Commit:
-    """Return the commit with what it costs counted in its task, whose runs fit; new tasks count for themselves.
+    """Return the commit with its costs counted in its task, whose runs fit. New tasks count for themselves.
 
     A claim by a dispatch is counted by the commit that ends its lease, so that a claim alone need not write the sums.
     """

@@ -1,7 +1,7 @@
-"""Create deliveries in the commit that records an end, and record in the last commit of one that it has arrived.
+"""Create deliveries in the commit that ends an execution, and record their arrival in their own last commit.
 
-An execution also ends without an attempt's own word: by an expired lease, by the expiration of what is late, because
-another run was in the way, or because its task was cancelled. It has no result then, and only the callback is created.
+An execution also ends without a report of its attempt: by an expired lease, because it is too late, because another run
+was in the way, or because its task was cancelled. It has no result then, and only the callback is created.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class DeliveryPlanner:
         clock: The current time.
         secret: Makes the names of messages, which nobody else can guess. A name is stored with its delivery, so that a
             new secret changes none.
-        retention: How long an ended delivery is kept, if its task does not say how long it is kept itself.
-        find_obstacle: Returns why a result would reach nobody by a channel; None if that is no failure.
+        retention: The time for which an ended delivery is kept, unless its task says for how long it is kept itself.
+        find_obstacle: Returns why a result would reach nobody by a channel, or None if that is no failure.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class DeliveryPlanner:
         self._retention = retention
 
     def require_reach(self, task: Task, report: AttemptReport) -> AttemptReport:
-        """Return the report, or that of a failure if the result would reach nobody, and that counts as one."""
+        """Return the report, or a failure's report if the result would reach nobody and that counts as a failure."""
         if self._find_obstacle is None or not isinstance(report.outcome, Done):
             return report
         for channel in dict.fromkeys(task.delivery_channels):
@@ -154,22 +154,22 @@ class DeliveryPlanner:
         return tuple(TaskWrite(each) for each in planned if each.id not in existing)
 
     def dispatch(self, callbacks: Sequence[TaskWrite]) -> None:
-        """Send the dispatches of callbacks; what the queue does not take is left to the sweep."""
+        """Send the dispatches of callbacks. Those that the queue does not take are left to the sweep."""
         now = self._clock.now()
         with suppress(QueueUnavailable):
             for each in callbacks:
                 self._sender.send(each.task, executor_wakeups(each.task), now)
 
     def mark(self, delivery: Delivery, report: AttemptReport, *, is_repeat: bool) -> DeliveryMark | None:
-        """Return what the end of a delivery's attempt says about its execution; None for most.
+        """Return the effect of the end of a delivery's attempt on its execution. Most have none, and return None.
 
         Only if there are other deliveries, these are read: the last one to succeed sets `is_delivered`. Two that end at
         the same time conflict, and one of them decides again.
 
         Args:
-            delivery: What is delivered.
-            report: How its attempt ended.
-            is_repeat: Whether a commit has conflicted: then the record may have been removed meanwhile.
+            delivery: The delivery that ends.
+            report: The report of its attempt.
+            is_repeat: True if a commit has conflicted: then the record may have been removed meanwhile.
         """
         if delivery.channel in CALLBACKS or not isinstance(report.outcome, Done):
             return None

@@ -1,16 +1,16 @@
-"""Log what a commit has changed: one line for each change of state, with an ``action`` and the ids.
+"""Log the changes of a commit: one line for each change of state, with an ``action`` and the ids.
 
 Cloud Logging shows these lines, and log-based metrics are computed from them. No line has a payload, a result or a
-token. A final failure is an ERROR and a retry a WARNING, each with the exception's message and traceback; the rest is
+token. A final failure is an ERROR and a retry a WARNING, each with the exception's message and traceback. The rest is
 INFO.
 
 ============================================  =====================================================================
 ``created edited deleted``                    of a task
-``paused resumed completed failed_task``      a task's new status; also ``cancelled_task expired_task``
+``paused resumed completed failed_task``      a task's new status, also ``cancelled_task expired_task``
 ``run_requested``                             a manual run, or one of a backfill, was added
 ``queued_for_worker``                         an attempt waits for a worker under the ``queueKey``
 ``started``                                   an attempt, with ``latenessSeconds``: how long after it was due
-``succeeded failed timed_out retrying``       an execution's new status; also ``skipped cancelled expired suspended``
+``succeeded failed timed_out retrying``       an execution's new status, also ``skipped cancelled expired suspended``
 ============================================  =====================================================================
 """
 
@@ -42,12 +42,12 @@ _LEVELS = {
     ExecutionStatus.TIMED_OUT: logging.ERROR,
     ExecutionStatus.RETRYING: logging.WARNING,
 }
-"""The levels of an execution's new status; INFO for all others."""
+"""The levels of an execution's new status. All others are INFO."""
 _TRACEBACK_HEADER = "Traceback (most recent call last):\n"
 
 
 def log_changes(write: TaskWrite, before: Task | None) -> None:
-    """Log what a commit has changed of one task; `before` is the task until then, None if it is new."""
+    """Log the changes of a commit to one task. `before` is the task until then, or None if it is new."""
     if log.isEnabledFor(logging.INFO):
         _log_progress(before, write.task)
     for execution in write.executions:

@@ -67,7 +67,7 @@ class LockReader:
         Args:
             key: The lock's key.
             now: The current time.
-            asking: The runs that ask for it; their own waits are read as well.
+            asking: The runs that ask for it. Their own waits are read as well.
             leaving: The (task id, execution id) of the holder that releases it.
             task_ids: The tasks whose waits are to be removed.
             worker_group: The group whose waits are to be removed, up to `MAX_REQUEUED` of them.
@@ -118,19 +118,19 @@ class LockUpdates:
         should_abort: Callable[[], bool] = lambda: False,
         if_unchanged: Callable[[Lock], Grants] = lambda _: NO_GRANTS,
     ) -> None:
-        """Load a lock, change it and commit that, again after each conflict; then notify the waiters that get it.
+        """Load a lock, change it and commit that, again after each conflict. Then notify the waiters that get it.
 
         Args:
             key: The lock's key.
             load: Reads the lock with the waiters that matter.
             change: Returns the changed lock, and the waiters that are granted it.
             now: The current time.
-            should_abort: Whether to leave the lock as it is after all; asked after the lock was read.
+            should_abort: Returns whether to leave the lock as it is after all. It is called after the lock was read.
             if_unchanged: Returns whom to notify if nothing changes.
 
         Raises:
             Contended: Others kept changing the lock.
-            QueueUnavailable: The queue did not take a dispatch; the sweep notifies the remaining waiters.
+            QueueUnavailable: The queue did not take a dispatch. The sweep notifies the remaining waiters.
         """
 
         def commit(stored: VersionedLock) -> Grants:
@@ -146,10 +146,10 @@ class LockUpdates:
         self.notify(compare_and_set(f"lock {key}", load, commit), now)
 
     def notify(self, grants: Grants, now: datetime) -> None:
-        """Send each waiter a dispatch that is due now, and find those that nobody saw begin to wait.
+        """Send each waiter a dispatch that is due now, and find those that began to wait unnoticed.
 
         Raises:
-            QueueUnavailable: The queue did not take one; the sweep notifies the remaining waiters.
+            QueueUnavailable: The queue did not take one. The sweep notifies the remaining waiters.
         """
         self.dispatch(grants.waiters, now, grants.key)
         if grants.has_drained:
@@ -157,10 +157,10 @@ class LockUpdates:
                 self._grant_to_late_waiters(grants.key, now)
 
     def _grant_to_late_waiters(self, key: str, now: datetime) -> None:
-        """Grant turns to those that entered the wait list after it was read, and before it was said to be empty.
+        """Grant turns to those that entered the wait list after it was read and before it was marked as empty.
 
-        Entering it leaves the lock's document as it is, so the commit that said so did not conflict with theirs. All
-        of them were stored before that commit; whoever came later has seen it.
+        Entering it leaves the lock's document as it is, so the commit with the mark did not conflict with theirs. All
+        of them were stored before that commit: whoever came later has seen it.
         """
         late = self._store.list_waiters(key, limit=MAX_WAITS)
         if late:
@@ -211,7 +211,7 @@ class LockWaits:
             task_id: The run's task.
             execution_id: The run's execution.
             now: The current time.
-            revision: Remove only the wait of this revision. The task was changed since; if it still names the lock, its
+            revision: Remove only the wait of this revision. The task was changed since. If it still names the lock, its
                 run asks for it again.
         """
 
@@ -261,7 +261,7 @@ class LockWaits:
         """Send the waiters of this task's worker group back to their queue, as no worker claimed this task in time.
 
         Raises:
-            QueueUnavailable: A dispatch could not be sent; the sweep sends it.
+            QueueUnavailable: A dispatch could not be sent. The sweep sends it.
         """
         requeued: list[Waiter] = []
         group, lock_key = worker_group(task), task.scoped_lock_key
@@ -276,7 +276,7 @@ class LockWaits:
 
 
 def _repeat_grants(lock: Lock) -> Grants:
-    """Return what the commit that made the lock as it is may have left unsent; to send it twice changes nothing."""
+    """Return the grants that the lock's last commit may have left unsent. To send them twice changes nothing."""
     notified = tuple(one for one in lock.waiters if one.notified_at is not None)
     return Grants(lock.key, notified, has_drained=not lock.queued_limit)
 
@@ -291,7 +291,7 @@ class AcquireResult:
     """The result of asking for a lock."""
 
     lock: VersionedLock | None
-    """The lock to commit with the task; None if it did not change."""
+    """The lock to commit with the task, or None if it did not change."""
     is_acquired: bool
     """If not, it is in the wait list, and will be notified when there is a place."""
     grants: Grants
@@ -316,7 +316,7 @@ class Locks:
         """Ask for the lock for a run that an executor is about to start. If it must wait, this commits the wait.
 
         Raises:
-            VersionConflict: Another process changed the lock or started the run; read the task again and retry.
+            VersionConflict: Another process changed the lock or started the run. Read the task again and retry.
             QueueUnavailable: The waiters ahead of it could not be notified.
         """
         waiter = _make_waiter(task, run, dispatch)
@@ -331,18 +331,18 @@ class Locks:
         """Ask for the lock for a run that a worker has claimed.
 
         Raises:
-            VersionConflict: Another process has started the run; read the task again and retry.
+            VersionConflict: Another process has started the run. Read the task again and retry.
         """
         waiter = _make_worker_waiter(task, run)
         return self._try_acquire(self._reader.load(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
 
     def wait_if_taken(self, task: Task, run: Run, now: datetime) -> bool:
-        """Let a run for workers keep waiting, if it could not get its task's lock now; return whether it waits.
+        """Let a run for workers keep waiting, if it could not get its task's lock now. Return whether it waits.
 
         Its place in the wait list stays, or is restored if it was lost.
 
         Raises:
-            VersionConflict: Another process changed the lock; read the task again and retry.
+            VersionConflict: Another process changed the lock. Read the task again and retry.
             QueueUnavailable: The waiters ahead of it could not be notified.
         """
         key = task.scoped_lock_key
@@ -401,7 +401,7 @@ class Locks:
         )
 
     def extend(self, task_id: str, run: Run, until: datetime) -> VersionedLock | None:
-        """Return the lock with the run's hold extended, to commit with its lease; None if it has no lock key."""
+        """Return the lock with the run's hold extended, to commit with its lease, or None if it has no lock key."""
         if run.lock_key is None:
             return None
         stored = self._store.load_lock(run.lock_key)

@@ -1,10 +1,10 @@
-"""Quotas for one user: unfinished tasks, creations a minute, calls included, and how often a task runs.
+"""Quotas for one user: unfinished tasks, creations a minute, calls included, and the interval between runs.
 
-What makes a task unfinished is limited, whichever way it is done: its creation, and every change that revives one that
-has ended. Below, "creation" means both; only the first counts for the minute.
+The limits apply to creating a task and to reviving one that has ended, since both make a task unfinished. Below,
+"creation" means both. Only the first counts for the minute.
 
 The tasks themselves are counted, so no counter can drift. Two creations at the same moment do not see each other's
-tasks; so each commits together with one of the owner's few quota locks, on the version that it read before it counted.
+tasks. So each commits together with one of the owner's few quota locks, on the version that it read before it counted.
 Of creations that share a lock only one takes effect, and the others count again. So once an owner is at a limit, at
 most one creation for each of the other locks still takes effect.
 
@@ -43,7 +43,7 @@ _CREATION = "creation"
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
-    """How much one user may have; None for no limit."""
+    """The limits of one user. None means no limit."""
 
     unfinished: int | None = None
     """Tasks that have not ended."""
@@ -65,14 +65,14 @@ class QuotaLimits:
 
 @dataclass(frozen=True, slots=True)
 class QuotaCheck:
-    """What an owner's tasks said when they were counted."""
+    """The result of counting an owner's tasks."""
 
     refusal: QuotaExceeded | None
-    """Why no more tasks may be created; None if one more may."""
+    """The error if no more tasks may be created, or None if one more may."""
     _lock: VersionedLock
 
     def lock_for(self, task: Task) -> VersionedLock:
-        """Return the lock to commit with the task; that fails if another creation passed through it since."""
+        """Return the lock to commit with the task. The commit fails if another creation passed through it since."""
         holder = Holder(task_id=task.id, execution_id=_CREATION, until=task.updated_at)
         return VersionedLock(self._lock.lock.model_copy(update={"holders": (holder,)}), self._lock.version)
 
@@ -83,7 +83,7 @@ def is_revival(before: Task, after: Task) -> bool:
 
 
 class Quotas:
-    """Counts what owners have, where a limit is set; without one, nothing is read and nothing is written."""
+    """Counts what owners have, where a limit is set. Without one, nothing is read and nothing is written."""
 
     def __init__(
         self, *, store: Store, counter: Callable[[], TaskCounter], clock: Clock, random: Random, limits: QuotaLimits
@@ -95,7 +95,7 @@ class Quotas:
         self._limits = limits
 
     def check(self, owner: str) -> QuotaCheck | None:
-        """Count an owner's tasks before one is created; None if there is no limit.
+        """Count an owner's tasks before one is created. Return None if there is no limit.
 
         Costs one read, and one count for each limit.
         """
@@ -118,7 +118,7 @@ class Quotas:
             raise InvalidInput("schedule", f"would run every {to_words(shortest)}", hint)
 
     def check_revival(self, before: Task, after: Task, by: Authority) -> VersionedLock | None:
-        """Return what to commit with a change that a user asks for, if it revives a task that has ended.
+        """Return the lock to commit with a change that a user asks for, if it revives a task that has ended.
 
         None where there is no limit, for servers, and for every other change: nothing is read then.
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def retry_conflicts(what: str, write: Callable[[], T]) -> T:
-    """Return what `write` returns; it reads, decides and writes, and is called again after a conflict.
+    """Return the result of `write`, which reads, decides and writes, and is called again after a conflict.
 
     Raises:
         Contended: Others kept changing it.
@@ -39,7 +39,7 @@ def delete_record(records: RecordStore, kind: type[Record], record_id: str) -> N
 
 
 def change_person(records: RecordStore, clock: Clock, owner: str, change: Callable[[Person], Person]) -> Person | None:
-    """Change what is stored of a person, if there is one; a change that changes nothing writes nothing."""
+    """Change the record of a person, if there is one. A change that changes nothing writes nothing."""
 
     def write() -> Person | None:
         stored = records.load(Person, owner)
@@ -61,17 +61,17 @@ def count_recent(
     span: timedelta,
     require_room: Callable[[Sequence[datetime], datetime], None],
 ) -> None:
-    """Count one more of what happened within a span of time.
+    """Count one more event within a span of time.
 
-    The counts are the system's: who has all that is theirs erased begins no new span.
+    The counts belong to the system: erasing a person's data begins no new span.
 
     Args:
-        records: Where it is counted.
+        records: The store of the count.
         clock: The current time.
-        key: What is counted.
-        span: How long each counts.
-        require_room: Called with what has happened within the span, the earliest first, and the current time. What it
-            raises is raised, and nothing is counted.
+        key: The id of the count.
+        span: The time for which each event counts.
+        require_room: Called with the instants of the events within the span, the earliest first, and the current time.
+            If it raises, its error propagates, and nothing is counted.
     """
 
     def write(stored: VersionedRecord[RecentCount] | None) -> None:

@@ -47,6 +47,9 @@ handler, and for the disk at both of their commits. Those that wait at the same 
 
 QUICK_SECONDS = 0.002
 """How long the leading thread calls a handler before another thread leads: ten times as long as a delivery takes it."""
+FIRST_PAUSE, MAX_PAUSE = 0.05, 5.0
+"""For how many seconds other threads make the calls of a handler that took long, at first and at most. After that the
+leading thread tries one again."""
 WATCHED_PAUSES = 5
 """How often the thread that watches the leader looks in vain for a call before it sleeps until there is one."""
 
@@ -109,7 +112,7 @@ class InProcessDispatcher:
         clock: Decides when a dispatch is due; it must advance at the speed of real time.
         deliver: The executor: called with body and token, it returns the steps that process a dispatch. They return to
             accept it, and raise to refuse it.
-        workers: The most dispatches that are delivered at the same time.
+        workers: The most handlers that are called at the same time.
         commit: Makes several commits at once, and returns the result or the error of each; None makes them one by one.
     """
 
@@ -139,12 +142,16 @@ class InProcessDispatcher:
         self._due: list[_DueMessage] = []
         self._is_closed = False
         self._active: set[_Delivery] = set()
+        self._to_call: set[_Delivery] = set()
+        """Those of the active deliveries whose handler has not been called to its end. There are at most `workers`."""
         self._leader: threading.Thread | None = None
         self._watcher: threading.Thread | None = None
         self._sleeps = False
         """True if the watcher has to be woken."""
         self._idle = 0
         """The number of threads that wait for `_is_free`."""
+        self._away = 0
+        """The number of threads that make a call."""
         self._call_began: float | None = None
         """When the leader began the call that it is making; None if it makes none."""
         self._steps: deque[tuple[_Delivery, _Advance]] = deque()
@@ -153,8 +160,8 @@ class InProcessDispatcher:
         """What it commits when nothing else is to be done."""
         self._calls: deque[tuple[_Delivery, LongCall]] = deque()
         """What other threads are to call."""
-        self._slow: set[str] = set()
-        """The names of calls that took long when they were last made."""
+        self._slow: dict[str, tuple[float, float]] = {}
+        """By name, until when calls are left to other threads, and for how long that was decided: they took long."""
         self._workers = [
             ServiceThread(f"cloudsched-worker-{number}", self._work) for number in range(1, workers + 1 + bool(workers))
         ]
@@ -273,6 +280,7 @@ class InProcessDispatcher:
                     self._leader = me
                 else:
                     delivery, call = self._calls.popleft()
+                    self._away += 1
             if leads:
                 self._lead(me)
             else:
@@ -316,6 +324,8 @@ class InProcessDispatcher:
         """Deliver what is due, until the queue is closed or another thread leads."""
         try:
             while self._leader is me:
+                if self._away:
+                    time.sleep(0)  # those threads wait for Python's lock, which a busy one gives up only now and then
                 if self._steps:
                     self._take_step(me, *self._steps.popleft())
                 elif self._fetch():
@@ -334,7 +344,7 @@ class InProcessDispatcher:
         """Take what is due; return whether there is a step to take now. Without a commit to make, wait for one."""
         with self._lock:
             while not self._steps:
-                room = self._limit - len(self._active)
+                room = self._limit - len(self._to_call)
                 if room > 0 and not self._is_closed:
                     self._find_due()
                     for _ in range(min(room, len(self._due))):
@@ -357,6 +367,7 @@ class InProcessDispatcher:
     def _begin(self, pending: _PendingMessage) -> None:
         delivery = _Delivery(pending)
         self._active.add(delivery)
+        self._to_call.add(delivery)
         self._steps.append((delivery, partial(self._start, delivery)))
 
     def _start(self, delivery: _Delivery) -> LongCall | StoreCommit:
@@ -378,7 +389,7 @@ class InProcessDispatcher:
         else:
             if isinstance(call, StoreCommit) and self._commit is not None:
                 self._commits.append((delivery, call))
-            elif isinstance(call, StoreCommit) or (call.name and call.name not in self._slow):
+            elif isinstance(call, StoreCommit) or (call.name and self._is_quick(call.name)):
                 self._call_here(me, delivery, call)
             else:
                 with self._lock:
@@ -388,6 +399,7 @@ class InProcessDispatcher:
     def _end(self, delivery: _Delivery) -> None:
         with self._lock:
             self._active.discard(delivery)
+            self._to_call.discard(delivery)
             if self._is_over:
                 self._wake_all()
 
@@ -402,19 +414,32 @@ class InProcessDispatcher:
             if self._leader is me:
                 self._call_began = None
                 self._steps.append((delivery, advance))
+                if self._slow and isinstance(call, LongCall):
+                    self._slow.pop(call.name, None)
                 return
+            self._away += 1
+            if isinstance(call, LongCall):
+                _, pause = self._slow.get(call.name, (0.0, FIRST_PAUSE / 2))
+                pause = min(2 * pause, MAX_PAUSE)
+                self._slow[call.name] = time.monotonic() + pause, pause
         self._continue(delivery, advance)
 
+    def _is_quick(self, name: str) -> bool:
+        """Return whether calls of a name are expected to be quick: they were, or may have become so."""
+        until, _ = self._slow.get(name, (0.0, 0.0)) if self._slow else (0.0, 0.0)
+        return until <= 0.0 or until <= time.monotonic()
+
     def _make(self, delivery: _Delivery, call: LongCall | StoreCommit) -> _Advance:
-        began = time.monotonic()
-        advance = delivery.context.run(make_call, delivery.steps, call)
+        advance: _Advance = delivery.context.run(make_call, delivery.steps, call)
         if isinstance(call, LongCall) and call.name:
-            (self._slow.add if time.monotonic() - began > QUICK_SECONDS else self._slow.discard)(call.name)
+            with self._lock:
+                self._to_call.discard(delivery)
         return advance
 
     def _continue(self, delivery: _Delivery, advance: _Advance) -> None:
         """Let the leader go on with a delivery."""
         with self._lock:
+            self._away -= 1
             self._steps.append((delivery, advance))
             self._has_work.notify()
 

@@ -97,8 +97,13 @@ class Committer:
         decide: Callable[[S], Commit | T],
         first: Any = UNREAD,  # noqa: ANN401 - an S
     ) -> Committed | T:
-        """Load, decide and commit in this thread, as `plan` describes."""
-        return run_procedure(self.plan(what, load, decide, first))
+        """Load, decide and commit in this thread. See `plan`."""
+
+        def decide_and_commit(read: S) -> Committed | T:
+            decided = decide(read)
+            return Committed(self.commit(decided), decided) if isinstance(decided, Commit) else decided
+
+        return compare_and_set(what, load, decide_and_commit, first)
 
     def plan(
         self,
@@ -127,8 +132,12 @@ class Committer:
         raise Contended(what, MAX_CONFLICTS)
 
     def commit(self, commit: Commit) -> VersionedTask:
-        """Commit a decision in this thread, as `plan_commit` describes."""
-        return run_procedure(self.plan_commit(commit))
+        """Commit what was decided in this thread. See `plan_commit`."""
+        if commit.base is not None:
+            return run_procedure(self.plan_commit(commit))
+        created = self._store.commit(commit)
+        log_changes(commit, None)
+        return created
 
     def plan_commit(self, commit: Commit) -> Procedure[VersionedTask]:
         """Commit a decision, and return the task as committed. A new task has no journals, hooks or callbacks yet.

@@ -14,6 +14,7 @@ from cloudsched import App, Context, RetryPolicy, Schedule, Task
 from cloudsched.domain.documents import journal as limits
 from cloudsched.domain.documents.policy import to_retry_policy
 from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.ports.procedure import Procedure
 from cloudsched.engine.ports.store import Committed
 from cloudsched.errors import CallFailed, InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
@@ -61,7 +62,7 @@ def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
     task = create()
     finish = ClaimedRun.finish
 
-    def finish_late(held: ClaimedRun, *arguments: Any) -> Committed | None:
+    def finish_late(held: ClaimedRun, *arguments: Any) -> Procedure[Committed | None]:
         if held.task.id == task.id:
             sim.queue.deliver_due()
         return finish(held, *arguments)

@@ -13,6 +13,7 @@ from cloudsched import App, Context, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.ports.procedure import Procedure
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
@@ -140,7 +141,7 @@ def crash_before_finish(patch: pytest.MonkeyPatch, task: Task) -> None:
     """Let the executors of a task die before they can say how its handler ended."""
     finish = ClaimedRun.finish
 
-    def die(held: ClaimedRun, *arguments: Any) -> Committed | None:
+    def die(held: ClaimedRun, *arguments: Any) -> Procedure[Committed | None]:
         if held.task.id == task.id:
             raise StoreUnavailable("The executor", "it died")
         return finish(held, *arguments)

@@ -19,6 +19,7 @@ from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched.domain.documents.task import PublicTask, Task
+from cloudsched.drafts.request import DraftRequest
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.drafts.tokens import Requester
-    from cloudsched.engine.execution.attempts import DeliveryResult
+    from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.tasks.scheduler import Scheduler

@@ -101,7 +101,7 @@ def _fail(sim: Simulation) -> Task:
     (claim,) = sim.app.container.work_queue.claim(WANTED, THIS_PROCESS)
     started = sim.app.container.worker_claims.start(claim)
     assert started
-    sim.app.container.worker_claims.finish(started, sim.app.container.attempt_runner.invoke(started))
+    sim.app.container.worker_claims.finish(started, sim.app.container.executor.invoke(started))
     return task
 
 

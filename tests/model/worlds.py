@@ -77,7 +77,7 @@ def visit_queue(processes: Processes) -> object:
         attempt = container.worker_claims.start(claim)
         if attempt is None:
             continue
-        report = container.attempt_runner.invoke(attempt)
+        report = container.executor.invoke(attempt)
         if report.error is not None and report.error.message == "gives back":
             container.worker_claims.release(attempt, "Its worker stops.")
         else:

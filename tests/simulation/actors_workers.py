@@ -17,7 +17,7 @@ from cloudsched import App, Cancel, Done, Fail, Retry, Snooze, Task
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.engine.execution.attempts import StartedAttempt
+from cloudsched.engine.execution.executor import Attempt
 from cloudsched.engine.pull.claims import WorkerClaims
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable
@@ -138,7 +138,7 @@ class ClaimedTask:
             return
         if draw < 0.4:
             world.spawn_sibling("beat", partial(self._send_heartbeats, begun))
-        report = self._app.container.attempt_runner.invoke(begun)
+        report = self._app.container.executor.invoke(begun)
         if world.random.random() < 0.2:
             self._pause()
         for _ in range(world.random.choice([1, 2, 4])):
@@ -156,7 +156,7 @@ class ClaimedTask:
         if world.random.random() < 0.2 and not gives_follow_ups:  # a lease token does not authorize those
             self._finish(report)
 
-    def _send_heartbeats(self, begun: StartedAttempt) -> None:
+    def _send_heartbeats(self, begun: Attempt) -> None:
         for _ in range(3):
             self._pause()
             begun.context.heartbeat()

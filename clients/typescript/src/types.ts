@@ -2820,7 +2820,7 @@ export interface ListCalendarsQuery {
   owner?: string;
 }
 
-/** Get a script with its source. */
+/** Get a script. */
 export interface GetScriptQuery {
   /** The owner. The caller if omitted. */
   owner?: string;

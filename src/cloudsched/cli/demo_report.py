@@ -25,7 +25,7 @@ from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.planning import HORIZON
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.engine.execution.attempts import DeliveryAction
+from cloudsched.engine.execution.executor import DeliveryAction
 from cloudsched.local.examples import app
 from cloudsched.local.stack import Stack, run_stack
 

@@ -36,7 +36,7 @@ from cloudsched.web.functions import serve_api
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
-    from cloudsched.engine.execution.attempts import DeliveryResult
+    from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage

@@ -19,8 +19,7 @@ from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.dispatch import DispatchSender, SigningKeys
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.engine_context import EngineContext
-from cloudsched.engine.execution.attempts import AttemptRunner
-from cloudsched.engine.execution.executor import Executor
+from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.engine.ports.procedure import LongCall, Procedure
 from cloudsched.engine.state.commits import Committer
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from cloudsched.drafts.service import Drafts
     from cloudsched.drafts.tokens import DraftTokens
     from cloudsched.engine.delivery.handler import DeliveryHandler
-    from cloudsched.engine.execution.attempts import DeliveryResult
+    from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.people.people import People
@@ -398,23 +397,19 @@ class Container:
         return None if is_refused else find_obstacle(person, task.category, channel)
 
     @lazy_property
-    def attempt_runner(self) -> AttemptRunner:
-        """Runs claimed attempts, step by step."""
-        return AttemptRunner(self.engine, self.child_tasks, self._deliveries, self.tracer)
-
-    @lazy_property
     def executor(self) -> Executor:
         """Runs due tasks when their dispatches are delivered."""
         checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
         seconds = self._monotonic or (None if isinstance(self.clock, ManualClock) else time.monotonic)
+        in_progress = None if self._holder is None else WorkInProgress(self._holder, seconds)
         return Executor(
             self.engine,
-            self.attempt_runner,
+            self.child_tasks,
+            self._deliveries,
             self._keys,
             self.tracer,
             checks_clock=checks_clock,
-            holder=self._holder,
-            seconds=None if self._holder is None else seconds,
+            in_progress=in_progress,
         )
 
     def plan_delivery(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
@@ -453,7 +448,7 @@ class Container:
         from cloudsched.engine.pull.claims import WorkerClaims  # noqa: PLC0415 - likewise
         from cloudsched.engine.pull.offers import THIS_PROCESS  # noqa: PLC0415 - imported only when used
 
-        return WorkerClaims(self.engine, self.attempt_runner, THIS_PROCESS)
+        return WorkerClaims(self.engine, self.executor, THIS_PROCESS)
 
     @lazy_property
     def work_queue(self) -> WorkQueue:

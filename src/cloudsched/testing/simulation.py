@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.execution import Message as InboxMessage
     from cloudsched.domain.documents.person import Person
-    from cloudsched.engine.execution.attempts import DeliveryResult
+    from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.pages import Page
@@ -503,7 +503,7 @@ class Simulation:
             while claims := self.app.container.work_queue.claim(worker, THIS_PROCESS):
                 started = self.app.container.worker_claims.start(claims[0])
                 if started is not None:
-                    self.app.container.worker_claims.finish(started, self.app.container.attempt_runner.invoke(started))
+                    self.app.container.worker_claims.finish(started, self.app.container.executor.invoke(started))
                 attempts += 1
         return attempts
 

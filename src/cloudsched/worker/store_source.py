@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.execution.attempts import StartedAttempt
+    from cloudsched.engine.execution.executor import Attempt
     from cloudsched.engine.ports.procedure import Procedure
 
 CLOCK_CHECK_SECONDS = 600.0
@@ -111,7 +111,7 @@ class StoreWork(ClaimedWork):
         super().__init__(claim.task, claim.run, app.container.registry)
         self._app = app
         self._claim = claim
-        self._started_attempt: StartedAttempt | None = None
+        self._started_attempt: Attempt | None = None
 
     def start(self) -> Context | None:
         """Dispatch what may run alongside it, and return a context that renews the lease through the lease keeper."""
@@ -126,7 +126,7 @@ class StoreWork(ClaimedWork):
 
     def plan_call(self) -> Procedure[AttemptReport]:
         """Return the procedure that calls the handler."""
-        return self._app.container.attempt_runner.plan_call(self._attempt)
+        return self._app.container.executor.plan_call(self._attempt)
 
     def finish(self, report: AttemptReport) -> bool:
         """Commit the outcome and dispatch what follows."""
@@ -147,7 +147,7 @@ class StoreWork(ClaimedWork):
         return self.task.id, self.run.execution_id, self._claim.lease_token
 
     @property
-    def _attempt(self) -> StartedAttempt:
+    def _attempt(self) -> Attempt:
         if self._started_attempt is None:
             raise ValueError(f"execution {self.run.execution_id} has not started")
         return self._started_attempt

@@ -52,7 +52,7 @@ def finish_one_call(app: App, queue: str = "w") -> bool:
     for claim in app.container.work_queue.claim(WorkerFilter(queue), THIS_PROCESS):
         started = app.container.worker_claims.start(claim)
         assert started
-        app.container.worker_claims.finish(started, app.container.attempt_runner.invoke(started))
+        app.container.worker_claims.finish(started, app.container.executor.invoke(started))
         return True
     return False
 

@@ -12,7 +12,7 @@ from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 from cloudsched import App, Context, Execution, Fail, Settings, Task
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.execution import attempts as running
+from cloudsched.engine.execution import executor as running
 from cloudsched.engine.execution import invoke as handlers
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation

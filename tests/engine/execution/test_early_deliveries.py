@@ -12,7 +12,7 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.dispatch import SigningKeys
-from cloudsched.engine.execution.attempts import DeliveryAction
+from cloudsched.engine.execution.executor import DeliveryAction
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.testing import START

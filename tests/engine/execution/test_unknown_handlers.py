@@ -11,7 +11,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
+from cloudsched.engine.execution.executor import DeliveryAction, DeliveryResult
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute

@@ -9,7 +9,7 @@ import pytest
 from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses
 
 from cloudsched import App, Context
-from cloudsched.engine.execution.attempts import StartedAttempt
+from cloudsched.engine.execution.executor import Attempt
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
@@ -75,7 +75,7 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
     found = require_claim(sim)
     attempts = app.container.worker_claims.start(found)
     assert attempts
-    app.container.worker_claims.finish(attempts, app.container.attempt_runner.invoke(attempts))
+    app.container.worker_claims.finish(attempts, app.container.executor.invoke(attempts))
     assert kept == [1]
     sim.add_worker("gpu")
     sim.advance(2 * MINUTE)
@@ -93,7 +93,7 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
         if name == "first":
             assert app.container.worker_claims.release(attempts[0], "Its worker was stopped.")
             attempts.append(start_attempt())
-            app.container.worker_claims.finish(attempts[1], app.container.attempt_runner.invoke(attempts[1]))
+            app.container.worker_claims.finish(attempts[1], app.container.executor.invoke(attempts[1]))
         return name + "x" * 20_000
 
     @app.handler("search", pull="gpu")
@@ -102,7 +102,7 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
         ctx.sleep(HOUR)
         seen.append(ctx.step("use", lambda: seen[-1]))
 
-    def start_attempt() -> StartedAttempt:
+    def start_attempt() -> Attempt:
         started = app.container.worker_claims.start(require_claim(sim))
         assert started
         return started
@@ -110,10 +110,10 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
     offer(sim, "a", handler="search")
     sim.advance(MINUTE)
     attempts = [start_attempt()]
-    app.container.worker_claims.finish(attempts[0], app.container.attempt_runner.invoke(attempts[0]))
+    app.container.worker_claims.finish(attempts[0], app.container.executor.invoke(attempts[0]))
     assert seen == ["second"]
     sim.advance(HOUR)
     attempts.append(start_attempt())
-    app.container.worker_claims.finish(attempts[2], app.container.attempt_runner.invoke(attempts[2]))
+    app.container.worker_claims.finish(attempts[2], app.container.executor.invoke(attempts[2]))
     assert statuses(sim, "a") == ["SUCCEEDED"]
     assert seen == ["second"] * 3

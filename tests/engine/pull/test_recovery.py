@@ -71,7 +71,7 @@ def test_a_result_may_be_sent_again_after_a_crash_before_its_dispatches(
         sim.advance(4 * MINUTE)
         app.container.worker_claims.heartbeat(*claim_keys(found))
     with monkeypatch.context() as patch:
-        patch.setattr("cloudsched.engine.execution.attempts.AttemptRunner.dispatch", lambda *_: None)
+        patch.setattr("cloudsched.engine.execution.executor.Executor.dispatch", lambda *_: None)
         app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
     app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
     sim.advance(SECOND)

@@ -123,7 +123,7 @@ def test_a_run_that_waited_for_its_lock_says_so(scene: Scene) -> None:
         parts = scene.app.container
         attempt = parts.worker_claims.start(held)
         assert attempt is not None
-        parts.worker_claims.finish(attempt, parts.attempt_runner.invoke(attempt))
+        parts.worker_claims.finish(attempt, parts.executor.invoke(attempt))
         scene.sim.advance(HOUR)
         found = ask(scene, START)
         assert found.findings[0].reason is Reason.OUTCOME

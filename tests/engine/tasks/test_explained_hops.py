@@ -12,7 +12,7 @@ from cloudsched import Schedule
 from cloudsched.domain.explanation.explain import count_hops
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.planning import HORIZON
-from cloudsched.engine.execution.attempts import DeliveryAction
+from cloudsched.engine.execution.executor import DeliveryAction
 from cloudsched.testing import START
 
 

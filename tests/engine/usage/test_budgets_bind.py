@@ -113,7 +113,7 @@ def work(sim: Simulation) -> None:
     for claim in container.work_queue.claim(WorkerFilter(queue="gpu", worker="w"), THIS_PROCESS, 5):
         attempt = container.worker_claims.start(claim)
         if attempt is not None:
-            container.worker_claims.finish(attempt, container.attempt_runner.invoke(attempt))
+            container.worker_claims.finish(attempt, container.executor.invoke(attempt))
 
 
 @pytest.mark.parametrize("by_code", [False, True], ids=["by the owner", "by code"])
@@ -170,7 +170,7 @@ def test_attempts_at_the_same_moment_exceed_it_by_no_more_than_themselves(sim: S
     ]
     assert len(running) == 6
     for attempt in running:
-        container.worker_claims.finish(attempt, container.attempt_runner.invoke(attempt))
+        container.worker_claims.finish(attempt, container.executor.invoke(attempt))
     assert spending.used == 6 * MOST
     for _ in range(3):
         work(sim)

@@ -145,7 +145,9 @@ class TaskWrite:
 
     def find_offers(self) -> tuple[OfferEntry | None, OfferEntry | None]:
         """Return the offer that is stored, and the one that is to be: if they differ, it is written or deleted."""
-        return None if self.base is None else offer_entry(self.base.task), offer_entry(self.task)
+        stored = None if self.base is None else self.base.task
+        before = None if stored is None or stored.offer is None else offer_entry(stored)
+        return before, None if self.task.offer is None else offer_entry(self.task)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.execution.attempts import AttemptRunner, StartedAttempt
+    from cloudsched.engine.execution.executor import Attempt, Executor
     from cloudsched.engine.ports.store import Committed, VersionedTask
     from cloudsched.engine.pull.offers import ClaimCaller, WorkerClaim
 
@@ -44,41 +44,41 @@ class WorkerClaims:
     def __init__(
         self,
         engine: EngineContext,
-        attempt_runner: AttemptRunner,
+        executor: Executor,
         caller: ClaimCaller,
     ) -> None:
         self._engine = engine
-        self._attempt_runner = attempt_runner
+        self._executor = executor
         self._caller = caller
 
     def for_caller(self, caller: ClaimCaller) -> WorkerClaims:
         """Return the claims as one caller may change them."""
-        return WorkerClaims(self._engine, self._attempt_runner, caller)
+        return WorkerClaims(self._engine, self._executor, caller)
 
     # ── Claims of this process ───────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, claim: WorkerClaim) -> StartedAttempt | None:
+    def start(self, claim: WorkerClaim) -> Attempt | None:
         """Return a claimed run, ready for its handler to be called, None if its lease has already expired."""
         with self._defer_dispatch_on_outage(claim.stored.task.id):
-            return self._attempt_runner.start(ClaimedRun(self._engine, claim.stored, claim.run))
+            return self._executor.start(ClaimedRun(self._engine, claim.stored, claim.run))
         return None
 
-    def finish(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
+    def finish(self, attempt: Attempt, report: AttemptReport) -> Task | None:
         """Commit the end of an attempt, and dispatch what follows. None if the lease was lost and the result dropped.
 
         Raises:
             StoreUnavailable: It is not known whether the commit took effect. Repeating the call is safe.
         """
         claimed_run, run = attempt.claimed_run, attempt.claimed_run.run
-        end = self._attempt_runner.decide(attempt, report)
-        committed = run_procedure(self._attempt_runner.commit(claimed_run, end))
+        end = self._executor.decide(attempt, report)
+        committed = run_procedure(self._executor.commit(claimed_run, end))
         self._dispatch(claimed_run, committed)
         if committed is None and run.lease is not None:  # the commit may have succeeded, but its answer was lost
             with suppress(LeaseLost, NotFound):
                 return self._replay_of_finished(claimed_run.task, run.execution_id, run.lease.token_hash)
         return None if committed is None else committed.stored.task
 
-    def release(self, attempt: StartedAttempt, reason: str) -> Task | None:
+    def release(self, attempt: Attempt, reason: str) -> Task | None:
         """Let another worker run it: it uses up no attempt and keeps its place. None if the lease was lost."""
         return self._release(attempt.claimed_run, attempt.context.output.progress, reason)
 
@@ -130,7 +130,7 @@ class WorkerClaims:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
         claimed_run = self._claimed_run(stored, run, logged)
         report = replace(report, progress=report.progress or run.progress, ended_by=self._caller.subject)
-        end = self._attempt_runner.decide_by_report(claimed_run, report)
+        end = self._executor.decide_by_report(claimed_run, report)
         committed = run_procedure(claimed_run.finish(end.decide))
         self._dispatch(claimed_run, committed)
         if committed is None:
@@ -208,10 +208,10 @@ class WorkerClaims:
         if not was_released and not was_ended:
             raise LeaseLost(execution_id)
         with self._defer_dispatch_on_outage(task.id):  # the process that committed it may have died before dispatching
-            self._attempt_runner.dispatch_wakeups(task)
+            self._executor.dispatch_wakeups(task)
             if run is None and task.scoped_lock_key is not None:  # it may have died before it notified the next run
                 self._engine.locks.waits.cancel(task.scoped_lock_key, task.id, execution_id, self._engine.clock.now())
-            self._attempt_runner.notify_parent(task)
+            self._executor.notify_parent(task)
         return task
 
     def _release(self, claimed_run: ClaimedRun, progress: Sequence[ProgressNote], reason: str) -> Task | None:
@@ -223,7 +223,7 @@ class WorkerClaims:
 
     def _dispatch(self, claimed_run: ClaimedRun, committed: Committed | None) -> None:
         with self._defer_dispatch_on_outage(claimed_run.task.id):
-            self._attempt_runner.dispatch(claimed_run, committed)
+            self._executor.dispatch(claimed_run, committed)
 
     @contextmanager
     def _defer_dispatch_on_outage(self, task_id: str) -> Iterator[None]:

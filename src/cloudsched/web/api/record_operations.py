@@ -290,7 +290,10 @@ def put_script(call: ApiCall, body: PutScript) -> Response:
     error_statuses=(404,),
 )
 def get_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
-    """Get a script with its source."""
+    """Get a script.
+
+    The answer has its source.
+    """
     owner = call.caller.resolve_record_owner(query.owner)
     return json_response(_script_to_json(Scripts(call.app.container.engine).get(call.path["scriptName"], owner)))
 

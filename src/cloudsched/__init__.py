@@ -2,7 +2,7 @@
 
 Five files show the whole: ``domain/documents/task.py`` (a task), ``domain/transitions/planning.py`` (when it runs, and
 which dispatches wake it), ``engine/ports/store.py`` (what a store must do), ``engine/execution/executor.py`` (what a
-delivery does), ``app.py`` (what callers do; ``runtime/container.py`` wires it together). The decisions are in
+delivery does), ``app.py`` (what callers do, wired together by ``runtime/container.py``). The decisions are in
 ``domain/transitions/claim.py`` and ``domain/transitions/finish.py``, the errors in ``errors.py``.
 
 Names are imported when they are first used (PEP 562), so that a small part, such as the local Cloud

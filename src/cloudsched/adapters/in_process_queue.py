@@ -38,23 +38,23 @@ MAX_BACKOFF = timedelta(minutes=1)
 `MAX_BACKOFF`."""
 
 MAX_REMEMBERED_NAMES = 10_000
-"""How many names of delivered dispatches are remembered, the latest ones, so that a duplicate is ignored: those of the
-last seconds under load, in 2 MB. A later duplicate is delivered, and finds that it is done."""
+"""The number of delivered dispatches whose names are remembered, so that a duplicate is ignored: those of the last
+seconds under load, in 2 MB. A later duplicate is delivered, and finds that it is done."""
 
 DEFAULT_WORKERS = 32
-"""How many dispatches are delivered at the same time unless the caller says otherwise. Deliveries mostly wait: for the
-handler, and for the disk at both of their commits. Those that wait at the same time share one wait for the disk."""
+"""The most handlers that are called at the same time, unless the caller says otherwise. Most of them wait for something
+else."""
 
 QUICK_SECONDS = 0.002
-"""How long the leading thread calls a handler before another thread leads: ten times as long as a delivery takes it."""
+"""The seconds for which the leading thread calls a handler before another thread leads."""
 FIRST_PAUSE, MAX_PAUSE = 0.05, 5.0
 """For how many seconds other threads make the calls of a handler that took long, at first and at most. After that the
 leading thread tries one again."""
 WATCHED_PAUSES = 5
-"""How often the thread that watches the leader looks in vain for a call before it sleeps until there is one."""
+"""The number of times that the thread which watches the leader looks in vain for a call before it sleeps."""
 
 CLOCK_CHECK_SECONDS = 1.0
-"""How often the clock is read even if nothing is due by then: a test or another process may have set it."""
+"""The seconds after which the clock is read even if nothing is due, since a test or another process may set it."""
 
 
 class _PendingMessage(NamedTuple):
@@ -75,7 +75,7 @@ class _DueMessage(NamedTuple):
 
 
 class QueueCounts(NamedTuple):
-    """What an in-process queue contains."""
+    """The content of an in-process queue."""
 
     pending: int
     """Dispatches that were created and not yet accepted."""
@@ -109,11 +109,11 @@ class InProcessDispatcher:
     are made by other threads.
 
     Args:
-        clock: Decides when a dispatch is due; it must advance at the speed of real time.
+        clock: Decides when a dispatch is due. It must advance at the speed of real time.
         deliver: The executor: called with body and token, it returns the steps that process a dispatch. They return to
             accept it, and raise to refuse it.
         workers: The most handlers that are called at the same time.
-        commit: Makes several commits at once, and returns the result or the error of each; None makes them one by one.
+        commit: Makes several commits at once, and returns the result or the error of each. None makes them one by one.
     """
 
     def __init__(
@@ -153,13 +153,13 @@ class InProcessDispatcher:
         self._away = 0
         """The number of threads that make a call."""
         self._call_began: float | None = None
-        """When the leader began the call that it is making; None if it makes none."""
+        """The time at which the leader began the call that it is making. None if it makes none."""
         self._steps: deque[tuple[_Delivery, _Advance]] = deque()
-        """What the leader does next."""
+        """The steps that the leader takes next."""
         self._commits: list[tuple[_Delivery, StoreCommit]] = []
-        """What it commits when nothing else is to be done."""
+        """The commits that it makes when nothing else is to be done."""
         self._calls: deque[tuple[_Delivery, LongCall]] = deque()
-        """What other threads are to call."""
+        """The calls that other threads are to make."""
         self._slow: dict[str, tuple[float, float]] = {}
         """By name, until when calls are left to other threads, and for how long that was decided: they took long."""
         self._workers = [
@@ -172,7 +172,7 @@ class InProcessDispatcher:
             thread.start()
 
     def create(self, message: QueueMessage) -> None:
-        """Queue a dispatch; ignore it if its name is queued or remembered.
+        """Queue a dispatch. Ignore it if its name is queued or remembered.
 
         Raises:
             QueueUnavailable: The queue was closed.
@@ -192,14 +192,14 @@ class InProcessDispatcher:
             return QueueCounts(len(self._pending_names), len(self._due), len(self._delivered_names))
 
     def close(self) -> None:
-        """Finish the deliveries in progress and stop. Waiting dispatches are dropped; the sweep sends them again."""
+        """Finish the deliveries in progress and stop. The sweep sends waiting dispatches again."""
         self.stop()
 
     def stop(self, timeout: timedelta | None = None) -> bool:
-        """Stop like `close`, but wait only so long for the deliveries in progress; None waits until they end.
+        """Stop like `close`, but wait only so long for the deliveries in progress. None waits until they end.
 
         Returns:
-            Whether all of them have ended. The others go on in daemon threads. A delivery that calls this is one of
+            True if all of them have ended. The others go on in daemon threads. A delivery that calls this is one of
             them: it is told at once.
         """
         with self._lock:
@@ -314,8 +314,10 @@ class InProcessDispatcher:
                 self._is_called.wait(None if self._sleeps else QUICK_SECONDS)
                 pauses = 0 if self._sleeps or began is not None else pauses + 1
                 self._sleeps = False
-                if began is not None and self._call_began == began:
+                is_slow = began is not None and time.monotonic() - began >= QUICK_SECONDS  # it may be woken before
+                if is_slow and self._call_began == began:
                     self._leader = self._call_began = None
+                    self._away += 1
         finally:
             self._watcher = None
             self._wake_one()  # to watch in its place
@@ -341,7 +343,7 @@ class InProcessDispatcher:
                     self._wake_one()
 
     def _fetch(self) -> bool:
-        """Take what is due; return whether there is a step to take now. Without a commit to make, wait for one."""
+        """Take what is due, and return whether there is a step to take now. Without a commit to make, wait for one."""
         with self._lock:
             while not self._steps:
                 room = self._limit - len(self._to_call)
@@ -404,7 +406,7 @@ class InProcessDispatcher:
                 self._wake_all()
 
     def _call_here(self, me: threading.Thread, delivery: _Delivery, call: LongCall | StoreCommit) -> None:
-        """Make a call in the leader's own thread; if it takes long, another one leads meanwhile."""
+        """Make a call in the leader's own thread. If it takes long, another one leads meanwhile."""
         self._call_began = time.monotonic()
         if self._sleeps:
             with self._lock:
@@ -417,7 +419,6 @@ class InProcessDispatcher:
                 if self._slow and isinstance(call, LongCall):
                     self._slow.pop(call.name, None)
                 return
-            self._away += 1
             if isinstance(call, LongCall):
                 _, pause = self._slow.get(call.name, (0.0, FIRST_PAUSE / 2))
                 pause = min(2 * pause, MAX_PAUSE)

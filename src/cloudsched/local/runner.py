@@ -127,7 +127,7 @@ class WindowedDispatcher:
 
 
 def make_queue(app: App, clock: Clock, *, threads: int) -> InProcessDispatcher:
-    """Return the queue of a process that runs an app's tasks alone; `threads` is the most handlers at a time."""
+    """Return the queue of a process that runs an app's tasks alone. `threads` is the most handlers at a time."""
 
     def commit(commits: Sequence[Commit]) -> Sequence[VersionedTask | Exception]:
         store = app.container.store

@@ -413,7 +413,7 @@ class Container:
         )
 
     def plan_delivery(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
-        """Return the steps that process a delivered dispatch; see `Executor.plan`."""
+        """Return the steps that process a delivered dispatch. See `Executor.plan`."""
         if body.startswith(SWEEP_PREFIX):
             swept: DeliveryResult = yield LongCall(partial(self.shard_sweeps.deliver, body, token))
             return swept

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BLOCKING_SECONDS = 1.0
-"""How long a handler may keep the event loop to itself before a line in the log says so."""
+"""The time that a handler may keep the event loop to itself before a line in the log says so."""
 
 
 def prepare_async_handler(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.attempt_log import AttemptLog, ReportedLog
 
     Decide = Callable[[Task, VersionedTask], Commit | None]
-    """Decides on a task, with what its run has logged, and as it was read; None if the lease is no longer held."""
+    """Decides on a task, given with its run's log, and as it was read. Returns None if the lease is no longer held."""
 
 
 class ClaimedRun:
@@ -50,12 +50,12 @@ class ClaimedRun:
         """The run as it was claimed."""
         self._token_hash = run.lease.token_hash
         self.sent_wakeups: tuple[WakeUp, ...] = ()
-        """What was dispatched when it began, and need not be dispatched again."""
+        """The wake-ups that were dispatched when it began, and need not be dispatched again."""
         self.log: AttemptLog | ReportedLog | None = None
-        """What its handler logs or its worker has reported, if that is kept: each commit stores what is new."""
+        """The log of its handler or its worker, if logs are kept. Each commit stores its new lines."""
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
-        """Extend the lease and the hold on its lock, and store the progress; report a lost lease or an ended task."""
+        """Extend the lease and the hold on its lock, and store the progress. Report a lost lease or an ended task."""
         execution_id = self.run.execution_id
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
@@ -80,7 +80,7 @@ class ClaimedRun:
     def append_journal(
         self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None
     ) -> Task | None:
-        """Append entries to the journal, and remove a consumed event from the task; this renews the lease.
+        """Append entries to the journal, and remove a consumed event from the task. This renews the lease.
 
         Returns:
             The task as committed, or None if the lease is no longer held.
@@ -107,9 +107,11 @@ class ClaimedRun:
         return None if committed is None else committed.stored.task
 
     def finish(self, decide: Decide) -> Procedure[Committed | None]:
-        """Commit how the attempt ended; None if the lease is no longer held, or the task was deleted meanwhile.
+        """Commit how the attempt ended.
 
-        If it was deleted, only its lock is freed.
+        Returns:
+            The commit, or None if the lease is no longer held or the task was deleted meanwhile. If it was deleted,
+            only its lock is freed.
 
         Raises:
             InvalidInput: A follow-up is refused, or the store refuses a document. Nothing was committed.
@@ -128,7 +130,7 @@ class ClaimedRun:
     def release(
         self, progress: Sequence[ProgressNote], reason: str, released_by: str | None = None
     ) -> Committed | None:
-        """Give up the run to another worker; None as for `finish`."""
+        """Give up the run to another worker. Return None in the cases of `finish`."""
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
             now = self._engine.clock.now()
@@ -150,7 +152,7 @@ class ClaimedRun:
         return Commit(released, base, lock=lock, grants=grants, reads=0)
 
     def _with_log(self, task: Task, log: AttemptLog | ReportedLog) -> Task:
-        """Return the task with what was logged so far in its run; whatever is committed stores it."""
+        """Return the task with the lines of its run so far, so that the next commit stores them."""
         found = log.found
         run = task.find_run(self.run.execution_id) if found.lines else None
         if run is None:
@@ -159,7 +161,7 @@ class ClaimedRun:
         return task.model_copy(update={"runs": task.runs_with(kept)})
 
     def _plan(self, decide: Decide) -> Procedure[Committed | None]:
-        """Commit what is decided, again after each conflict; None if nothing is, as the lease is no longer held."""
+        """Commit what `decide` returns, again after each conflict. Return None if it returns None."""
         stored = self._stored  # read once: another thread of the worker may replace it meanwhile
         task_id = stored.task.id
 

@@ -48,7 +48,7 @@ class DurableServices:
         self._call_arguments: dict[tuple[str, str, datetime | None, int], str] = {}
 
     def create_durable_run(self, claimed_run: ClaimedRun) -> DurableRun:
-        """Return the durable run of a run that has just been claimed; its journal is opened when it is first needed.
+        """Return the durable run of a run that has just been claimed. Its journal is opened when it is first needed.
 
         A handler that does not get the context has no journal, unless the run has begun one before.
         """
@@ -150,7 +150,7 @@ class DurableServices:
 
 
 def _caller_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that a call sets on its task; a `retry` of None means the handler's policy.
+    """Return the fields that a call sets on its task. A `retry` of None means the handler's policy.
 
     Raises:
         InvalidInput: It sets a field that a call may not set.

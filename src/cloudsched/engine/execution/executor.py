@@ -71,7 +71,7 @@ log = logging.getLogger(__name__)
 
 
 class DeliveryAction(StrEnum):
-    """What a delivery did."""
+    """The effect of a delivery."""
 
     DROPPED = "dropped"
     HOPPED = "hopped"
@@ -88,7 +88,7 @@ class DeliveryAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """What a delivery did, and why. The queue counts each of these as a success, and does not redeliver."""
+    """The effect of a delivery, and its reason. The queue counts each of these as a success, and does not redeliver."""
 
     action: DeliveryAction
     reason: str
@@ -118,7 +118,7 @@ class Attempt:
 
 
 BUDGET_RETRY_DELAY = timedelta(minutes=5)
-"""How long a start waits whose owner's budget is used up, if its task cannot be paused now."""
+"""The wait of a start whose owner's budget is used up, if its task cannot be paused now."""
 
 
 class Executor:
@@ -131,7 +131,7 @@ class Executor:
         keys: Verifies that a dispatch is ours.
         tracer: Traces each delivery.
         checks_clock: True to compare this machine's clock with the store's.
-        in_progress: What this process works on.
+        in_progress: The executions that this process works on.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Executor:
             InvalidInput: The body is not a dispatch. Do not deliver it again.
             StoreUnavailable: The store did not answer, or this machine's clock differs from its clock. Deliver the
                 dispatch again.
-            QueueUnavailable: What follows could not be dispatched. Deliver the dispatch again.
+            QueueUnavailable: The next dispatch could not be created. Deliver this one again.
         """
         dispatch = self._authenticate(body, token)
         ids: dict[str, str | int] = {
@@ -227,12 +227,12 @@ class Executor:
         return self._complete_record(dispatch, found.stored.task, found.commit)
 
     def _load(self, task_id: str) -> tuple[VersionedTask | None, datetime]:
-        """Load a task; return it with this machine's time, which has to agree with the store's that comes with it.
+        """Load a task, and return it with this machine's time, which has to agree with the store's.
 
-        What is decided is decided at that time: the clock may be set in the next moment.
+        All decisions are made for that time, since the clock may be set in the next moment.
 
         Raises:
-            ClockSkewed: It does not. Nothing is decided by a wrong clock; deliver the dispatch again.
+            ClockSkewed: It does not agree. Deliver the dispatch again.
         """
         before = self._engine.clock.now() if self._checks_clock else None
         stored = self._engine.store.load(task_id)
@@ -253,7 +253,7 @@ class Executor:
     def _decide(
         self, dispatch: Dispatch, token_hash: str, loaded: tuple[VersionedTask | None, datetime]
     ) -> Commit | ClaimedRun | NotClaimed:
-        """Return what to commit for a dispatch; a run if its claim is committed already.
+        """Return what to commit for a dispatch, or its run if the claim is committed already.
 
         Raises:
             VersionConflict: The lock has changed since it was read.
@@ -327,7 +327,7 @@ class Executor:
         return Commit.build(stored, paused, reads=deliveries, **about)
 
     def _record(self, dispatch: Dispatch, stored: VersionedTask, record: Commit) -> Commit | NotClaimed:
-        """Return the commit of what is only recorded, with the lock that it frees; if it is time for that."""
+        """Return the commit of a record without a run, with the lock that it frees, or that the run has to wait on."""
         if self._waits_for_lock(stored.task, dispatch):
             return NotClaimed(stored, WaitForLock(f"others hold {stored.task.lock_key!r}"))
         run = stored.task.find_run(dispatch.execution_id)
@@ -340,7 +340,7 @@ class Executor:
     def _waits_for_lock(self, task: Task, dispatch: Dispatch) -> bool:
         """Return whether a run that left its queue for its lock has to wait on.
 
-        A grant offers it again; any other dispatch, such as the sweep's, does so only if the lock is free or the run
+        A grant offers it again. Any other dispatch, such as the sweep's, does so only if the lock is free or the run
         has expired. Otherwise the run would go back and forth between its queue and the wait list while others hold it.
         """
         run, now = task.find_run(dispatch.execution_id), self._engine.clock.now()
@@ -352,7 +352,7 @@ class Executor:
     # ── Call ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, claimed_run: ClaimedRun) -> Attempt | None:
-        """Dispatch what may run concurrently, and return the attempt to run; None if its lease has already expired."""
+        """Dispatch what may run concurrently, and return the attempt, or None if its lease has already expired."""
         task, run = claimed_run.begun_task, claimed_run.run
         with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
             claimed_run.sent_wakeups = self.dispatch_wakeups(claimed_run.task)
@@ -393,7 +393,7 @@ class Executor:
         return AttemptEnd(self._engine, self._child_tasks, self._deliveries, claimed_run.run, report)
 
     def commit(self, claimed_run: ClaimedRun, end: AttemptEnd) -> Procedure[Committed | None]:
-        """Commit how an attempt ended; None if the lease was lost before.
+        """Commit how an attempt ended. Return None if the lease was lost before.
 
         If the steps are too large for the record and the blob store is unavailable, the run is suspended until later,
         and then replayed. If a follow-up is refused or the store rejects the outcome, which would happen every time,
@@ -410,7 +410,7 @@ class Executor:
     # ── Dispatch ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def dispatch(self, claimed_run: ClaimedRun, committed: Committed | None) -> None:
-        """Dispatch what follows from the end of an attempt; `committed` is None if the lease was lost before.
+        """Dispatch what follows from the end of an attempt. `committed` is None if the lease was lost before.
 
         Raises:
             QueueUnavailable: Something could not be dispatched.
@@ -436,7 +436,7 @@ class Executor:
         self.notify_parent(task)
 
     def _dispatch_others(self, writes: Sequence[TaskWrite]) -> None:
-        """Send the dispatches of the follow-ups and deliveries of a success; what fails is left to the sweep."""
+        """Send the dispatches of the follow-ups and deliveries of a success. The sweep sends those that fail."""
         for each in writes:
             had_turn = each.base is not None and any(run.lock_turn_until for run in each.base.task.runs)
             try:
@@ -509,7 +509,7 @@ class Executor:
         self._release_stale_lock(dispatch, task)
 
     def _release_stale_lock(self, dispatch: Dispatch, task: Task) -> None:
-        """Stop waiting for a lock that the execution no longer needs; requeue its worker group if no worker came."""
+        """Stop waiting for a lock that the execution no longer needs. Requeue its worker group if no worker came."""
         run, now = task.find_run(dispatch.execution_id), self._engine.clock.now()
         if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.scoped_lock_key, task.revision):
             identity = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
@@ -536,7 +536,7 @@ def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:
 
 
 class AttemptEnd:
-    """How one attempt ends, on whatever version of its task is read.
+    """The end of one attempt, decided on whatever version of its task is read.
 
     Args:
         engine: The engine's parts.
@@ -564,9 +564,9 @@ class AttemptEnd:
         self._has_decided = False
 
     def decide(self, task: Task, base: VersionedTask) -> Commit | None:
-        """Return what to commit; None if the lease is no longer held.
+        """Return what to commit, or None if the lease is no longer held.
 
-        At first, what it creates is taken to be new. If this is called again, there was a conflict: then that is read.
+        The first call takes all tasks that it creates to be new. A further call means a conflict, and reads them.
 
         Raises:
             InvalidInput: A follow-up is refused.

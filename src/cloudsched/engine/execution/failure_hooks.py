@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class AsyncHookDue(BaseException):
-    """An asynchronous hook has to be awaited; then what raised this is repeated (`HookCalls.run`)."""
+    """An asynchronous hook has to be awaited, and then the call that raised this is repeated (`HookCalls.run`)."""
 
     def __init__(self, hook: OnFailure, task: Task, execution: Execution) -> None:
         super().__init__(f"The on_failure hook of execution {execution.id} has to be awaited first.")
@@ -92,7 +92,7 @@ def describe_failed(task: Task, execution: Execution) -> Task:
 
 
 def run_handler_hook(registry: Registry, task: Task, execution: Execution) -> None:
-    """Call the hook of the task's handler, if this process has it; log if it does not have the handler."""
+    """Call the hook of the task's handler, if this process has it. Log it if the handler is missing."""
     hook = failure_hook(registry, task)
     if hook is not None:
         _call_hook(hook, task, execution)

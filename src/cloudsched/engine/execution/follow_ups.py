@@ -2,8 +2,8 @@
 
 ``Done(content, then=[TaskDraft(...)])`` creates each of them like `App.create`: one with the id of an existing task of
 the same owner edits that task. A draft without an id gets one that is derived from its execution, so deciding again
-after a conflict or a lost response gives the same tasks. Their dispatches are sent after the commit. What a crash or an
-unavailable queue leaves unsent, the sweep sends.
+after a conflict or a lost response gives the same tasks. Their dispatches are sent after the commit. The sweep sends
+those that a crash or an unavailable queue leaves unsent.
 
 If one of them is refused, none is created and the occurrence has failed: a later attempt would return the same.
 """
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
 
 MAX_FOLLOW_UPS = 20
-"""How many follow-ups one success may have."""
+"""The most follow-ups of one success."""
 MAX_FOLLOW_UP_BYTES = 1024 * 1024
-"""How large they may be together, as JSON: a commit has a limit of its own."""
+"""Their size together, as JSON, since a commit has a limit of its own."""
 
 
 def parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
@@ -67,7 +67,7 @@ def plan_follow_ups(
     """Return the follow-ups of an execution, checked by the rules for tasks that the app's own code creates.
 
     Raises:
-        InvalidInput: One is invalid, or two have the same id; `field` begins with ``then``.
+        InvalidInput: One is invalid, or two have the same id. `field` begins with ``then``.
     """
     planned = dict[str, TaskDraft]()
     for number, draft in enumerate(drafts):
@@ -110,7 +110,7 @@ class FollowUps:
         A follow-up with the id of the task itself edits the task as the end leaves it.
 
         Raises:
-            InvalidInput: One of them cannot be created or edited; `field` names it.
+            InvalidInput: One of them cannot be created or edited. `field` names it.
         """
         writes = list[TaskWrite]()
         for number, draft in enumerate(self._drafts):
@@ -149,7 +149,7 @@ class FollowUps:
         return task if task.owner == SYSTEM_OWNER else self._engine.budgets().tell(task)
 
     def _load(self, task_id: str) -> VersionedTask | None:
-        """Return an existing task; one that is being deleted is removed to free its id."""
+        """Return an existing task. One that is being deleted is removed to free its id."""
         stored = self._engine.store.load(task_id)
         if stored is None or stored.task.deleted_at is None:
             return stored
@@ -158,7 +158,7 @@ class FollowUps:
         return None
 
     def _lead_since_start(self, draft: TaskDraft, run: Run | None, now: datetime) -> timedelta:
-        """Return the least lead; a single instant counts as future if it was when the execution began.
+        """Return the least lead. A single instant counts as future if it was so when the execution began.
 
         So a handler may give its own `ctx.now()`, which has passed by the time of the commit.
         """

@@ -51,9 +51,9 @@ _CALLING_MODULES = frozenset(
 """Whose frames are between this module and a handler."""
 
 MAX_MESSAGE = 2_000
-"""How many bytes of a message or reason are stored."""
+"""The most bytes of a message or reason that are stored."""
 MAX_TRACEBACK = 4_000
-"""How many bytes of an error's traceback are stored."""
+"""The most bytes of an error's traceback that are stored."""
 
 
 def call_handler(registry: Registry, context: Context, handler_of_today: str | None = None) -> Procedure[AttemptReport]:
@@ -122,7 +122,7 @@ def _call_function(handler: Handler, context: Context, payload: object, values: 
 
 
 def _normalize_result(result: object, now: Callable[[], datetime]) -> tuple[Outcome, Exception | None]:
-    """Return the outcome for a handler's result; a Fail and the error if it cannot be stored (no retry would help)."""
+    """Return the outcome for a handler's result, or a Fail and the error if it cannot be stored."""
     try:
         return to_outcome(result, now), None
     except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
@@ -208,7 +208,7 @@ def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
 
 
 def truncate_error(type_: str, message: str, trace: str | None) -> ExecutionError:
-    """Return an error as it is stored, truncated; a traceback keeps its end, which is nearest to the cause."""
+    """Return an error as it is stored, truncated. A traceback keeps its end, which is nearest to the cause."""
     return ExecutionError(
         type=truncate(type_, MAX_TEXT),
         message=truncate_text(message),

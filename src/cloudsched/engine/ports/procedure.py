@@ -69,7 +69,7 @@ def run_procedure(procedure: Procedure[T]) -> T:
 
 
 def make_call(procedure: Procedure[Any], call: Call) -> Callable[[], Any]:
-    """Make a call of a procedure in this thread; return the function that continues the procedure with its result."""
+    """Make a call of a procedure in this thread, and return the function that continues the procedure."""
     try:
         return partial(procedure.send, call.make())
     except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded

@@ -20,7 +20,7 @@ from cloudsched.domain.documents.journal import (
 )
 from cloudsched.domain.documents.task import MAX_NAME, TaskStatus
 from cloudsched.domain.transitions.lifecycle import retry
-from cloudsched.domain.transitions.records import execution_record
+from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.engine.state.commits import Committer

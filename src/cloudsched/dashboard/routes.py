@@ -11,9 +11,9 @@ from werkzeug.routing import Map, Rule
 from cloudsched.dashboard import (
     bulk_view,
     calendar_view,
+    deliveries_view,
     execution_view,
     home_view,
-    outbox_view,
     queues_view,
     runs_view,
     task_form,
@@ -84,8 +84,12 @@ VIEWS: Final = {
     "calendar": View(calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar", lambda _: "Calendar"),
     "queues": View(queues_view.fetch, queues_view.build, "queues.html", "Queues", lambda _: "Queues"),
     "locks": View(queues_view.fetch_locks, queues_view.build_locks, "locks.html", "Locks", lambda _: "Locks"),
-    "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox", outbox_view.send),
-    "person": View(outbox_view.fetch_person, outbox_view.build_person, "person.html", "Outbox", lambda page: page.name),
+    "outbox": View(
+        deliveries_view.fetch, deliveries_view.build, "outbox.html", "Outbox", lambda _: "Outbox", deliveries_view.send
+    ),
+    "person": View(
+        deliveries_view.fetch_person, deliveries_view.build_person, "person.html", "Outbox", lambda page: page.name
+    ),
     "usage": View(usage_view.fetch, usage_view.build, "usage.html", "Usage", lambda _: "Usage", is_live=False),
     "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
     "runs": View(runs_view.fetch, runs_view.build, "runs.html", "Runs", lambda _: "Runs"),

@@ -39,7 +39,7 @@ from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.dashboard_mount import DashboardMount, StackClock
 from cloudsched.local.folder_lock import STORE_FILE_NAME
-from cloudsched.local.outbox import Outbox, is_outbox_path, respond_outbox
+from cloudsched.local.mailbox import Outbox, is_outbox_path, respond_outbox
 from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for

@@ -190,7 +190,7 @@ class Container:
     @lazy_property
     def recipients(self) -> Recipients:
         """Knows how people want to be reached."""
-        from cloudsched.engine.delivery.people import PeopleRecipients  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.delivery.recipients import PeopleRecipients  # noqa: PLC0415 - imported only when used
 
         hosts = self.settings.access.ping_hosts
         return PeopleRecipients(self.store.records, self.clock, self.make_unsubscribe_url, hosts)

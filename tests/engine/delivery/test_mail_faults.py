@@ -14,7 +14,7 @@ from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.responses import DeliveryReport
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.engine.delivery.people import PeopleRecipients
+from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.store import DeliveryMark
 from cloudsched.engine.state.deliveries import DeliveryPlanner

@@ -11,7 +11,7 @@ from tests.authorities import as_user
 
 from cloudsched import App, Cancel, Retry, Settings, Task
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.delivery.people import PeopleRecipients
+from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.domain.transitions.records import MAX_RECENT
+from cloudsched.domain.transitions.run_records import MAX_RECENT
 from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)

@@ -25,7 +25,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Oc
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, Task, TaskStatus
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, start_time
-from cloudsched.domain.transitions.records import execution_record, keep_recent
+from cloudsched.domain.transitions.run_records import execution_record, keep_recent
 from cloudsched.domain.transitions.zone_plans import DistantSchedule, occurrence_id, planned_schedule
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 

@@ -38,7 +38,7 @@ from cloudsched.domain.transitions.lifecycle import (
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import offer_expiry, offered_runs
 from cloudsched.domain.transitions.planning import Dispatch, occurrence_after, start_time
-from cloudsched.domain.transitions.records import execution_record, last_run_fields
+from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
 from cloudsched.domain.transitions.zone_plans import occurrence_id, stamp
 from cloudsched.errors import InvalidSchedule
 

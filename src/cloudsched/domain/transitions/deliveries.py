@@ -31,7 +31,7 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import new_task
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
-from cloudsched.domain.transitions.records import derive_message_id, find_chat
+from cloudsched.domain.transitions.run_records import derive_message_id, find_chat
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport, InboxMessage

@@ -28,7 +28,7 @@ from cloudsched.domain.transitions.lifecycle import (
     with_changes,
 )
 from cloudsched.domain.transitions.planning import find_budget_pause, find_past_start, occurrence_from
-from cloudsched.domain.transitions.records import execution_record
+from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:

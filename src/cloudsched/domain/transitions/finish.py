@@ -49,8 +49,13 @@ from cloudsched.domain.transitions.lifecycle import (
 )
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.planning import occurrence_after
-from cloudsched.domain.transitions.records import derive_message_id, execution_record, last_run_fields, says_how_task_is
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
+from cloudsched.domain.transitions.run_records import (
+    derive_message_id,
+    execution_record,
+    last_run_fields,
+    says_how_task_is,
+)
 from cloudsched.domain.transitions.suspend import on_suspend
 
 if TYPE_CHECKING:

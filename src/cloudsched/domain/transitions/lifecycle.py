@@ -26,7 +26,6 @@ from cloudsched.domain.transitions.planning import (
     start_time,
     wake_instant,
 )
-from cloudsched.domain.transitions.records import execution_record
 from cloudsched.domain.transitions.requirements import (
     RETRY_ACTION,
     RETRYABLE_STATUSES,
@@ -38,6 +37,7 @@ from cloudsched.domain.transitions.requirements import (
     require_status,
 )
 from cloudsched.domain.transitions.retry_execution import restore_entries, restore_usage
+from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.domain.transitions.zone_plans import note_zone, planned_schedule
 from cloudsched.errors import NotAllowed
 

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution, ExecutionStatus, Run
 from cloudsched.domain.documents.task import Task, TaskStatus, find_open_position, get_open_status
-from cloudsched.domain.transitions.records import execution_record
+from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.ports.pages import Page, make_token
 from cloudsched.engine.ports.search import (
     LEFT_OUT,

@@ -23,7 +23,7 @@ from cloudsched.domain.documents.task import PublicTask, Task, get_open_status
 from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.offers import offered_runs
-from cloudsched.domain.transitions.records import drop_latest_run, keep_recent
+from cloudsched.domain.transitions.run_records import drop_latest_run, keep_recent
 from cloudsched.errors import InvalidInput, PreconditionFailed
 from cloudsched.web.api.visibility import AllowedVerbs
 

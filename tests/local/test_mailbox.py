@@ -20,7 +20,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.config.access import Access
 from cloudsched.engine.ports.sender import Recipient
-from cloudsched.local.outbox import Outbox, respond_outbox
+from cloudsched.local.mailbox import Outbox, respond_outbox
 from cloudsched.local.stack import run_stack
 from cloudsched.runtime.senders import Senders
 from cloudsched.web.auth.authentication import create_key

@@ -163,14 +163,15 @@ class FollowChange(Generic[R]):
             log.warning("unplanned: %s", error, extra={"action": "unplanned", "taskId": link.task_id})
             return True
 
-    def _replan(self, task: Task, now: datetime) -> Transition:
+    def _replan(self, task: Task, _read_at: datetime) -> Transition:
         """Return a task planned by the record as it is now, read after the task.
 
+        The decision is of the time after that read: an occurrence may have come due during it, and needs its record.
         If the record changes before this is committed, whoever follows that writes the task later, or the commit
         conflicts. An attempt without its lease may have read an older record, and nobody would look at the task again.
         """
         stored = self._followed.load()
-        return Transition(task) if stored is None else self._followed.replan(task, stored.record, now)
+        return Transition(task) if stored is None else self._followed.replan(task, stored.record, self._clock.now())
 
     def _follow(self, link: CalendarLink) -> bool:
         """Plan one task again, and return whether it has to be looked at once more."""

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.adapters.sqlite import database
-from cloudsched.adapters.sqlite.database import GroupCommit
+from cloudsched.adapters.sqlite.database import GroupCommit, WriteUnit
 
 """How many seconds a test waits for an expected event."""
 
@@ -274,6 +275,46 @@ def test_one_that_is_interrupted_while_it_commits_for_others_tells_them() -> Non
     assert answers == ["the thread that was committing was interrupted"] * 2
     assert connection.numbers() == set()
     assert run(group, insert(3)) == 3
+
+
+def test_nothing_to_write_waits_for_nobody() -> None:
+    """Not even while another thread commits: nobody would wake one that has no part in a transaction."""
+    group = open_group(Connection())
+    blocked, answers = Blocked(group), list[object]()
+    threading.Thread(target=lambda: answers.append(group.run([])), daemon=True).start()
+    wait_until(lambda: answers == [[]])
+    blocked.release()
+    assert run(group, insert(1)) == 1
+
+
+def test_one_that_is_interrupted_while_it_takes_what_waits_holds_up_nobody() -> None:
+    """Ctrl+C just before a transaction begins: each of the others is told, or served."""
+    connection = Connection()
+    group = open_group(connection)
+    blocked = Blocked(group)
+
+    class Interrupted(deque[WriteUnit[Any]]):
+        """What waits, whose third part is not taken, since a signal comes."""
+
+        def popleft(self) -> WriteUnit[Any]:
+            if len(self) < 2:
+                raise KeyboardInterrupt
+            return super().popleft()
+
+    answers: list[object] = []
+
+    def write(number: int) -> None:
+        try:
+            answers.append(group.run([insert(number)])[0].failure)
+        except KeyboardInterrupt:
+            answers.append(KeyboardInterrupt)
+
+    for number in (1, 2, 3):
+        threading.Thread(target=write, args=(number,), daemon=True).start()
+        wait_until(lambda expected=number: group.waiting == expected)  # type: ignore[misc]  # its default
+    group._waiting = Interrupted(group._waiting)  # noqa: SLF001 - from inside
+    blocked.release()
+    wait_until(lambda: len(answers) == 3)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it sends itself a signal")

@@ -113,6 +113,8 @@ class GroupCommit:
         Returns:
             A part for each, once it is on disk or has failed. One that fails does not affect the others.
         """
+        if not works:
+            return []  # nobody would ever wake this thread
         writer = _Writer(len(works))
         writer.turn.acquire()
         units = [WriteUnit(writer, work) for work in works]
@@ -145,10 +147,13 @@ class GroupCommit:
                 following.turn.release()
 
     def _commit_group(self) -> None:
-        with self._queue_lock:
-            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_GROUP_SIZE))]
+        group: list[WriteUnit[Any]] = []
         failure: str | None = "the thread that was committing was interrupted"
         try:
+            with self._queue_lock:
+                waiting = list(self._waiting)
+                # Both at once: whatever is taken is told, also after an interrupt.
+                group, self._waiting = waiting[:MAX_GROUP_SIZE], deque(waiting[MAX_GROUP_SIZE:])
             with self._connection_lock:
                 failure = self._run_transaction(group)
         finally:

@@ -16,7 +16,7 @@ from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.cli.serve import serve
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports import service_threads
-from cloudsched.engine.ports.procedure import Procedure, StoreCommit
+from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable
 
@@ -318,3 +318,200 @@ def test_when_nothing_can_be_committed_all_of_them_come_again(monkeypatch: pytes
         store.is_broken = False
         wait_until(lambda: dispatcher.inspect().pending == 0, "all are accepted")
     assert len(store.answers) == 4
+
+
+@pytest.mark.parametrize("error", [MemoryError(), SystemExit(1), None], ids=["MemoryError", "SystemExit", "too few"])
+def test_whatever_the_commits_raise_all_of_them_come_again(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException | None
+) -> None:
+    """Also if some have no answer: none is forgotten, and closing does not wait for it."""
+    monkeypatch.setattr(in_process_queue, "INITIAL_BACKOFF", timedelta(milliseconds=1))
+    store, fails = Committing(), [True]
+
+    def commit(numbers: Sequence[Any]) -> list[Any]:
+        if not fails:
+            return store.commit(numbers)
+        fails.clear()
+        if error is None:
+            return store.commit(numbers)[:1]
+        raise error
+
+    dispatcher = InProcessDispatcher(SystemClock(), store.deliver, workers=4, commit=commit)
+    for number in range(1, 5):
+        dispatcher.create(envelope(str(number)))
+    dispatcher.start()
+    wait_until(lambda: dispatcher.inspect().pending == 0, "all are accepted")
+    assert dispatcher.stop(timedelta(seconds=WAIT_SECONDS))
+    assert len(store.answers) == 4
+
+
+def test_what_yields_no_call_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails in the procedure that yields it, as in `run_procedure`, and is delivered again."""
+    monkeypatch.setattr(in_process_queue, "INITIAL_BACKOFF", timedelta(milliseconds=1))
+    errors: list[Exception] = []
+
+    def deliver(_body: bytes, _token: str) -> Procedure[None]:
+        try:
+            if not errors:
+                yield 42
+        except AttributeError as error:
+            errors.append(error)
+            raise
+
+    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=1)
+    dispatcher.start()
+    dispatcher.create(envelope("one"))
+    wait_until(lambda: dispatcher.inspect().pending == 0, "it is accepted")
+    assert dispatcher.stop(timedelta(seconds=WAIT_SECONDS))
+    assert len(errors) == 1
+
+
+def test_what_memory_ends_for_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_threads, "MAX_PAUSE", 0.01)
+    received, done, deliver = collector(1)
+    usual, fails = in_process_queue._Delivery, [True]  # noqa: SLF001 - from inside
+
+    def begin(pending: Any) -> Any:  # noqa: ANN401 - handed on
+        if fails:
+            fails.clear()
+            raise MemoryError
+        return usual(pending)
+
+    monkeypatch.setattr(in_process_queue, "_Delivery", begin)
+    with InProcessDispatcher(SystemClock(), in_steps(deliver)) as dispatcher:
+        dispatcher.create(envelope("one"))
+        assert done.wait(WAIT_SECONDS)
+    assert len(received) == 1
+
+
+def test_a_commit_does_not_wait_for_all_that_is_due() -> None:
+    """Only for what is taken once: a thousand dispatches that turn out to be out of date come after it."""
+    passed: list[bytes] = []
+    passed_before: list[int] = []
+
+    def deliver(body: bytes, _token: str) -> Procedure[None]:
+        if body == b"commits":
+            yield StoreCommit(None, 1)  # type: ignore[arg-type]  # a store of numbers
+            passed_before.append(len(passed))
+        passed.append(body)
+
+    store = Committing()
+    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=4, commit=store.commit)
+    dispatcher.create(envelope("commits"))
+    for number in range(1000):
+        dispatcher.create(envelope(str(number)))
+    with dispatcher:
+        wait_until(lambda: dispatcher.inspect().pending == 0, "all are accepted")
+    assert len(passed) == 1001
+    assert passed_before[0] < 10
+
+
+def test_closing_needs_a_thread_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it pauses it is not lost: the other one leads, and a call in progress needs another thread."""
+    monkeypatch.setattr(service_threads, "FIRST_PAUSE", 0.5)
+    received, _done, deliver = collector(1)
+
+    def refuse(body: bytes, token: str) -> None:
+        if body == b"refused":
+            raise ConnectionError
+        deliver(body, token)
+
+    dispatcher = InProcessDispatcher(SystemClock(), in_steps(refuse), workers=1)
+    put, main = dispatcher._put, threading.current_thread()  # noqa: SLF001 - from inside
+
+    def fail(pending: Any) -> None:  # noqa: ANN401 - handed on
+        if threading.current_thread() is not main:
+            raise MemoryError
+        put(pending)
+
+    monkeypatch.setattr(dispatcher, "_put", fail)
+    dispatcher.start()
+    dispatcher.create(envelope("refused"))
+    wait_until(lambda: dispatcher.inspect().pending == 0, "it is given up")
+    dispatcher.create(envelope("one"))
+    wait_until(lambda: dispatcher._calls, "it waits for a thread")  # noqa: SLF001 - from inside
+    assert dispatcher.stop(timedelta(seconds=WAIT_SECONDS))
+    assert [body for _, body in received] == [b"one"]
+
+
+def test_the_first_long_call_of_a_name_says_so_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when it ends, which may be in an hour: the leading thread would be held up by each call until then."""
+    monkeypatch.setattr(in_process_queue, "FIRST_PAUSE", WAIT_SECONDS)
+    monkeypatch.setattr(in_process_queue, "MAX_PAUSE", WAIT_SECONDS)
+    meeting = threading.Barrier(17, timeout=WAIT_SECONDS)
+    leaders: list[threading.Thread] = []
+
+    def deliver(_body: bytes, _token: str) -> None:
+        if dispatcher._leader is threading.current_thread():  # noqa: SLF001 - from inside
+            leaders.append(threading.current_thread())
+        meeting.wait()
+
+    dispatcher = InProcessDispatcher(SystemClock(), in_steps(deliver, "one handler"))
+    with dispatcher:
+        for number in range(16):
+            dispatcher.create(envelope(str(number)))
+        meeting.wait()
+    assert len(leaders) == 1
+
+
+def test_the_leader_calls_nothing_itself_while_nobody_could_relieve_it() -> None:
+    """All other threads are in calls, such as hooks: commits would wait for whatever it calls."""
+    hook, handler, is_in_hook = threading.Event(), threading.Event(), threading.Event()
+    store = Committing()
+
+    def wait_in_hook() -> None:
+        is_in_hook.set()
+        hook.wait(WAIT_SECONDS)
+
+    def deliver(body: bytes, _token: str) -> Procedure[None]:
+        yield LongCall(lambda: handler.wait(WAIT_SECONDS) if body == b"blocks" else None, body.decode())
+        if body in {b"first hook", b"second hook"}:
+            yield LongCall(wait_in_hook)
+        elif body == b"commits":
+            store.answers[body] = yield StoreCommit(None, 1)  # type: ignore[arg-type]  # a store of numbers
+
+    with InProcessDispatcher(SystemClock(), deliver, workers=2, commit=store.commit) as dispatcher:
+        dispatcher.create(envelope("first hook"))
+        assert is_in_hook.wait(WAIT_SECONDS)
+        at = datetime.now(UTC) + timedelta(milliseconds=50)
+        for name in ("commits", "second hook", "blocks"):
+            dispatcher.create(envelope(name, at))
+        try:
+            wait_until(lambda: store.answers, "it is committed", WAIT_SECONDS / 10)
+        finally:
+            handler.set()
+            hook.set()
+        wait_until(lambda: dispatcher.inspect().pending == 0, "all are accepted")
+
+
+def test_a_call_that_begins_while_the_watching_thread_falls_asleep_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that it sleeps before it looks for a call, so that one of the two sees the other."""
+    go_on, is_called, is_quick_done = threading.Event(), threading.Event(), threading.Event()
+    state = {"sleeps": False}
+    outcomes: list[bool] = []
+
+    def fall_asleep(_: InProcessDispatcher, value: bool) -> None:  # noqa: FBT001 - a property has no keywords
+        if value and not go_on.is_set():  # the leader begins a call at this very moment
+            go_on.set()
+            is_called.wait(WAIT_SECONDS)
+        state["sleeps"] = value
+
+    def call() -> None:
+        is_called.set()
+        outcomes.append(is_quick_done.wait(WAIT_SECONDS / 10))
+
+    def deliver(body: bytes, _token: str) -> Procedure[None]:
+        if body == b"slow":
+            go_on.wait(WAIT_SECONDS)
+            yield LongCall(call, "slow")
+        else:
+            is_quick_done.set()
+
+    sleeps = property(lambda _: state["sleeps"], fall_asleep)
+    monkeypatch.setattr(InProcessDispatcher, "_sleeps", sleeps, raising=False)
+    with InProcessDispatcher(SystemClock(), deliver, workers=2) as dispatcher:
+        dispatcher.create(envelope("slow"))
+        assert is_called.wait(WAIT_SECONDS)
+        dispatcher.create(envelope("quick"))
+        wait_until(lambda: dispatcher.inspect().pending == 0, "both are accepted")
+    assert outcomes == [True]

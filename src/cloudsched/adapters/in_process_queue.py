@@ -154,10 +154,14 @@ class InProcessDispatcher:
         """The number of threads that make a call."""
         self._call_began: float | None = None
         """The time at which the leader began the call that it is making. None if it makes none."""
+        self._call_name = ""
+        """The name of that call. Empty if it has none."""
         self._steps: deque[tuple[_Delivery, _Advance]] = deque()
         """The steps that the leader takes next."""
         self._commits: list[tuple[_Delivery, StoreCommit]] = []
         """The commits that it makes when nothing else is to be done."""
+        self._has_filled_up = False
+        """True if more deliveries were begun since the first of these commits was asked for."""
         self._calls: deque[tuple[_Delivery, LongCall]] = deque()
         """The calls that other threads are to make."""
         self._slow: dict[str, tuple[float, float]] = {}
@@ -204,9 +208,8 @@ class InProcessDispatcher:
         """
         with self._lock:
             self._is_closed = True
-            for each in self._workers:
-                each.stop()
-            self._wake_all()
+            if self._is_over:
+                self._end_threads()
         if threading.current_thread() in self._workers:  # the delivery that calls this goes on
             return False
         deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
@@ -271,8 +274,7 @@ class InProcessDispatcher:
                     if self._watcher is None:
                         self._watch(me)
                     else:
-                        self._idle += 1
-                        self._is_free.wait()
+                        self._wait_until_free()
                 if self._is_over:
                     return None
                 leads = self._leader is None
@@ -286,6 +288,14 @@ class InProcessDispatcher:
             else:
                 self._continue(delivery, self._make(delivery, call))
 
+    def _wait_until_free(self) -> None:
+        self._idle += 1
+        try:
+            self._is_free.wait()
+        except BaseException:  # there was no memory for it, and nobody has woken it
+            self._idle -= 1
+            raise
+
     @property
     def _is_over(self) -> bool:
         return self._is_closed and not self._active
@@ -298,7 +308,10 @@ class InProcessDispatcher:
         else:
             self._is_called.notify()
 
-    def _wake_all(self) -> None:
+    def _end_threads(self) -> None:
+        """Let all threads end. Before the last delivery has ended, one that has failed is still needed."""
+        for each in self._workers:
+            each.stop()
         self._idle = 0
         for condition in (self._has_work, self._is_free, self._is_called):
             condition.notify_all()
@@ -309,13 +322,14 @@ class InProcessDispatcher:
         try:
             pauses = 0
             while self._leader is not None and not self._calls and not self._is_over:
-                began = self._call_began
                 self._sleeps = pauses == WATCHED_PAUSES
-                self._is_called.wait(None if self._sleeps else QUICK_SECONDS)
+                began = self._call_began  # only now: of a call that begins later, the leader tells
+                self._is_called.wait(None if self._sleeps and began is None else QUICK_SECONDS)
                 pauses = 0 if self._sleeps or began is not None else pauses + 1
                 self._sleeps = False
                 is_slow = began is not None and time.monotonic() - began >= QUICK_SECONDS  # it may be woken before
                 if is_slow and self._call_began == began:
+                    self._note_slow(self._call_name)
                     self._leader = self._call_began = None
                     self._away += 1
         finally:
@@ -339,18 +353,23 @@ class InProcessDispatcher:
         finally:
             with self._lock:
                 if self._leader is me:
-                    self._leader = None
+                    self._leader = self._call_began = None
                     self._wake_one()
 
     def _fetch(self) -> bool:
-        """Take what is due, and return whether there is a step to take now. Without a commit to make, wait for one."""
+        """Take what is due, and return whether there is a step to take now. Without a commit to make, wait for one.
+
+        Deliveries that wait for a commit wait for what is taken once, not for all that is due.
+        """
         with self._lock:
             while not self._steps:
                 room = self._limit - len(self._to_call)
-                if room > 0 and not self._is_closed:
+                if room > 0 and not self._is_closed and not (self._commits and self._has_filled_up):
+                    self._has_filled_up = bool(self._commits)
                     self._find_due()
                     for _ in range(min(room, len(self._due))):
-                        self._begin(heapq.heappop(self._due).pending)
+                        self._begin(self._due[0].pending)
+                        heapq.heappop(self._due)  # only now: if memory ends before, it is taken again
                 if self._steps or self._is_over:
                     break
                 if self._commits:
@@ -368,9 +387,15 @@ class InProcessDispatcher:
 
     def _begin(self, pending: _PendingMessage) -> None:
         delivery = _Delivery(pending)
-        self._active.add(delivery)
-        self._to_call.add(delivery)
-        self._steps.append((delivery, partial(self._start, delivery)))
+        step = delivery, partial(self._start, delivery)
+        try:
+            self._active.add(delivery)
+            self._to_call.add(delivery)
+            self._steps.append(step)
+        except BaseException:
+            self._active.discard(delivery)
+            self._to_call.discard(delivery)
+            raise
 
     def _start(self, delivery: _Delivery) -> LongCall | StoreCommit:
         message = delivery.pending.message
@@ -391,7 +416,7 @@ class InProcessDispatcher:
         else:
             if isinstance(call, StoreCommit) and self._commit is not None:
                 self._commits.append((delivery, call))
-            elif isinstance(call, StoreCommit) or (call.name and self._is_quick(call.name)):
+            elif isinstance(call, StoreCommit) or self._is_for_leader(call):
                 self._call_here(me, delivery, call)
             else:
                 with self._lock:
@@ -403,10 +428,11 @@ class InProcessDispatcher:
             self._active.discard(delivery)
             self._to_call.discard(delivery)
             if self._is_over:
-                self._wake_all()
+                self._end_threads()
 
     def _call_here(self, me: threading.Thread, delivery: _Delivery, call: LongCall | StoreCommit) -> None:
         """Make a call in the leader's own thread. If it takes long, another one leads meanwhile."""
+        self._call_name = call.name if isinstance(call, LongCall) else ""
         self._call_began = time.monotonic()
         if self._sleeps:
             with self._lock:
@@ -419,11 +445,20 @@ class InProcessDispatcher:
                 if self._slow and isinstance(call, LongCall):
                     self._slow.pop(call.name, None)
                 return
-            if isinstance(call, LongCall):
-                _, pause = self._slow.get(call.name, (0.0, FIRST_PAUSE / 2))
-                pause = min(2 * pause, MAX_PAUSE)
-                self._slow[call.name] = time.monotonic() + pause, pause
         self._continue(delivery, advance)
+
+    def _note_slow(self, name: str) -> None:
+        """Leave calls of a name to other threads for a while: from now on, since this one may take for ever."""
+        if name:
+            _, pause = self._slow.get(name, (0.0, FIRST_PAUSE / 2))
+            pause = min(2 * pause, MAX_PAUSE)
+            self._slow[name] = time.monotonic() + pause, pause
+
+    def _is_for_leader(self, call: object) -> bool:
+        """Return whether the leader makes a call itself: it is expected to be quick, and if not, another can lead."""
+        if not isinstance(call, LongCall) or not call.name:  # whatever else is yielded fails in its own procedure
+            return False
+        return self._away + len(self._calls) + 1 < len(self._workers) and self._is_quick(call.name)
 
     def _is_quick(self, name: str) -> bool:
         """Return whether calls of a name are expected to be quick: they were, or may have become so."""
@@ -446,14 +481,17 @@ class InProcessDispatcher:
 
     def _commit_together(self) -> None:
         """Make the commits that deliveries wait for."""
-        waiting, self._commits = self._commits, []
+        waiting, self._commits, self._has_filled_up = self._commits, [], False
         assert self._commit is not None  # noqa: S101 - else nothing waits
+        answers: Sequence[VersionedTask | BaseException]
         try:
             answers = self._commit([call.commit for _, call in waiting])
-        except Exception as error:  # noqa: BLE001 - raised in each of them
+            if len(answers) != len(waiting):
+                raise RuntimeError(f"{len(waiting)} commits have {len(answers)} answers")  # noqa: TRY301 - as any error
+        except BaseException as error:  # noqa: BLE001 - raised in each of them
             answers = [error] * len(waiting)
         for (delivery, _), answer in zip(waiting, answers, strict=True):
-            send = delivery.steps.throw if isinstance(answer, Exception) else delivery.steps.send
+            send = delivery.steps.throw if isinstance(answer, BaseException) else delivery.steps.send
             self._steps.append((delivery, partial(send, answer)))
 
 

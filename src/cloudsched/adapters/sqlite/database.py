@@ -278,10 +278,9 @@ class Database:
             StoreUnavailable: Another process kept the file locked for too long, or the disk failed.
         """
         (unit,) = self._commits.run([work])
-        error = self._find_error(unit)
-        if error is not None:
-            raise error
-        return cast("T", unit.result)
+        if unit.failure is None and unit.error is None:
+            return cast("T", unit.result)
+        raise cast("Exception", self._find_error(unit))
 
     def write_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
         """Run each of `works` as `write` does, all of them in one transaction if they are few.

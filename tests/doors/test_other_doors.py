@@ -50,7 +50,7 @@ GUESSES: Final = ("ada", "system", "task", "owner", "key", "feed", "lease", "0" 
 AT_THE_STORE: Final = [name for name, why in NOT_ASKED_BY_COMMANDS.items() if "at the store" in why]
 OTHER_PORTS: Final = {
     "/dev/clock": "dashboard/test_sign_in.py",
-    "/dev/outbox": "local/test_outbox.py",
+    "/dev/outbox": "local/test_mailbox.py",
     "Firestore's rules": "deployables/test_firestore_rules.py",
 }
 """The doors beside the API's port, each with the tests that try every role at it."""

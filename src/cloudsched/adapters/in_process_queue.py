@@ -104,9 +104,9 @@ class InProcessDispatcher:
     """A `Dispatcher` that delivers in this process. Use it in a ``with``, or call `start` and `close`.
 
     One thread at a time leads: it takes what is due, runs the steps of all deliveries, and commits for many of them
-    together. So a delivery wakes no other thread, and many wait for the disk only once. The leader calls quick handlers
-    itself. If one keeps it for longer than `QUICK_SECONDS`, another thread leads on, and the next calls of that handler
-    are made by other threads.
+    together. It calls quick handlers itself, so their deliveries wake no other thread, and many wait for the disk only
+    once. If a handler keeps it for longer than `QUICK_SECONDS`, another thread leads on, and the next calls of that
+    handler are made by other threads.
 
     Args:
         clock: Decides when a dispatch is due. It must advance at the speed of real time.
@@ -370,9 +370,7 @@ class InProcessDispatcher:
                     for _ in range(min(room, len(self._due))):
                         self._begin(self._due[0].pending)
                         heapq.heappop(self._due)  # only now: if memory ends before, it is taken again
-                if self._steps or self._is_over:
-                    break
-                if self._commits:
+                if self._steps or self._commits or self._is_over:
                     break
                 tell_recovered()
                 self._has_work.wait(self._seconds_to_next(room))
@@ -462,8 +460,8 @@ class InProcessDispatcher:
 
     def _is_quick(self, name: str) -> bool:
         """Return whether calls of a name are expected to be quick: they were, or may have become so."""
-        until, _ = self._slow.get(name, (0.0, 0.0)) if self._slow else (0.0, 0.0)
-        return until <= 0.0 or until <= time.monotonic()
+        until, _ = self._slow.get(name, (0.0, 0.0))
+        return until <= time.monotonic()
 
     def _make(self, delivery: _Delivery, call: LongCall | StoreCommit) -> _Advance:
         advance: _Advance = delivery.context.run(make_call, delivery.steps, call)

@@ -39,6 +39,7 @@ EXCEPTIONS = {
     ("adapters/google/id_tokens", "cloudsched.config.settings.is_firebase_emulated"),
     ("local/examples", "cloudsched.App"),
     ("local/examples", "cloudsched.Context"),
+    ("emulator/api/messages", "cloudsched.adapters.google.messages.build_messages"),
     *(
         ("emulator/http/listener", f"cloudsched.domain.local_requests.{name}")
         for name in ("find_detour", "find_foreign_name", "find_foreign_page", "is_loopback", "read_host_name")
@@ -46,7 +47,7 @@ EXCEPTIONS = {
 }
 """Google's library reads the environment by itself; whether that fits is asked where the environment is read. The
 example is written as a user would write it. The client says which extra it needs. Which requests come from this machine
-is one rule for all servers, the emulator included."""
+is one rule for all servers, the emulator included, and messages are built from tables in one way."""
 VENDORS = {
     "google",
     "grpc",

@@ -31,7 +31,7 @@ print(json.dumps([*sys.modules]))
 BANNED: Final = (
     *("app", "client", "dashboard", "drafts", "language", "outbox", "runtime", "testing", "web", "worker"),
     *("adapters.delivery", "adapters.firestore.store", "adapters.google", "adapters.sqlite"),
-    *("emulator.emulator", "emulator.runtime", "emulator.write_ahead_log"),
+    *("emulator.emulator", "emulator.runtime"),
     *("engine.durable", "engine.execution", "engine.handlers", "engine.ports", "engine.tasks"),
 )
 """Rooms and modules of ours that run commands, or what commands start."""

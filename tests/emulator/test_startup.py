@@ -74,7 +74,6 @@ def test_the_program_prints_when_it_is_ready_and_stops_cleanly(signum: signal.Si
         ["--freeze", "yesterday"],
         ["--freeze", "2030-01-01T00:00:00"],
         ["--queue", "short"],
-        ["--data", "/no/such/folder/file"],
         ["--fault", "explode=1"],
         ["--fault", "duplicate"],
         ["--fault", "duplicate=often"],
@@ -101,22 +100,6 @@ def test_a_taken_port_is_reported() -> None:
     assert "Choose another port, or 0 for a free one." in result.output
 
 
-@pytest.mark.usefixtures("_same_signals")
-def test_a_data_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """The error is about the file, not about the port, and a partial file is removed."""
-    resource = pytest.importorskip("resource")
-    data = tmp_path / "queues.data"
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
-    try:
-        result = CliRunner().invoke(command, ["--port", "0", "--data", str(data)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert result.exit_code == 2
-    assert f"{data} cannot be written: File too large." in result.output
-    assert [path.name for path in tmp_path.iterdir()] == ["queues.data.lock"]
-
-
 def test_the_fixture_gives_each_test_an_emulator_of_its_own(pytester: pytest.Pytester) -> None:
     """It stops with its test; the system may reuse its port for the next one."""
     pytester.makepyfile(
@@ -135,7 +118,7 @@ def test_the_fixture_gives_each_test_an_emulator_of_its_own(pytester: pytest.Pyt
             assert cloud_tasks.attempts() == []
             assert cloud_tasks not in others
             with pytest.raises(RuntimeError, match="not running"):
-                others[0].waiting()
+                others[0].run_until_idle()
         """
     )
     pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)

@@ -23,22 +23,16 @@ if TYPE_CHECKING:
     from cloudsched.emulator.model.queues import BadQueue
     from cloudsched.emulator.runtime.clock import MovableClock
     from cloudsched.emulator.runtime.dispatcher import ClockBusy, NotIdle
-    from cloudsched.emulator.runtime.history import Attempt, Explanation
-    from cloudsched.emulator.runtime.operations import StillWaiting, UnknownTask
-    from cloudsched.emulator.write_ahead_log import UnreadableData
+    from cloudsched.emulator.runtime.history import Attempt
 
 __all__ = [
     "Attempt",
     "BadQueue",
     "ClockBusy",
     "CloudTasksEmulator",
-    "Explanation",
     "Faults",
     "MovableClock",
     "NotIdle",
-    "StillWaiting",
-    "UnknownTask",
-    "UnreadableData",
 ]
 
 _HOMES: Final = {
@@ -46,13 +40,9 @@ _HOMES: Final = {
     "BadQueue": "model.queues",
     "ClockBusy": "runtime.dispatcher",
     "CloudTasksEmulator": "emulator",
-    "Explanation": "runtime.history",
     "Faults": "model.faults",
     "MovableClock": "runtime.clock",
     "NotIdle": "runtime.dispatcher",
-    "StillWaiting": "runtime.operations",
-    "UnknownTask": "runtime.operations",
-    "UnreadableData": "write_ahead_log",
 }
 
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import signal
 import threading
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from cloudsched.emulator.http.control_json import InvalidControlRequest, read_faults
+from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.names import parse_instant
 
-if TYPE_CHECKING:
-    from cloudsched.emulator.model.faults import Faults
-
 TOKEN_MODES: Final = ("valid", "wrongAudience", "expired", "missing")
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_FILE: Final = click.Path(dir_okay=False, path_type=Path)
 _FAULT_HELP: Final = (
     "Inject a fault with a probability: duplicate, outOfOrder, late, dropAnswer or timeOut; "
     "lateBy and shuffleWithin take a duration, seed a number. Repeatable."
@@ -41,13 +34,13 @@ freeze_option = click.option(
 
 
 def _parse_faults(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Faults:
+    pairs = [value.partition("=") for value in values]
+    if not all(text for _, _, text in pairs):
+        raise click.BadParameter("Write a fault as NAME=VALUE, for example duplicate=0.1.")
     try:
-        pairs = dict(value.split("=", 1) for value in values)
-        return read_faults({name: _parse_number(text) for name, text in pairs.items()})
-    except InvalidControlRequest as error:
+        return Faults.from_json({name: _parse_number(text) for name, _, text in pairs})
+    except ValueError as error:
         raise click.BadParameter(str(error)) from None
-    except ValueError:
-        raise click.BadParameter("Write a fault as NAME=VALUE, for example duplicate=0.1.") from None
 
 
 def _parse_number(text: str) -> int | float | str:
@@ -57,18 +50,9 @@ def _parse_number(text: str) -> int | float | str:
         return text
 
 
-def _startup_error(error: OSError, host: str, port: int) -> str:
-    """Name the file, or else the port, that is not available."""
-    if error.filename is not None:
-        problem = "written" if error.errno in _NO_ROOM else "opened"
-        return f"{error.filename} cannot be {problem}: {error.strerror}."
-    return f"Cannot listen on {host}, port {port}: {error}. Choose another port, or 0 for a free one."
-
-
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8123, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free port.")
-@click.option("--data", type=_FILE, metavar="FILE", help="Persist the queues in this file; it survives a crash.")
 @click.option("--queue", "names", multiple=True, metavar="NAME", help="The full name of a queue to create. Repeatable.")
 @click.option("--auto-create-queues", is_flag=True, help="Create a missing queue when a task is created in it.")
 @freeze_option
@@ -104,7 +88,6 @@ def emulator(
     from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL  # noqa: PLC0415
     from cloudsched.emulator.model.queues import BadQueue  # noqa: PLC0415
     from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415
-    from cloudsched.emulator.write_ahead_log import UnreadableData  # noqa: PLC0415
 
     stopped = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
@@ -118,8 +101,11 @@ def emulator(
         )
         server.start()
     except OSError as error:
-        raise click.UsageError(_startup_error(error, settings["host"], settings["port"])) from None
-    except (BadQueue, UnreadableData) as error:
+        place = f"{settings['host']}, port {settings['port']}"
+        raise click.UsageError(
+            f"Cannot listen on {place}: {error}. Choose another port, or 0 for a free one."
+        ) from None
+    except BadQueue as error:
         raise click.UsageError(str(error)) from None
     click.echo(f"Cloud Tasks emulator ready on {server.address}")
     while not stopped.wait(1.0):  # a signal that the system gives to another thread does not wake this one

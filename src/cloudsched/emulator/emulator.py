@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
-from pathlib import Path
 from random import Random, SystemRandom
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from cloudsched.emulator.api.tasks_service import CloudTasksService, list_methods
-from cloudsched.emulator.http.control import ClockControl, Control
+from cloudsched.emulator.http.control import Control
 from cloudsched.emulator.http.listener import Gate, Listener
 from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL, RestGateway
 from cloudsched.emulator.model.faults import Faults
-from cloudsched.emulator.model.queue import CompositeObserver
 from cloudsched.emulator.model.queues import Queues
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, Dispatcher
-from cloudsched.emulator.runtime.history import Attempt, Explanation, History
+from cloudsched.emulator.runtime.history import Attempt, History
 from cloudsched.emulator.runtime.http_sender import HttpSender
-from cloudsched.emulator.runtime.operations import CompletionWaiters, ControlOperations, EmulatorParts
 from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
-from cloudsched.emulator.write_ahead_log import WriteAheadLog
-
-T = TypeVar("T")
 
 
 class CloudTasksEmulator:
@@ -39,7 +33,6 @@ class CloudTasksEmulator:
         host: The address to listen on.
         port: The port to listen on, 0 for a free one.
         clock: The clock that it uses, by default a running one of its own.
-        data: A file that persists the queues, so that nothing acknowledged is lost. By default they live in memory.
         queues: The full names of queues to create at startup, with Google's defaults.
         auto_create_queues: True to create a missing queue when a task is created in it, rather than refuse the task.
         functions_url: The URL of a Firebase function, with {project}, {location} and {function}.
@@ -55,7 +48,6 @@ class CloudTasksEmulator:
         host: str = "127.0.0.1",
         port: int = 0,
         clock: MovableClock | None = None,
-        data: Path | None = None,
         queues: Iterable[str] = (),
         *,
         auto_create_queues: bool = False,
@@ -69,8 +61,7 @@ class CloudTasksEmulator:
         self.clock = clock or MovableClock()
         self._host = host
         self._port = port
-        self._data = data
-        self._queues = tuple(queues)
+        self._declared = tuple(queues)
         self._functions_url = functions_url
         self._patience = patience
         self._gate = Gate(host, control_key)
@@ -81,7 +72,7 @@ class CloudTasksEmulator:
         self._tokens = TokenIssuer(tokens)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._operations: ControlOperations | None = None
+        self._dispatcher: Dispatcher | None = None
         self._stopping: asyncio.Event | None = None
 
     def __enter__(self) -> Self:
@@ -100,8 +91,7 @@ class CloudTasksEmulator:
         """Start serving, and return once it is listening.
 
         Raises:
-            OSError: if the address is not available, or a file cannot be read or written.
-            UnreadableData: if the data file is not one of the emulator's, or is in use.
+            OSError: if the address is not available.
             BadQueue: if one of the queues to create has no valid name.
             RuntimeError: if it is already running.
         """
@@ -143,41 +133,20 @@ class CloudTasksEmulator:
     async def _serve(self, ready: Future[None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        waiters = CompletionWaiters()
-        queues = Queues(self._auto_create_queues, waiters, self._faults)
+        queues = Queues(self._auto_create_queues, self._faults)
+        queues.create_missing(self._declared, self.clock.now())
         async with AsyncExitStack() as stack:
-            wal: WriteAheadLog | None = None
-            if self._data is not None:
-                wal = WriteAheadLog(self._data, queues, self.clock.now())
-                stack.push_async_callback(wal.close)
-                queues.set_observer(CompositeObserver(waiters, wal))
-            queues.create_missing(self._queues, self.clock.now())
             sender = HttpSender(self._tokens.make_authorization, self.clock.now)
             stack.push_async_callback(sender.close)
             dispatcher = Dispatcher(queues, self.clock, sender, self._history, self._patience)
             stack.push_async_callback(dispatcher.close)
             methods = list_methods(CloudTasksService(queues, self.clock.now, dispatcher.start, self._random))
-            parts = EmulatorParts(
-                queues=queues,
-                clock=self.clock,
-                dispatcher=dispatcher,
-                history=self._history,
-                waiters=waiters,
-                declared=self._queues,
-                wal=wal,
-            )
-            operations = ControlOperations(parts)
-            control = Control(operations, ClockControl(self.clock, dispatcher), self._tokens)
-
-            def after_call() -> Awaitable[None] | None:
-                dispatcher.wake()
-                return wal.wait_for_sync() if wal is not None else None
-
             rest = RestGateway(methods, self._functions_url)
-            listener = Listener(methods, rest, control, self._gate, after_call)
+            control = Control(self.clock, dispatcher, queues, self._history, self._tokens)
+            listener = Listener(methods, rest, control, self._gate, dispatcher.wake)
             stack.push_async_callback(listener.close)
             self._port = await listener.listen(self._host, self._port)
-            self._operations = operations
+            self._dispatcher = dispatcher
             self.clock.watch(self._on_clock_changed)
             stack.callback(self._detach)
             dispatcher.wake()
@@ -185,17 +154,17 @@ class CloudTasksEmulator:
             await self._stopping.wait()
 
     def _detach(self) -> None:
-        self._operations = None
+        self._dispatcher = None
         self.clock.unwatch(self._on_clock_changed)
 
     def _on_clock_changed(self) -> None:
-        operations, loop = self._operations, self._loop
-        if operations is None or loop is None:
+        dispatcher, loop = self._dispatcher, self._loop
+        if dispatcher is None or loop is None:
             return
         if threading.current_thread() is self._thread:
-            operations.parts.dispatcher.on_clock_changed()
+            dispatcher.on_clock_changed()
         else:
-            loop.call_soon_threadsafe(operations.parts.dispatcher.on_clock_changed)
+            loop.call_soon_threadsafe(dispatcher.on_clock_changed)
 
     # Time --------------------------------------------------------------------------------------------------------
 
@@ -209,13 +178,13 @@ class CloudTasksEmulator:
             ValueError: if the clock would go back.
             ClockBusy: if the clock is already being moved.
         """
-        return self._call(lambda operations: operations.parts.dispatcher.advance(by))
+        return self._call(lambda dispatcher: dispatcher.advance(by))
 
     def advance_to(self, instant: datetime) -> int:
         """Move the clock forward to an instant. See `advance`."""
         if instant.tzinfo is None:
             raise ValueError(f"{instant!r} has no time zone; an instant needs one, for example UTC.")
-        return self._call(lambda operations: operations.parts.dispatcher.advance_to(instant))
+        return self._call(lambda dispatcher: dispatcher.advance_to(instant))
 
     def run_until_idle(self, limit: int = DEFAULT_LIMIT) -> int:
         """Move the clock from dispatch to dispatch until there is nothing left to deliver.
@@ -227,7 +196,7 @@ class CloudTasksEmulator:
             NotIdle: if that many dispatches were delivered and there are still more.
             ClockBusy: if the clock is already being moved.
         """
-        return self._call(lambda operations: operations.parts.dispatcher.run_until_idle(limit))
+        return self._call(lambda dispatcher: dispatcher.run_until_idle(limit))
 
     # What happened -----------------------------------------------------------------------------------------------
 
@@ -235,50 +204,26 @@ class CloudTasksEmulator:
         """Return the attempts, oldest first: all, or those of a queue (full name) or a task (full name or id)."""
         return self._history.attempts(queue, task)
 
-    def waiting(self, queue: str = "") -> list[Explanation]:
-        """Explain every unfinished task: why it waits, when it is sent next. `queue` is a full name, or empty."""
-        return self._call(lambda operations: _run_in_loop(lambda: operations.list_waiting(queue)))
-
-    def explain(self, name: str) -> Explanation | None:
-        """Explain why the task with that full name waits and when it is sent next, None if it is done.
-
-        Raises:
-            UnknownTask: if there is no such task, and was none recently.
-        """
-        return self._call(lambda operations: _run_in_loop(lambda: operations.explain(name)))
-
-    def wait(self, name: str, timeout: float = 10.0) -> list[Attempt]:
-        """Wait until the task with that full name succeeds, is exhausted or is deleted. Return its attempts.
-
-        Raises:
-            StillWaiting: if that takes longer than `timeout` seconds of real time. It says why.
-            UnknownTask: if there is no such task, and was none recently.
-        """
-        return self._call(lambda operations: operations.wait(name, timeout))
-
-    # Faults, tokens, rese ----------------------------------------------------------------------------------------
+    # Faults and tokens -------------------------------------------------------------------------------------------
 
     def inject(self, faults: Faults) -> None:
         """Inject these faults from now on, or none with `Faults()`."""
-        self._call(lambda operations: _run_in_loop(lambda: operations.parts.queues.set_faults(faults)))
+
+        async def set_faults(dispatcher: Dispatcher) -> int:
+            dispatcher.queues.set_faults(faults)
+            return 0
+
+        self._call(set_faults)
 
     def issue_tokens(self, mode: TokenMode) -> None:
         """Issue tokens of that kind from now on."""
         self._tokens.mode = mode
 
-    def reset(self) -> None:
-        """Delete all tasks, queues, names and attempts, and create the declared queues again. The clock stays."""
-        self._call(lambda operations: operations.reset())
-
-    def _call(self, call: Callable[[ControlOperations], Coroutine[Any, Any, T]]) -> T:
-        operations, loop = self._operations, self._loop
-        if operations is None or loop is None:
+    def _call(self, call: Callable[[Dispatcher], Coroutine[Any, Any, int]]) -> int:
+        """Run a coroutine in the emulator's loop."""
+        dispatcher, loop = self._dispatcher, self._loop
+        if dispatcher is None or loop is None:
             raise RuntimeError("The emulator is not running.")
         if threading.current_thread() is self._thread:
             raise RuntimeError("The emulator cannot be called from its own thread; call it from another one.")
-        return asyncio.run_coroutine_threadsafe(call(operations), loop).result()
-
-
-async def _run_in_loop(call: Callable[[], T]) -> T:
-    """Run a function in the event loop."""
-    return call()
+        return asyncio.run_coroutine_threadsafe(call(dispatcher), loop).result()

@@ -14,6 +14,7 @@ from google.type import latlng_pb2  # type: ignore[import-untyped]
 from cloudsched.adapters.firestore import messages as firestore
 from cloudsched.adapters.google import cloud_tasks as tasks
 from cloudsched.adapters.google.messages import build_messages
+from cloudsched.emulator.api import messages as emulator
 
 ELSEWHERE = {"LatLng": latlng_pb2.LatLng.DESCRIPTOR, "Status": status_pb2.Status.DESCRIPTOR}
 """The messages of other packages, which the table repeats in its own."""
@@ -47,7 +48,9 @@ def _compare(ours: Any, theirs: Any) -> int:  # noqa: ANN401 - the same
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [(firestore, firestore_types), (tasks, tasks_v2)], ids=["firestore", "tasks"]
+    ("ours", "theirs"),
+    [(firestore, firestore_types), (tasks, tasks_v2), (emulator, tasks_v2)],
+    ids=["firestore", "tasks", "emulator"],
 )
 def test_fields_are_those_of_the_installed_client(ours: ModuleType, theirs: ModuleType) -> None:
     """Each field that we declare has the name, number, type, repetition, oneof and enum of the client's."""

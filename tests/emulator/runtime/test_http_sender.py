@@ -16,7 +16,7 @@ from tests.emulator.conftest import Client, Connect, Target
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.emulator import CloudTasksEmulator
-from cloudsched.emulator.api.messages import message_class
+from cloudsched.emulator.api.messages import MESSAGES
 from cloudsched.emulator.api.queue_codec import apply_override
 from cloudsched.emulator.model.task import HttpTarget, OidcToken
 from cloudsched.emulator.runtime.http_sender import parse_retry_after
@@ -171,7 +171,7 @@ def test_a_queue_overrides_its_tasks_requests(
 
 
 def test_an_if_not_exists_override_does_not_change_a_complete_url() -> None:
-    override = message_class("HttpTarget")()
+    override = MESSAGES["HttpTarget"]()
     override.uri_override.host = "forced.example"
     override.uri_override.uri_override_enforce_mode = 1
     override.oidc_token.service_account_email = "a@example.com"

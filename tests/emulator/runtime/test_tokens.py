@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from google.auth import exceptions, jwt
 from google.auth.transport import requests
 from google.oauth2 import id_token
 from tests.emulator.conftest import Client, Http, Target
-from tests.harness import WAIT_SECONDS
 
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.tokens import CLOUD_SCOPE, WRONG_AUDIENCE
@@ -44,8 +44,8 @@ def receive(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -
 
     def send(**auth: dict[str, str]) -> str | None:
         task = {"http_request": {"url": f"{target.url}/x", **auth}, "schedule_time": emulator.clock.now()}
-        name = grpc_client.create_task(parent=QUEUE, task=task).name
-        emulator.wait(name, WAIT_SECONDS)
+        grpc_client.create_task(parent=QUEUE, task=task)
+        emulator.advance(timedelta(0))
         return target.hits[-1].headers.get("Authorization")
 
     return send
@@ -99,14 +99,13 @@ def test_a_token_with_a_wrong_audience_is_refused(
 def test_expired_and_missing_tokens_can_be_sent(
     http: Http, receive: Callable[..., str | None], verify: Callable[[str, str], dict[str, Any]]
 ) -> None:
-    assert http("POST", "/tokens", {"mode": "expired"}) == (200, {"mode": "expired"})
+    assert http("POST", "/tokens", {"mode": "expired"})[0] == 200
     token = bearer(receive(oidc_token={"service_account_email": EMAIL, "audience": AUDIENCE}))
     with pytest.raises(exceptions.GoogleAuthError, match="expired"):
         verify(token, AUDIENCE)
     http("POST", "/tokens", {"mode": "missing"})
     assert receive(oidc_token={"service_account_email": EMAIL, "audience": AUDIENCE}) is None
     assert http("POST", "/tokens", {"mode": "forged"})[0] == 400
-    assert http("GET", "/tokens") == (200, {"mode": "missing"})
 
 
 def test_a_forged_signature_is_refused(

@@ -7,28 +7,24 @@ take a few milliseconds to build. The pool is our own, so that a program can imp
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from google.protobuf import (  # type: ignore[import-untyped]
-    descriptor_pb2,
-    descriptor_pool,
-    duration_pb2,
-    message_factory,
-    struct_pb2,
-    timestamp_pb2,
-    wrappers_pb2,
-)
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
 
 _WELL_KNOWN: Final = {
-    "Duration": duration_pb2,
-    "Int32Value": wrappers_pb2,
-    "Int64Value": wrappers_pb2,
-    "NullValue": struct_pb2,
-    "Timestamp": timestamp_pb2,
+    "Any": "any_pb2",
+    "Duration": "duration_pb2",
+    "FieldMask": "field_mask_pb2",
+    "Int32Value": "wrappers_pb2",
+    "Int64Value": "wrappers_pb2",
+    "NullValue": "struct_pb2",
+    "Timestamp": "timestamp_pb2",
 }
+"""The types of protobuf itself, and the modules that have them."""
 _Field: Final = descriptor_pb2.FieldDescriptorProto
 _SCALARS: Final = {
     "bool": _Field.TYPE_BOOL,
@@ -45,11 +41,12 @@ def build_messages(package: str, table: str) -> dict[str, Message]:
 
     A line is a message and its fields, or an enum and its values, which count from 0::
 
-        Outer.Inner name:type=number other:type=number/oneof repeated:type=number* texts:map(type)=number
+        Outer.Inner name:type=number other:type=number/oneof many:type=number* maybe:type=number? texts:map(type)=number
         enum Outer.Kind KIND_UNSPECIFIED FIRST SECOND
 
-    A type is a scalar, a well-known type of protobuf, or the name of a message or an enum of the table. The fields that
-    a message has in reality, but not in the table, are ignored when it is read.
+    A type is a scalar, a well-known type of protobuf, or the name of a message or an enum of the table. A field with
+    ``?`` tells zero from unset. The fields that a message has in reality, but not in the table, are ignored when it is
+    read.
     """
     file = descriptor_pb2.FileDescriptorProto(name=f"cloudsched/{package}.proto", package=package, syntax="proto3")
     rows = [line.split() for line in table.replace("\\\n", "").strip().splitlines()]
@@ -66,7 +63,8 @@ def build_messages(package: str, table: str) -> dict[str, Message]:
             for field in rest:
                 _describe_field(declared[name], f".{package}.", name, enums, field)
     pool = descriptor_pool.DescriptorPool()
-    for module in dict.fromkeys(_WELL_KNOWN.values()):
+    for name in dict.fromkeys(module for kind, module in _WELL_KNOWN.items() if f":{kind}=" in table):
+        module = import_module(f"google.protobuf.{name}")
         pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
         file.dependency.append(module.DESCRIPTOR.name)
     pool.AddSerializedFile(file.SerializeToString())
@@ -87,7 +85,7 @@ def _describe_field(message: Message, prefix: str, path: str, enums: set[str], t
     name, _, rest = head.partition(":")
     kind, _, number = rest.rpartition("=")
     is_repeated = number.endswith("*")
-    field = message.field.add(name=name, number=int(number.rstrip("*")))
+    field = message.field.add(name=name, number=int(number.rstrip("*?")))
     field.label = _Field.LABEL_REPEATED if is_repeated else _Field.LABEL_OPTIONAL
     if kind.startswith("map("):
         entry = message.nested_type.add(name="".join(map(str.title, name.split("_"))) + "Entry")
@@ -101,6 +99,8 @@ def _describe_field(message: Message, prefix: str, path: str, enums: set[str], t
     else:
         field.type = _Field.TYPE_ENUM if kind in enums or kind == "NullValue" else _Field.TYPE_MESSAGE
         field.type_name = f".google.protobuf.{kind}" if kind in _WELL_KNOWN else f"{prefix}{kind}"
+    if number.endswith("?"):
+        field.proto3_optional, oneof = True, f"_{name}"
     if oneof:
         declared = [each.name for each in message.oneof_decl]
         if oneof not in declared:

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from cloudsched.emulator.api import messages
-from cloudsched.emulator.api.messages import Proto
+from cloudsched.emulator.api.messages import MESSAGES, Proto
 from cloudsched.emulator.api.task_codec import read_retry, set_timestamp, write_retry
 from cloudsched.emulator.model.errors import invalid_argument
 from cloudsched.emulator.model.queue import Queue, QueueConfig
@@ -78,7 +77,6 @@ RUNNING: Final = 1
 PAUSED: Final = 2
 MAX_RATE: Final = 500.0
 MAX_CONCURRENT: Final = 5000
-_Queue: Final = messages.message_class("Queue")
 _OUTPUT_ONLY: Final = frozenset({"name", "state", "purge_time", "rate_limits.max_burst_size"})
 _Change = Callable[[QueueConfig, Proto], QueueConfig]
 
@@ -86,7 +84,7 @@ _Change = Callable[[QueueConfig, Proto], QueueConfig]
 def write_queue(queue: Queue) -> Proto:
     """Return a queue as a message."""
     config = queue.config
-    message = _Queue(name=queue.name, state=PAUSED if queue.paused else RUNNING)
+    message = MESSAGES["Queue"](name=queue.name, state=PAUSED if queue.paused else RUNNING)
     limits = message.rate_limits
     limits.max_dispatches_per_second = config.rate_limits.max_dispatches_per_second
     limits.max_burst_size = config.rate_limits.max_burst_size

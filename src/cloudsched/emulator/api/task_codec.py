@@ -6,11 +6,11 @@ Source: the comments of `google/cloud/tasks/v2/{task,target}.proto` and https://
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cloudsched.emulator.api import messages
+from cloudsched.emulator.api.messages import MESSAGES, Proto
 from cloudsched.emulator.model.errors import Code, invalid_argument
 from cloudsched.emulator.model.task import (
     BODY_METHODS,
@@ -20,7 +20,6 @@ from cloudsched.emulator.model.task import (
     MAX_TASK_BYTES,
     MAX_URL_CHARACTERS,
     METHODS,
-    AttemptStatus,
     HttpResult,
     HttpTarget,
     OAuthToken,
@@ -28,9 +27,6 @@ from cloudsched.emulator.model.task import (
     RetryConfig,
     Task,
 )
-
-if TYPE_CHECKING:
-    from cloudsched.emulator.api.messages import Proto
 
 BASIC: Final = 1
 FULL: Final = 2
@@ -40,8 +36,6 @@ _MAX_DEADLINE: Final = timedelta(minutes=30)
 _COMPUTED_HEADERS: Final = frozenset({"host", "content-length", "user-agent"})
 _SERVICE_PREFIXES: Final = ("x-google-", "x-appengine-", "x-cloudtasks-")
 _URL_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
-
-_Task: Final = messages.message_class("Task")
 
 
 def to_datetime(timestamp: Proto) -> datetime:
@@ -83,15 +77,12 @@ def set_duration(message: Proto, length: timedelta) -> None:
     message.nanos = length.microseconds * 1000
 
 
-def read_task(
-    message: Proto, task_id: str, *, is_named: bool, defaults: RetryConfig, url_required: bool, now: datetime
-) -> Task:
+def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, url_required: bool, now: datetime) -> Task:
     """Return the new task that a message describes.
 
     Args:
         message: The task of a CreateTask request.
         task_id: The id that the task gets.
-        is_named: True if the caller chose the id.
         defaults: The queue's retry configuration, for fields that the task's leaves unset.
         url_required: True if the task must have a URL, because its queue does not supply one.
         now: The instant of the call. It replaces unset and past schedule times.
@@ -125,30 +116,7 @@ def read_task(
         created_at=now.replace(microsecond=0),
         dispatch_deadline=deadline,
         retry_config=retry_config,
-        is_named=is_named,
     )
-
-
-def restore_task(message: Proto) -> Task:
-    """Return the task that `write_task` wrote in the FULL view."""
-    task = Task(
-        id=message.name.rpartition("/")[2],
-        target=_read_target(message, url_required=False),
-        schedule_at=to_datetime(message.schedule_time),
-        created_at=to_datetime(message.create_time),
-        dispatch_deadline=to_timedelta(message.dispatch_deadline),
-        retry_config=read_retry(message.retry_config, RetryConfig(max_doublings=0))
-        if message.HasField("retry_config")
-        else None,
-        dispatch_count=message.dispatch_count,
-        response_count=message.response_count,
-    )
-    if message.HasField("first_attempt"):
-        task.first_dispatch_at = to_datetime(message.first_attempt.dispatch_time)
-    if message.HasField("last_attempt"):
-        last = message.last_attempt
-        task.last_attempt = AttemptStatus(to_datetime(last.schedule_time), to_datetime(last.dispatch_time))
-    return task
 
 
 def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
@@ -201,7 +169,7 @@ def write_retry(message: Proto, config: RetryConfig) -> None:
 
 def write_task(task: Task, queue_name: str, view: int) -> Proto:
     """Return a task as a message. Its body is in the FULL view only."""
-    message = _Task(name=f"{queue_name}/tasks/{task.id}", view=FULL if view == FULL else BASIC)
+    message = MESSAGES["Task"](name=f"{queue_name}/tasks/{task.id}", view=FULL if view == FULL else BASIC)
     set_timestamp(message.schedule_time, task.schedule_at)
     set_timestamp(message.create_time, task.created_at)
     set_duration(message.dispatch_deadline, task.dispatch_deadline)

@@ -16,8 +16,9 @@ from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.emulator.api import messages
-from cloudsched.emulator.api.messages import Proto
+from google.protobuf import empty_pb2  # type: ignore[import-untyped]
+
+from cloudsched.emulator.api.messages import MESSAGES, Proto
 from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, supplies_url, write_queue
 from cloudsched.emulator.api.task_codec import check_backoff, read_task, write_task
 from cloudsched.emulator.model import names
@@ -31,9 +32,8 @@ if TYPE_CHECKING:
 MAX_QUEUES_A_PAGE: Final = 9800
 MAX_TASKS_A_PAGE: Final = 1000
 _FILTER: Final = re.compile(r'\s*(state|name)\s*(:|=|!=)\s*"?([^"\s]+)"?\s*')
-_Empty: Final = messages.message_class("google.protobuf.Empty")
-_ListQueuesResponse: Final = messages.message_class("ListQueuesResponse")
-_ListTasksResponse: Final = messages.message_class("ListTasksResponse")
+_ListQueuesResponse: Final = MESSAGES["ListQueuesResponse"]
+_ListTasksResponse: Final = MESSAGES["ListTasksResponse"]
 
 
 class CloudTasksService:
@@ -96,7 +96,7 @@ class CloudTasksService:
     def delete_queue(self, request: Proto) -> Proto:
         """Delete a queue."""
         self.queues.delete_queue(request.name, self.now())
-        return _Empty()
+        return empty_pb2.Empty()
 
     def purge_queue(self, request: Proto) -> Proto:
         """Purge a queue."""
@@ -144,7 +144,7 @@ class CloudTasksService:
         """Delete a task."""
         queue_name, task_id = names.split_task(request.name)
         self.queues.delete_task(queue_name, task_id, self.now())
-        return _Empty()
+        return empty_pb2.Empty()
 
     def run_task(self, request: Proto) -> Proto:
         """Send the task at once, regardless of the queue's state and rate."""
@@ -175,7 +175,6 @@ class CloudTasksService:
         task = read_task(
             message,
             task_id,
-            is_named=bool(message.name),
             defaults=config.retry_config,
             url_required=not supplies_url(config.http_target),
             now=now,
@@ -228,7 +227,7 @@ class RpcMethod:
 
 
 def _make_method(call: RpcHandler, name: str, verb: str, path: str, body: str = "") -> RpcMethod:
-    request = messages.message_class(f"{name}Request")
+    request = MESSAGES[f"{name}Request"]
     return RpcMethod(f"/google.cloud.tasks.v2.CloudTasks/{name}", request, call, verb, re.compile(path), body)
 
 

@@ -12,7 +12,7 @@ import base64
 import logging
 import zlib
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -27,7 +27,7 @@ from hyperframe.exceptions import HyperframeError
 from cloudsched.emulator.api.messages import write_status
 from cloudsched.emulator.model.errors import Code, RpcError
 
-Serve = Callable[[str, bytes], bytes | Awaitable[bytes]]
+Serve = Callable[[str, bytes], bytes]
 """Takes an RPC's path and request message and returns the response message. Raises `RpcError`."""
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -58,7 +58,6 @@ class _Stream:
     compression: str
     body: bytearray = field(default_factory=bytearray)
     is_complete: bool = False
-    running: asyncio.Task[None] | None = None
     unsent: memoryview = field(default_factory=lambda: memoryview(b""))
 
 
@@ -95,9 +94,9 @@ class GrpcConnection(asyncio.Protocol):
         self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Cancel the RPCs of a client that is gone."""
+        """Forget the RPCs of a client that is gone."""
         self._transport = None
-        self._cancel_all()
+        self._streams.clear()
 
     def data_received(self, data: bytes) -> None:
         """Handle received bytes. All responses to them leave in one write."""
@@ -117,12 +116,6 @@ class GrpcConnection(asyncio.Protocol):
         """Close the connection after flushing what was written."""
         if self._transport is not None:
             self._transport.close()
-
-    def _cancel_all(self) -> None:
-        for stream in self._streams.values():
-            if stream.running is not None:
-                stream.running.cancel()
-        self._streams.clear()
 
     def _flush(self) -> None:
         out = self._http2.data_to_send()
@@ -162,14 +155,12 @@ class GrpcConnection(asyncio.Protocol):
             self._call(stream)
 
     def on_reset(self, event: events.StreamReset) -> None:
-        """Cancel an RPC."""
-        stream = self._streams.pop(event.stream_id, None)
-        if stream is not None and stream.running is not None:
-            stream.running.cancel()
+        """Forget an RPC."""
+        self._streams.pop(event.stream_id, None)
 
     def on_goaway(self, _event: events.ConnectionTerminated) -> None:
         """End the connection of a client that is leaving. HTTP/2 allows no frames to it from now on."""
-        self._cancel_all()
+        self._streams.clear()
         self.close()
 
     def on_window(self, _event: events.Event) -> None:
@@ -189,39 +180,19 @@ class GrpcConnection(asyncio.Protocol):
             _log.exception("%s failed", stream.path)
             self._refuse(stream, RpcError(Code.INTERNAL, "Internal error in the emulator; see its log."))
         else:
-            if isinstance(reply, bytes):
-                self._reply(stream, reply)
-            else:
-                stream.running = asyncio.ensure_future(self._finish(stream, reply))
-
-    async def _finish(self, stream: _Stream, reply: Awaitable[bytes]) -> None:
-        try:
-            self._reply(stream, await reply)
-        except RpcError as error:
-            self._refuse(stream, error)
-        except Exception:  # noqa: BLE001 - a bug fails one RPC, not all others on the connection
-            _log.exception("%s failed", stream.path)
-            self._refuse(stream, RpcError(Code.INTERNAL, "Internal error in the emulator; see its log."))
-        self._flush()
+            stream.unsent = memoryview(b"\0" + len(reply).to_bytes(4, "big") + reply)
+            self._http2.send_headers(stream.number, _CONTENT)
+            if not self._send(stream):
+                self._blocked.append(stream)
 
     def _refuse(self, stream: _Stream, error: RpcError) -> None:
-        if self._streams.pop(stream.number, None) is None:
-            return
-        stream.is_complete = True
+        del self._streams[stream.number]
         text = quote(error.message, safe=" !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~")
         trailers = [*_CONTENT, (b"grpc-status", b"%d" % error.code), (b"grpc-message", text.encode("ascii"))]
         if error.details:
             status = base64.b64encode(write_status(error).SerializeToString())
             trailers.append((b"grpc-status-details-bin", status))
         self._http2.send_headers(stream.number, trailers, end_stream=True)
-
-    def _reply(self, stream: _Stream, reply: bytes) -> None:
-        if stream.number not in self._streams:
-            return
-        stream.unsent = memoryview(b"\0" + len(reply).to_bytes(4, "big") + reply)
-        self._http2.send_headers(stream.number, _CONTENT)
-        if not self._send(stream):
-            self._blocked.append(stream)
 
     def _send(self, stream: _Stream) -> bool:
         """Send as much as the windows allow, and return whether everything was sent."""

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from cloudsched.domain.local_requests import (
     find_detour,
@@ -24,7 +25,6 @@ from cloudsched.domain.local_requests import (
     is_loopback,
     read_host_name,
 )
-from cloudsched.emulator.api import messages
 from cloudsched.emulator.http.grpc import MAX_MESSAGE_BYTES, PREFACE, GrpcConnection
 from cloudsched.emulator.http.rest import Reply, RestGateway, error_reply, not_found_reply
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
@@ -93,9 +93,6 @@ def _is_address(name: str) -> bool:
 
 
 _SHUTDOWN_SECONDS: Final = 0.1
-_DecodeError: Final = messages.DecodeError
-AfterCall = Callable[[], Awaitable[None] | None]
-"""Called after each RPC: starts what became due, and returns what the response must wait for, if anything."""
 
 
 class Listener:
@@ -106,11 +103,16 @@ class Listener:
         rest: Translates them from and to JSON.
         control: The control API.
         gate: Refuses requests over HTTP/1.1.
-        after_call: See `AfterCall`.
+        after_call: Called after each RPC, which may have made something due.
     """
 
     def __init__(
-        self, methods: Iterable[RpcMethod], rest: RestGateway, control: Control, gate: Gate, after_call: AfterCall
+        self,
+        methods: Iterable[RpcMethod],
+        rest: RestGateway,
+        control: Control,
+        gate: Gate,
+        after_call: Callable[[], None],
     ) -> None:
         self._methods = {method.grpc: method for method in methods}
         self._rest = rest
@@ -138,7 +140,7 @@ class Listener:
             self._server.close()
         for transport in tuple(self._connections):
             transport.close()
-        await asyncio.sleep(0)  # let connection_lost run, which cancels their RPCs
+        await asyncio.sleep(0)  # let connection_lost run
         await self._web.shutdown(_SHUTDOWN_SECONDS)
         if self._server is not None:
             await self._server.wait_closed()
@@ -155,17 +157,17 @@ class Listener:
         self._connections = {known for known in self._connections if not known.is_closing()}
         self._connections.add(transport)
 
-    def _serve_grpc(self, path: str, message: bytes) -> bytes | Awaitable[bytes]:
+    def _serve_grpc(self, path: str, message: bytes) -> bytes:
         method = self._methods.get(path)
         if method is None:
             raise RpcError(Code.UNIMPLEMENTED, f"Unknown method {path}.")
         try:
             request = method.request.FromString(message)
-        except _DecodeError:
+        except DecodeError:
             raise invalid_argument("The message is not a well-formed request.") from None
         reply: bytes = method.call(request).SerializeToString()
-        settled = self._after_call()
-        return reply if settled is None else _reply_after(settled, reply)
+        self._after_call()
+        return reply
 
     async def _serve_http(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -189,8 +191,7 @@ class Listener:
         try:
             message: Proto = self._rest.read(method, version, filled, request.query, body)
             shown = self._rest.write(method, version, method.call(message), request.query)
-            if (settled := self._after_call()) is not None:
-                await settled
+            self._after_call()
         except RpcError as error:
             reply = error_reply(error)
             return _json_response(reply.status, reply.body)
@@ -229,8 +230,3 @@ def _json_response(status: int, body: object) -> web.Response:
         content_type="application/json",
         charset="utf-8",
     )
-
-
-async def _reply_after(settled: Awaitable[None], reply: bytes) -> bytes:
-    await settled
-    return reply

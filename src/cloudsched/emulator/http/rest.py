@@ -14,7 +14,6 @@ from urllib.parse import unquote
 
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
-from cloudsched.emulator.api import messages
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 from cloudsched.emulator.model.task import RetryConfig
 
@@ -107,9 +106,7 @@ class RestGateway:
     def write(self, method: RpcMethod, version: str, reply: Proto, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return a response message as JSON."""
         integers = _INTEGER_ENUMS in (query.get("$alt"), query.get("alt"))
-        shown: dict[str, Any] = json_format.MessageToDict(
-            reply, use_integers_for_enums=integers, descriptor_pool=messages.POOL
-        )
+        shown: dict[str, Any] = json_format.MessageToDict(reply, use_integers_for_enums=integers)
         if not version and method.grpc.endswith("/CreateTask"):
             shown["name"] = f"/{shown['name']}"
             return {"task": shown}
@@ -168,7 +165,7 @@ def _check_body(content: dict[str, Any]) -> None:
 
 def _parse(content: Mapping[str, Any], message: Proto) -> None:
     try:
-        json_format.ParseDict(content, message, descriptor_pool=messages.POOL)
+        json_format.ParseDict(content, message)
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise invalid_argument(f"Invalid JSON payload received. {error}") from None
 

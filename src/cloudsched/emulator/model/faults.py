@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from random import Random
-from typing import Final
+from typing import Any, Final, Self
+
+from cloudsched.emulator.model.names import parse_duration
 
 NONE: Final = ""
 DUPLICATE: Final = "duplicate"
@@ -44,9 +46,29 @@ class Faults:
             value = getattr(self, name)
             if not 0.0 <= value <= 1.0:
                 raise ValueError(f"{name} must be a probability between 0 and 1, not {value!r}.")
-        for name in ("shuffle_within", "late_by"):
+        for name in _DURATIONS:
             if getattr(self, name) < timedelta(0):
                 raise ValueError(f"{name} must not be negative.")
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        """Return the faults of an object, whose names are in camelCase.
+
+        Raises:
+            ValueError: A name is unknown, or a value invalid.
+        """
+        settings: dict[str, Any] = {}
+        for name, value in content.items():
+            if name not in _JSON_NAMES:
+                raise ValueError(f"{name!r} is not a fault; choose from {', '.join(_JSON_NAMES)}.")
+            field = _JSON_NAMES[name]
+            if field in _DURATIONS:
+                settings[field] = parse_duration(value)
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                settings[field] = value
+            else:
+                raise ValueError(f"{name} must be a number, not {value!r}.")
+        return cls(**settings)
 
     @property
     def any(self) -> bool:
@@ -78,3 +100,5 @@ class Faults:
 
 
 _PROBABILITIES: Final = tuple(field.name for field in fields(Faults) if field.type == "float")
+_DURATIONS: Final = tuple(field.name for field in fields(Faults) if field.type == "timedelta")
+_JSON_NAMES: Final = {field.name[0] + field.name.title().replace("_", "")[1:]: field.name for field in fields(Faults)}

@@ -1,4 +1,4 @@
-"""Parse and check resource names (`projects/P/locations/L/queues/Q/tasks/T`), and instants as people write them.
+"""Parse and check resource names (`projects/P/locations/L/queues/Q/tasks/T`), and times as people write them.
 
 Source: the comments of `google/cloud/tasks/v2/{queue,task}.proto`. The error texts were recorded from the service.
 """
@@ -6,7 +6,7 @@ Source: the comments of `google/cloud/tasks/v2/{queue,task}.proto`. The error te
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from cloudsched.emulator.model.errors import invalid_argument, make_help, project_denied
@@ -104,3 +104,26 @@ def parse_instant(text: str) -> datetime:
     if at.tzinfo is None:
         raise ValueError(f"{text[:40]!r} has no time zone; end it with Z for UTC.")
     return at
+
+
+_DURATION: Final = re.compile(
+    r"P(?:(?P<weeks>\d+(?:\.\d+)?)W)?(?:(?P<days>\d+(?:\.\d+)?)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d+(?:\.\d+)?)H)?(?:(?P<minutes>\d+(?:\.\d+)?)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+
+
+def parse_duration(value: object) -> timedelta:
+    """Return an ISO 8601 duration in weeks, days, hours, minutes and seconds, or a number of seconds.
+
+    Raises:
+        ValueError: It is invalid or negative. The message says so, and how to write one.
+    """
+    problem = ValueError(f'{value!r} is not a duration, for example "P30D", "PT1H30M" or 90 (seconds).')
+    try:
+        if isinstance(value, str) and len(value) > 1 and (match := _DURATION.fullmatch(value)):
+            return timedelta(**{unit: float(number) for unit, number in match.groupdict(default="0").items()})
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+            return timedelta(seconds=value)
+    except (OverflowError, ValueError):
+        raise problem from None
+    raise problem

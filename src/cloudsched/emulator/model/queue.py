@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.emulator.model.errors import ENTITY_EXISTS, TASK_REMOVED, Code, RpcError, not_found
 from cloudsched.emulator.model.faults import Faults
@@ -29,53 +29,6 @@ from cloudsched.emulator.model.task import (
 
 if TYPE_CHECKING:
     from cloudsched.emulator.model.token_bucket import TokenBucket
-
-
-Queue_contra = TypeVar("Queue_contra", contravariant=True)
-"""A queue. It is a parameter, since `queue.py` imports this module."""
-
-
-class QueueObserver(Protocol[Queue_contra]):
-    """Is called after each change of the model, in order."""
-
-    def on_queue_changed(self, queue: Queue_contra) -> None:
-        """Take note that a queue was created, or its configuration or state changed."""
-
-    def on_queue_deleted(self, name: str, at: datetime) -> None:
-        """Take note that a queue was deleted together with its tasks."""
-
-    def on_task_changed(self, queue: Queue_contra, task: Task) -> None:
-        """Take note that a task was created, or waits for another attempt."""
-
-    def on_task_removed(self, queue: Queue_contra, task: Task, until: datetime) -> None:
-        """Take note that a task succeeded, was exhausted or was deleted. Its name stays taken until that instant."""
-
-
-class CompositeObserver(Generic[Queue_contra]):
-    """Passes each change on to several observers, by default to none."""
-
-    def __init__(self, *observers: QueueObserver[Queue_contra]) -> None:
-        self._observers = observers
-
-    def on_queue_changed(self, queue: Queue_contra) -> None:
-        """See `QueueObserver`."""
-        for observer in self._observers:
-            observer.on_queue_changed(queue)
-
-    def on_queue_deleted(self, name: str, at: datetime) -> None:
-        """See `QueueObserver`."""
-        for observer in self._observers:
-            observer.on_queue_deleted(name, at)
-
-    def on_task_changed(self, queue: Queue_contra, task: Task) -> None:
-        """See `QueueObserver`."""
-        for observer in self._observers:
-            observer.on_task_changed(queue, task)
-
-    def on_task_removed(self, queue: Queue_contra, task: Task, until: datetime) -> None:
-        """See `QueueObserver`."""
-        for observer in self._observers:
-            observer.on_task_removed(queue, task, until)
 
 
 _MAX_DOUBLINGS: Final = 60
@@ -130,7 +83,6 @@ def next_attempt_at(
 NAME_RETENTION: Final = timedelta(hours=24)
 """The default time that a task's name stays taken after the task is gone."""
 _NO_FAULTS: Final = Faults()
-_NO_OBSERVER: Final[CompositeObserver[Any]] = CompositeObserver()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +127,6 @@ class Queue:
     config: QueueConfig
     bucket: TokenBucket
     faults: Faults = _NO_FAULTS
-    observer: QueueObserver[Queue] = _NO_OBSERVER
     paused: bool = False
     purged_at: datetime | None = None
     tasks: dict[str, Task] = field(default_factory=dict)
@@ -205,7 +156,6 @@ class Queue:
         task.number = self._numbers
         self.tasks[task.id] = task
         self._enqueue(task)
-        self.observer.on_task_changed(self, task)
 
     def get(self, task_id: str, now: datetime) -> Task:
         """Return the task.
@@ -287,37 +237,30 @@ class Queue:
 
     # Results -----------------------------------------------------------------------------------------------------
 
-    def finish_attempt(self, dispatch: Dispatch, result: HttpResult, now: datetime) -> bool:
-        """Apply the result of one attempt: the task succeeds, waits for its next attempt, or is exhausted.
-
-        Returns:
-            True if this ended the task.
-        """
+    def finish_attempt(self, dispatch: Dispatch, result: HttpResult, now: datetime) -> None:
+        """Apply the result of one attempt: the task succeeds, waits for its next attempt, or is exhausted."""
         self.running_attempts -= 1
         self.bucket.on_response(result, now)
         task = dispatch.task
         task.running_attempts -= 1
         if self.tasks.get(task.id) is not task:
-            return False
+            return
         task.response_count += result.status is not None
         task.execution_count += result.status is not None and result.status < 500  # noqa: PLR2004 - 5xx is HTTP's
         task.previous_status = result.reported_status
         task.last_attempt = AttemptStatus(dispatch.schedule_at, dispatch.dispatch_at, now, result)
         if result.ok:
             self._delete(task, now)
-            return True
+            return
         if task.ticket:  # already rescheduled: by RunTask's dispatch or by a duplicate
-            return False
+            return
         retry = task.retry_config or self.config.retry_config
         at = next_attempt_at(retry, task.dispatch_count, task.first_dispatch_at or now, result, now)
         if at is None or at >= self._expires_at(task):
             self._delete(task, now)
-            return True
-        if task.running_attempts == 0:
+        elif task.running_attempts == 0:
             task.schedule_at = at
             self._enqueue(task)
-        self.observer.on_task_changed(self, task)
-        return False
 
     def is_name_taken(self, task_id: str, now: datetime) -> bool:
         """Return whether a name is taken by a task, or by one that ended less than 24 hours ago."""
@@ -331,35 +274,6 @@ class Queue:
             if self._reserved_names.get(name) == until:
                 del self._reserved_names[name]
         return self._reserved_names.get(task_id, now) > now
-
-    def iter_reserved_names(self) -> Iterator[tuple[str, datetime]]:
-        """Iterate over the names of ended tasks that are still taken, in the order in which they become free."""
-        return (
-            (task_id, until)
-            for until, task_id in self._reservations_by_expiry
-            if self._reserved_names.get(task_id) == until
-        )
-
-    def restore(self, task: Task) -> None:
-        """Insert or replace a task while the log is replayed."""
-        present = self.tasks.get(task.id)
-        if present is not None:
-            self._dequeue(present)
-        self._numbers += 1
-        task.number = present.number if present is not None else self._numbers
-        self.tasks[task.id] = task
-        self._enqueue(task)
-
-    def drop(self, task_id: str) -> None:
-        """Remove a task, if it exists, without reserving its name."""
-        task = self.tasks.pop(task_id, None)
-        if task is not None:
-            self._dequeue(task)
-
-    def reserve_name(self, task_id: str, until: datetime) -> None:
-        """Keep a name taken until that instant. Calls must be in chronological order."""
-        self._reserved_names[task_id] = until
-        self._reservations_by_expiry.append((until, task_id))
 
     def duplicate(self, dispatch: Dispatch) -> Dispatch:
         """Return a duplicate of a dispatch. Its result must be reported as well."""
@@ -423,5 +337,5 @@ class Queue:
         del self.tasks[task.id]
         self._dequeue(task)
         until = now + self.config.name_retention
-        self.reserve_name(task.id, until)
-        self.observer.on_task_removed(self, task, until)
+        self._reserved_names[task.id] = until
+        self._reservations_by_expiry.append((until, task.id))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import QUEUE_EXISTS, QUEUE_MISSING, QUEUE_TOO_RECENT, Code, RpcError, not_found
 from cloudsched.emulator.model.faults import Faults
-from cloudsched.emulator.model.queue import CompositeObserver, Dispatch, Queue, QueueConfig, QueueObserver
+from cloudsched.emulator.model.queue import Dispatch, Queue, QueueConfig
 from cloudsched.emulator.model.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ class Queues:
     """Every queue of every project and location."""
 
     auto_create_queues: bool = False
-    observer: QueueObserver[Queue] = field(default_factory=CompositeObserver)
     faults: Faults = field(default_factory=Faults)
     queues: dict[str, Queue] = field(default_factory=dict)
     deleted_at: dict[str, datetime] = field(default_factory=dict)
@@ -61,10 +60,8 @@ class Queues:
             config=config,
             bucket=TokenBucket.full(config.rate_limits, now),
             faults=self.faults,
-            observer=self.observer,
         )
         self.queues[name] = queue
-        self.observer.on_queue_changed(queue)
         return queue
 
     def create_missing(self, declared: Iterable[str], now: datetime) -> None:
@@ -114,7 +111,6 @@ class Queues:
         if queue is None:
             return self.create_queue(name, change(None), now)
         queue.set_config(change(queue.config), now)
-        self.observer.on_queue_changed(queue)
         self.reschedule(queue)
         return queue
 
@@ -130,14 +126,12 @@ class Queues:
         queue = self.queues.pop(name)
         queue.purge(now)
         self.deleted_at[name] = now
-        self.observer.on_queue_deleted(name, now)
         queue.scheduled_wake_at = None
 
     def purge_queue(self, name: str, now: datetime) -> Queue:
         """Delete all tasks of a queue."""
         queue = self.get_queue(name)
         queue.purge(now)
-        self.observer.on_queue_changed(queue)
         self.reschedule(queue)
         return queue
 
@@ -145,7 +139,6 @@ class Queues:
         """Pause or resume dispatching. A paused queue still accepts tasks."""
         queue = self.get_queue(name)
         queue.paused = paused
-        self.observer.on_queue_changed(queue)
         self.reschedule(queue)
         return queue
 
@@ -196,18 +189,6 @@ class Queues:
             raise not_found()
         return queue
 
-    def clear(self) -> None:
-        """Delete every queue, task and reserved name."""
-        self.queues.clear()
-        self.deleted_at.clear()
-        self._wakeups.clear()
-
-    def set_observer(self, observer: QueueObserver[Queue]) -> None:
-        """Report changes to that observer from now on."""
-        self.observer = observer
-        for queue in self.queues.values():
-            queue.observer = observer
-
     def set_faults(self, faults: Faults) -> None:
         """Inject these faults from now on. Tasks that are already queued keep their place."""
         self.faults = faults
@@ -236,12 +217,11 @@ class Queues:
             heapq.heappop(wakes)
         return None
 
-    def finish_attempt(self, dispatch: Dispatch, result: HttpResult, now: datetime) -> bool:
-        """Apply the result of one attempt, and return whether this ended its task."""
+    def finish_attempt(self, dispatch: Dispatch, result: HttpResult, now: datetime) -> None:
+        """Apply the result of one attempt."""
         queue = dispatch.queue
-        ended = queue.finish_attempt(dispatch, result, now)
+        queue.finish_attempt(dispatch, result, now)
         self.reschedule(queue)
-        return ended
 
     def rewind(self, now: datetime) -> None:
         """Adjust the queues after the clock was set back."""

@@ -124,7 +124,6 @@ class Task:
     created_at: datetime
     dispatch_deadline: timedelta = DEFAULT_DEADLINE
     retry_config: RetryConfig | None = None
-    is_named: bool = True
     number: int = 0
     """Numbers tasks in order of creation within a queue. A page token is such a number."""
     delayed_until: datetime | None = None

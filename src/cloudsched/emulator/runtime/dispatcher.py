@@ -86,7 +86,7 @@ class Dispatcher:
         history: History,
         target_timeout: timedelta = DEFAULT_TARGET_TIMEOUT,
     ) -> None:
-        self._queues = queues
+        self.queues = queues
         self._clock = clock
         self._sender = sender
         self._history = history
@@ -97,11 +97,12 @@ class Dispatcher:
         self._timer_at: datetime | None = None
         self._is_wake_scheduled = False
         self._attempt_finished = asyncio.Event()
-        self._is_advancing = False
+        self.is_advancing = False
+        """True while the clock is being moved."""
         self._hung_count = 0
         self._last_now = clock.now()
         self._closed = False
-        self.delivered = 0
+        self._delivered = 0
 
     # Sending -----------------------------------------------------------------------------------------------------
 
@@ -113,7 +114,7 @@ class Dispatcher:
 
     def start(self, dispatch: Dispatch) -> None:
         """Send one dispatch."""
-        fault = self._queues.faults.fault(dispatch.task.id, dispatch.attempt) if self._queues.faults.any else NONE
+        fault = self.queues.faults.fault(dispatch.task.id, dispatch.attempt) if self.queues.faults.any else NONE
         self._start_attempt(dispatch, fault)
         if fault == DUPLICATE:
             self._start_attempt(dispatch.queue.duplicate(dispatch), fault)
@@ -125,27 +126,18 @@ class Dispatcher:
             self._set_deadline_timer(flight)
         now = self._clock.now()
         if now < self._last_now:
-            self._queues.rewind(now)
+            self.queues.rewind(now)
         self._last_now = now
         self.wake()
 
     async def close(self) -> None:
         """Abandon attempts in progress, and send nothing more."""
         self._closed = True
-        await self.abandon()
-
-    async def abandon(self) -> None:
-        """Abandon attempts in progress."""
         self._cancel_timer()
         flights = list(self._in_flight)
         for task in flights:
             task.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
-
-    @property
-    def is_advancing(self) -> bool:
-        """Return whether the clock is being moved."""
-        return self._is_advancing
 
     def _start_attempt(self, dispatch: Dispatch, fault: str) -> None:
         flight = _InFlight(dispatch, self._sender.build_request(dispatch), fault=fault)
@@ -157,12 +149,12 @@ class Dispatcher:
         self._is_wake_scheduled = False
         if self._closed:
             return
-        for dispatch in self._queues.take_due(self._clock.now()):
+        for dispatch in self.queues.take_due(self._clock.now()):
             self.start(dispatch)
         self._set_timer()
 
     def _set_timer(self) -> None:
-        at = self._queues.next_wake() if self._clock.mode == "running" else None
+        at = self.queues.next_wake() if self._clock.mode == "running" else None
         if at == self._timer_at:
             return
         self._cancel_timer()
@@ -220,8 +212,8 @@ class Dispatcher:
                 fault=flight.fault,
             )
         )
-        self.delivered += 1
-        self._queues.finish_attempt(dispatch, result, now)
+        self._delivered += 1
+        self.queues.finish_attempt(dispatch, result, now)
         self.wake()
 
     def _set_deadline_timer(self, flight: _InFlight) -> None:
@@ -289,18 +281,18 @@ class Dispatcher:
         return await self._advance_clock(None, limit)
 
     async def _advance_clock(self, end: Callable[[datetime], datetime] | None, limit: int | None) -> int:
-        if self._is_advancing:
+        if self.is_advancing:
             raise ClockBusy
-        self._is_advancing = True
-        before = self.delivered
+        self.is_advancing = True
+        before = self._delivered
         was_running = self._clock.mode == "running"
         try:
             self._clock.freeze()
             until = end(self._clock.now()) if end is not None else None
             while True:
                 await self._wait_until_quiet()
-                if limit is not None and self.delivered - before >= limit:
-                    raise NotIdle(self.delivered - before)
+                if limit is not None and self._delivered - before >= limit:
+                    raise NotIdle(self._delivered - before)
                 at = self._next_event()
                 if at is None or (until is not None and at > until):
                     break
@@ -309,13 +301,13 @@ class Dispatcher:
                 self._clock.freeze(max(until, self._clock.now()))
                 await self._wait_until_quiet()
         finally:
-            self._is_advancing = False
+            self.is_advancing = False
             for flight in self._in_flight.values():
                 flight.is_hung = flight.is_hung and flight.fault == TIME_OUT
             self._hung_count = sum(flight.is_hung for flight in self._in_flight.values())
             if was_running:
                 self._clock.resume()
-        return self.delivered - before
+        return self._delivered - before
 
     async def _wait_until_quiet(self) -> None:
         """Send what is due and wait for the responses, until nothing is due and nothing is in progress."""
@@ -334,5 +326,5 @@ class Dispatcher:
 
     def _next_event(self) -> datetime | None:
         deadlines = [flight.dispatch.deadline_at for flight in self._in_flight.values() if flight.is_hung]
-        wake = self._queues.next_wake()
+        wake = self.queues.next_wake()
         return min([*deadlines, wake] if wake is not None else deadlines, default=None)

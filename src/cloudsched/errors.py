@@ -453,8 +453,8 @@ class UnsupportedDocument(UnreadableDocument):
     def __init__(self, key: str, version: object, supported: int, *, oldest: int = 1) -> None:
         self.version, self.supported = version, supported
         if isinstance(version, int) and version < oldest:
-            problem = f"has schema version {version}, of an older cloudsched; this code reads {oldest} to {supported}."
-            hint = "Open it first with a release between the two, which brings it up to its own version."
+            problem = f"has schema version {version}, of an older cloudsched; this code reads {supported}."
+            hint = "Open it with the release that wrote it, or begin with a new one."
         else:
             problem = f"has schema version {version!r}; this code reads versions up to {supported}."
             hint = "Deploy the newer cloudsched that wrote it."

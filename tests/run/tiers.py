@@ -16,7 +16,6 @@ CHECK = {"architecture": "what the structure and the pages must keep: `./emulato
 ALL = {
     "cli/test_init.py": "a new project's own tests and commands",
     "clients": "the TypeScript client, built and used with npm's tools",
-    "contract/test_stored_before.py::test_it_goes_on_where_it_was[firestore]": "earlier documents at Firestore",
     "dashboard/browser": "accessibility, keyboard, roles, forms and live pages in a browser",
     "deployables/test_doctor.py": "what the doctor finds in a deployment",
     "deployables/test_infra_accept.py": "the acceptance of a deployment",

@@ -10,18 +10,15 @@ has one connection for everything.
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
@@ -204,18 +201,6 @@ _CHECKPOINT_PAGES = 4_000
 index page that many transactions change is then copied once for more of them."""
 _MAX_LOG_BYTES = 64_000_000
 """The largest size of the log once it is copied. While somebody reads for long, it grows beyond that."""
-_MIN_FREE_PAGES = 1_000
-"""The number of free pages that a file keeps for later writes, whatever its size: 4 MB."""
-_FREE_SHARE = 4
-"""A file gives pages back when more than one page in this number is free."""
-_RETURNED_PAGES = 500
-"""The number of pages that it gives back at once: few enough that no writer waits long."""
-_PAGE_COUNTS = ("page_count", "freelist_count")
-_SIZES = ("page_count", "page_size")
-_ROOM_FOR_COPIES = 3
-"""A file is copied only where there is room for this many copies: the copy, its log, and the writes meanwhile."""
-_INCREMENTAL = 2
-"""SQLite's mode in which a file gives pages back when it is told to."""
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
@@ -230,23 +215,16 @@ def _identify(path: Path) -> tuple[int, int] | None:
 class Database:
     """A SQLite database with a fixed set of tables."""
 
-    def __init__(
-        self,
-        path: Path | None,
-        layout: Sequence[str],
-        layout_version: int,
-        upgrades: Mapping[int, Sequence[str]] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, path: Path | None, layout: Sequence[str], layout_version: int) -> None:
         """Open the database, and create its tables if it is new.
 
         Args:
             path: The file, created if it is missing, or None for a database in memory that ends with this object.
             layout: The statements that create its tables and indexes.
             layout_version: The layout's number, 1 or more, stored as SQLite's ``user_version``.
-            upgrades: The statements that make a file of an earlier version one of the next version, by the earlier one.
 
         Raises:
-            UnsupportedDocument: The file has another version of the layout, and there is no upgrade from it.
+            UnsupportedDocument: The file has another version of the layout.
             Misconfigured: The file belongs to another program, or is no database.
             StoreUnavailable: It cannot be opened.
         """
@@ -263,7 +241,7 @@ class Database:
             self._identity = None if path is None else _identify(path)
             self._commits = GroupCommit(self._writer, self._write_lock)
             try:
-                self._prepare(layout, layout_version, upgrades)
+                self._prepare(layout, layout_version)
             except BaseException:
                 self._writer.close()
                 raise
@@ -339,22 +317,6 @@ class Database:
             self._idle.append(connection)
         return rows
 
-    def shrink(self) -> bool:
-        """Give some of the file's free pages back to the disk if it has many. Return whether it still has many.
-
-        Raises:
-            StoreUnavailable: As for `write`.
-        """
-
-        def give_back(connection: sqlite3.Connection) -> bool:
-            pages, free = (int(connection.execute(f"PRAGMA {each}").fetchone()[0]) for each in _PAGE_COUNTS)
-            spare = free - max(_MIN_FREE_PAGES, pages // _FREE_SHARE)
-            for _ in range(min(spare, _RETURNED_PAGES)):  # Python's module does one step of a statement without columns
-                connection.execute("PRAGMA incremental_vacuum(1)")
-            return spare > _RETURNED_PAGES
-
-        return self.write(give_back)
-
     def close(self) -> None:
         """Close every connection. Later calls raise StoreUnavailable."""
         with self._write_lock:
@@ -371,56 +333,33 @@ class Database:
             check_same_thread=False,  # the lock and the pool give a connection to one thread at a time
         )
 
-    def _prepare(self, layout: Sequence[str], layout_version: int, upgrades: Mapping[int, Sequence[str]]) -> None:
+    def _prepare(self, layout: Sequence[str], layout_version: int) -> None:
         if self._path is None:
             _create_template(tuple(layout), layout_version).backup(self._writer)
             return
-        readable = {0, layout_version, *upgrades}
         self._writer.execute("BEGIN")
-        self._read_layout_version(
-            layout_version, readable
-        )  # before anything is written: it may be another program's file
+        self._is_new(layout_version)  # before anything is written: it may be another program's file
         self._writer.execute("COMMIT")
-        self._enable_shrinking()
         self._enable_wal()
         self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         self._writer.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}").fetchall()
         self._writer.execute("BEGIN IMMEDIATE")
-        version = self._read_layout_version(layout_version, readable)
-        if version != layout_version:
-            for step in [layout] if version == 0 else [upgrades[each] for each in range(version, layout_version)]:
-                for statement in step:
-                    self._writer.execute(statement)
+        if self._is_new(layout_version):
+            for statement in layout:
+                self._writer.execute(statement)
             self._writer.execute(f"PRAGMA user_version = {layout_version}")
         self._writer.execute("COMMIT")
 
-    def _read_layout_version(self, layout_version: int, readable: AbstractSet[int]) -> int:
-        """Return the file's layout version, 0 if it is new. Call it in a transaction: others may be creating tables."""
+    def _is_new(self, layout_version: int) -> bool:
+        """Return whether the file has no tables yet. Call it in a transaction: others may be creating tables."""
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
         (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if version == 0 and tables:
             raise Misconfigured(f"{self._name} belongs to another program; name another file.")
-        if version not in readable:
-            raise UnsupportedDocument(self._name, version, layout_version, oldest=min(readable - {0}))
-        return int(version)
-
-    def _enable_shrinking(self) -> None:
-        """Let the file give pages back: a new one from its first table on, one of an earlier release by a copy, once.
-
-        (sqlite.org/pragma.html#pragma_auto_vacuum)
-        """
-        if self._writer.execute("PRAGMA auto_vacuum").fetchone() == (_INCREMENTAL,):
-            return
-        self._writer.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
-        (pages,), (page_size,) = (self._writer.execute(f"PRAGMA {each}").fetchone() for each in _SIZES)
-        free = shutil.disk_usage(self._path.parent).free if self._path else 0
-        if not pages or free < _ROOM_FOR_COPIES * pages * page_size:
-            return
-        self._writer.execute("PRAGMA busy_timeout = 0")
-        with suppress(sqlite3.Error):  # another process is writing
-            self._writer.execute("VACUUM")
-        self._writer.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000:.0f}")
+        if version not in {0, layout_version}:
+            raise UnsupportedDocument(self._name, version, layout_version, oldest=layout_version)
+        return bool(version == 0)
 
     def _enable_wal(self) -> None:
         """Switch the write-ahead log on. While another process does the same, SQLite returns BUSY without waiting."""

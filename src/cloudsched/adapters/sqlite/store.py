@@ -33,7 +33,6 @@ from cloudsched.adapters.sqlite.tables import (
     LAYOUT,
     LAYOUT_VERSION,
     PUT_EXECUTION,
-    UPGRADES,
     TaskRow,
     to_execution_row,
     to_json,
@@ -103,7 +102,7 @@ class SqliteStore:
             Misconfigured: The file belongs to another program, or is no database.
             StoreUnavailable: The file cannot be opened.
         """
-        self._database = Database(path, LAYOUT, LAYOUT_VERSION, UPGRADES)
+        self._database = Database(path, LAYOUT, LAYOUT_VERSION)
         self.records = SqliteRecords(self._database)
         self.inbox = SqliteInbox(self._database)
         self.search = SqliteSearch(self._database)
@@ -256,7 +255,6 @@ class SqliteStore:
             removed += count
             if count < PURGE_BATCH_SIZE:
                 break
-        self._database.shrink()
         return removed
 
     def _notify_removed(self, key: str) -> None:

@@ -1,7 +1,6 @@
 """The tables and indexes of a SQLite file, and how tasks and their offers are written to them.
 
-A file of the layout before is upgraded, any other one is refused. Tasks and offers have the columns by which lists find
-them.
+A file of another layout is refused. Tasks and offers have the columns by which lists find them.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
@@ -29,57 +28,6 @@ if TYPE_CHECKING:
 LAYOUT_VERSION: Final = 15
 
 _LATEST = "scheduled_for, task_id, id"
-_EXECUTIONS_OF_CATEGORY = f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST})
-    WHERE is_failure IS NOT NULL"""
-
-_NEWEST_OF_PARENT = """CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id)
-        WHERE NOT is_unlisted AND parent IS NOT NULL"""
-"""Most tasks have no parent, and take no place in it."""
-
-_TASKS_IN_TROUBLE = """CREATE INDEX tasks_in_trouble ON tasks (trouble, trouble_since, id) WHERE trouble IS NOT NULL"""
-_SET_TROUBLE = """UPDATE tasks SET trouble = {0}, trouble_since = CAST(
-        round((julianday({1}) - 2440587.5) * 86400000) * 1000 AS INTEGER)
-    WHERE json_valid(body) AND json_extract(body, '$.deletedAt') IS NULL AND {2}"""
-_FAILURES = "json_extract(body, '$.consecutiveFailures') > 0 AND parent IS NULL AND NOT is_unlisted"
-_CHANGED_AT = "json_extract(body, '$.statusChangedAt')"
-_BUDGET_AT = "json_extract(body, '$.budgetPause.at')"
-_IS_BUDGET = f"""parent IS NULL AND NOT is_unlisted AND status = 'PAUSED' AND {_BUDGET_AT} >= {_CHANGED_AT}
-    AND coalesce(json_extract(body, '$.budgetPause.isAlone'), 1)"""
-_TRIED_AT = """(SELECT min(json_extract(value, '$.startedAt')) FROM json_each(body, '$.runs')
-    WHERE json_array_length(value, '$.attempts') > 0)"""
-_DEADLINES = """(SELECT min(json_extract(value, '$.suspension.deadline')) FROM json_each(body, '$.runs'))"""
-
-UPGRADES: Final[Mapping[int, Sequence[str]]] = {
-    11: (
-        "ALTER TABLE tasks ADD COLUMN category TEXT NOT NULL DEFAULT 'OTHERS'",
-        "UPDATE tasks SET category = coalesce(json_extract(body, '$.category'), 'OTHERS')",
-        "ALTER TABLE executions ADD COLUMN category TEXT",
-        _EXECUTIONS_OF_CATEGORY,
-    ),
-    12: ("DROP INDEX tasks_newest_of_parent", _NEWEST_OF_PARENT),
-    13: (
-        "DROP INDEX tasks_next_of_handler",
-        "DROP INDEX tasks_next_of_status",
-        "DROP INDEX tasks_next_of_parent",
-        "DROP INDEX deliveries_newest",
-        "DROP INDEX deliveries_newest_of_parent",
-    ),
-    14: (
-        "ALTER TABLE tasks ADD COLUMN trouble TEXT",
-        "ALTER TABLE tasks ADD COLUMN trouble_since INTEGER",
-        _SET_TROUBLE.format(
-            "'WAITING'", _DEADLINES, f"{_DEADLINES} IS NOT NULL AND parent IS NULL AND NOT is_unlisted"
-        ),
-        _SET_TROUBLE.format("'FAILED'", _CHANGED_AT, f"{_FAILURES} AND status IN ('ACTIVE', 'FAILED')"),
-        _SET_TROUBLE.format("'PAUSED'", _CHANGED_AT, f"{_FAILURES} AND status = 'PAUSED'"),
-        _SET_TROUBLE.format("'BUDGET'", _BUDGET_AT, _IS_BUDGET),
-        _SET_TROUBLE.format("'DELIVERY'", _TRIED_AT, f"is_delivery AND {_TRIED_AT} IS NOT NULL"),
-        _SET_TROUBLE.format("'DELIVERY'", _CHANGED_AT, "is_delivery AND status IN ('FAILED', 'EXPIRED')"),
-        _TASKS_IN_TROUBLE,
-    ),
-}
-"""The statements that upgrade a file of an earlier layout to the next one, by the earlier one's number."""
-
 _ADD_LABELS = "INSERT INTO labels SELECT value, NEW.created_at, NEW.id FROM json_each(NEW.labels)"
 _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AND task_id = OLD.id
     AND label IN (SELECT value FROM json_each(OLD.labels))"""
@@ -106,11 +54,12 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_newest_of_status ON tasks (status, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_next ON tasks (next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
     "CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
-    _NEWEST_OF_PARENT,
+    """CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id)
+        WHERE NOT is_unlisted AND parent IS NOT NULL""",
     "CREATE INDEX deliveries_newest_of_owner ON tasks (owner, created_at, id) WHERE is_delivery",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
     "CREATE INDEX tasks_open ON tasks (open_status, open_since, id) WHERE open_status IS NOT NULL",
-    _TASKS_IN_TROUBLE,
+    "CREATE INDEX tasks_in_trouble ON tasks (trouble, trouble_since, id) WHERE trouble IS NOT NULL",
     "CREATE TABLE changes (owner TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
     f"CREATE TRIGGER change_by_new_task AFTER INSERT ON tasks BEGIN {_COUNT_CHANGE.format('NEW')}; END",
     f"CREATE TRIGGER change_by_changed_task AFTER UPDATE ON tasks BEGIN {_COUNT_CHANGE.format('NEW')}; END",
@@ -137,7 +86,8 @@ LAYOUT: Final[Sequence[str]] = (
     f"CREATE INDEX executions_finished ON executions (is_failure, {_LATEST}) WHERE is_failure IS NOT NULL",
     f"CREATE INDEX executions_of_owner ON executions (owner, is_failure, {_LATEST}) WHERE is_failure IS NOT NULL",
     f"CREATE INDEX executions_of_handler ON executions (handler, is_failure, {_LATEST}) WHERE is_failure IS NOT NULL",
-    _EXECUTIONS_OF_CATEGORY,
+    f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST})
+        WHERE is_failure IS NOT NULL""",
     """CREATE TABLE execution_labels (
         label TEXT NOT NULL, is_failure INTEGER NOT NULL, scheduled_for INTEGER NOT NULL, task_id TEXT NOT NULL,
         id TEXT NOT NULL, PRIMARY KEY (label, is_failure, scheduled_for, task_id, id)) WITHOUT ROWID""",

@@ -134,8 +134,7 @@ class World:
         enter = stack.enter_context
         for name in _PATCHED:
             enter(patch(name, self.time))
-        enter(patch("cloudsched.adapters.google.backoff.random", self.chance, create=True))
-        random.seed(0)  # tenacity's
+        enter(patch("cloudsched.adapters.google.backoff.random", self.chance))
         enter(patch("cloudsched.adapters.firestore.rpc.open_channel", lambda *_: self.firestore))
         enter(patch("cloudsched.adapters.google.cloud_tasks.open_channel", lambda *_: self.queues))
         deployment = self.deployment

@@ -22,7 +22,6 @@ from cloudsched import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 
 LIBRARIES = {
-    "circuitbreaker",
     "functions-framework",
     "grpcio",
     "protobuf",

@@ -15,7 +15,7 @@ SERVER: Final = {
     *("cheroot", "click", "markupsafe", "pydantic", "rich", "typing-extensions", "tzdata", "werkzeug"),
 }
 """What serves the API over a file, of the libraries that some install declares."""
-CLOUD_TASKS: Final = {*("aiohttp", "circuitbreaker", "grpcio", "h2", "hyperframe", "protobuf", "yarl")}
+CLOUD_TASKS: Final = {*("aiohttp", "grpcio", "h2", "hyperframe", "protobuf", "yarl")}
 """What the local Cloud Tasks and its client need besides."""
 STOPPED: Final = """
 import os

@@ -1,18 +1,19 @@
 """A circuit breaker in front of a service that may be down: after several consecutive failures, calls fail at once.
 
 While the circuit is open, no request is sent: the failing service gets no load, and callers do not wait for a deadline
-that will be missed. After `RECOVERY_TIMEOUT` one trial call is let through. If it succeeds, the circuit closes. The
-breaker itself is the `circuitbreaker` package's. ``GET /health`` shows its state.
+that will be missed. After `RECOVERY_TIMEOUT` one trial call is let through. If it succeeds, the circuit closes. ``GET
+/health`` shows its state.
 """
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
 from typing import Any, Generic, TypeVar, cast
-
-from circuitbreaker import CircuitBreaker  # type: ignore[import-untyped]  # it ships no types
 
 from cloudsched.errors import Unavailable
 
@@ -39,27 +40,51 @@ class CircuitBreakerProxy(Generic[P]):
     ) -> None:
         self._error = error
         self._service = service
-        self._breaker = CircuitBreaker(FAILURE_THRESHOLD, recovery.total_seconds(), Unavailable, service)
+        self._recovery = recovery.total_seconds()
+        self._failures = 0
+        self._retry_at = 0.0
+        """The time of the next trial after so many failures, by the monotonic clock."""
+        self._lock = threading.Lock()
         self.port = cast("P", _GuardedPort(port, self._guard))
         """The adapter, with every method guarded."""
 
     @property
     def state(self) -> str:
         """Return ``closed`` (normal), ``open`` or ``half_open`` (the next call is a trial)."""
-        return str(self._breaker.state)
+        if self._failures < FAILURE_THRESHOLD:
+            return "closed"
+        return "open" if time.monotonic() < self._retry_at else "half_open"
 
     def _guard(self, call: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(call)
         def guarded(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the port's own arguments and result
-            if self._breaker.opened:
-                wait = self._breaker.open_remaining
-                raise self._error(
-                    self._service, f"it failed {FAILURE_THRESHOLD} times in a row; the next try is in {wait} s"
-                )
-            with self._breaker:
-                return call(*arguments, **named)
+            if self._failures >= FAILURE_THRESHOLD:
+                self._begin_trial()
+            try:
+                result = call(*arguments, **named)
+            except Unavailable:
+                with self._lock:
+                    self._failures += 1
+                    self._retry_at = time.monotonic() + self._recovery
+                raise
+            except Exception:
+                self._failures = 0  # the service answered: a conflict, or no such document
+                raise
+            self._failures = 0
+            return result
 
         return guarded
+
+    def _begin_trial(self) -> None:
+        """Let this call through if the circuit was open for long enough. Other calls wait for how it ends."""
+        with self._lock:
+            wait = self._retry_at - time.monotonic()
+            if self._failures >= FAILURE_THRESHOLD and wait > 0:
+                raise self._error(
+                    self._service,
+                    f"it failed {FAILURE_THRESHOLD} times in a row; the next try is in {math.ceil(wait)} s",
+                )
+            self._retry_at = time.monotonic() + self._recovery
 
 
 def _is_part(value: object) -> bool:

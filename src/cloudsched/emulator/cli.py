@@ -75,7 +75,6 @@ def _parse_number(text: str) -> int | float | str:
     help="Require this key, as X-Api-Key, for the control API: clock, attempts, faults. [env: CLOUDSCHED_EMULATOR_KEY]",
 )
 @click.option("--fault", "faults", callback=_parse_faults, multiple=True, metavar="NAME=VALUE", help=_FAULT_HELP)
-@click.option("--seed", type=int, help="Generate the same ids for unnamed tasks in every run.")
 def emulator(
     *,
     names: tuple[str, ...],

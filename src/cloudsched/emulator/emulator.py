@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
-from random import Random, SystemRandom
 from typing import Any, Self
 
 from cloudsched.emulator.api.tasks_service import CloudTasksService, list_methods
@@ -40,7 +39,6 @@ class CloudTasksEmulator:
         tokens: The kind of OIDC and OAuth tokens to issue: `valid`, `wrongAudience`, `expired` or `missing`.
         patience: The real time that an advance of the clock waits for a target that does not respond.
         control_key: The key that requests for the control API have to send as `X-Api-Key`. By default they need none.
-        seed: Makes the ids of tasks without a name reproducible. By default they differ from run to run.
     """
 
     def __init__(  # noqa: PLR0913 - each is a setting of its own
@@ -56,7 +54,6 @@ class CloudTasksEmulator:
         tokens: TokenMode = "valid",
         patience: timedelta = DEFAULT_TARGET_TIMEOUT,
         control_key: str = "",
-        seed: int | None = None,
     ) -> None:
         self.clock = clock or MovableClock()
         self._host = host
@@ -65,7 +62,6 @@ class CloudTasksEmulator:
         self._functions_url = functions_url
         self._patience = patience
         self._gate = Gate(host, control_key)
-        self._random = SystemRandom() if seed is None else Random(seed)  # noqa: S311 - ids, not secrets
         self._auto_create_queues = auto_create_queues
         self._faults = faults or Faults()
         self._history = History()
@@ -140,7 +136,7 @@ class CloudTasksEmulator:
             stack.push_async_callback(sender.close)
             dispatcher = Dispatcher(queues, self.clock, sender, self._history, self._patience)
             stack.push_async_callback(dispatcher.close)
-            methods = list_methods(CloudTasksService(queues, self.clock.now, dispatcher.start, self._random))
+            methods = list_methods(CloudTasksService(queues, self.clock.now, dispatcher.start))
             rest = RestGateway(methods, self._functions_url)
             control = Control(self.clock, dispatcher, queues, self._history, self._tokens)
             listener = Listener(methods, rest, control, self._gate, dispatcher.wake)

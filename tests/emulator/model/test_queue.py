@@ -130,9 +130,9 @@ def test_any_sequence_of_events_keeps_the_queue_consistent(  # noqa: C901, PLR09
                 add(board, name, now + SECOND, now)
                 ever.add(name)
             elif verb == "delete":
-                board.delete_task(QUEUE, name, now)
+                board.find(QUEUE).remove(name, now)
             elif verb == "run":
-                flying.append(board.run_task(QUEUE, name, now))
+                flying.append(board.find(QUEUE).run_now(name, now))
                 dispatched[name] += 1
             elif verb == "answer" and flying:
                 board.finish_attempt(flying.pop(number % len(flying)), HttpResult(status=int(str(argument))), now)
@@ -171,7 +171,7 @@ def test_a_name_stays_taken_for_a_day_after_its_task_ended() -> None:
     with pytest.raises(RpcError, match="Requested entity already exists"):
         add(board, "once", START, START + timedelta(hours=24) - SECOND)
     with pytest.raises(RpcError, match="existed recently"):
-        board.get_task(QUEUE, "once", START + SECOND)
+        board.find(QUEUE).get("once", START + SECOND)
     add(board, "once", START, START + timedelta(hours=24))
 
 
@@ -207,7 +207,7 @@ def test_a_paused_queue_keeps_tasks_until_their_retention_ends() -> None:
     add(board, "forgotten")
     assert board.next_wake() is None
     with pytest.raises(RpcError, match="existed recently"):
-        board.get_task(QUEUE, "forgotten", START + timedelta(days=31))
+        board.find(QUEUE).get("forgotten", START + timedelta(days=31))
     board.pause_queue(QUEUE, paused=False)
     assert [dispatch.task.id for dispatch in board.take_due(START + timedelta(days=30))] == ["waits"]
 
@@ -228,7 +228,7 @@ def test_run_task_ignores_pause_rate_and_schedule_and_backs_off() -> None:
     board.take_due(START)
     task = add(board, "later", START + timedelta(days=9))
     board.pause_queue(QUEUE, paused=True)
-    dispatch = board.run_task(QUEUE, "later", START)
+    dispatch = board.find(QUEUE).run_now("later", START)
     assert dispatch.schedule_at == START
     board.finish_attempt(dispatch, FAILED, START + SECOND)
     assert task.schedule_at == START + 11 * SECOND

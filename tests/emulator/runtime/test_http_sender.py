@@ -16,9 +16,6 @@ from tests.emulator.conftest import Client, Connect, Target
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.emulator import CloudTasksEmulator
-from cloudsched.emulator.api.messages import MESSAGES
-from cloudsched.emulator.api.queue_codec import apply_override
-from cloudsched.emulator.model.task import HttpTarget, OidcToken
 from cloudsched.emulator.runtime.http_sender import parse_retry_after
 
 LOCATION = "projects/demo/locations/us-central1"
@@ -152,35 +149,6 @@ def test_an_attempt_ends_as_504_at_its_deadline(connect: Connect, target: Target
     released.set()
     assert emulator.attempts()[0].answer.timed_out
     assert target.hits[1].headers["X-CloudTasks-TaskPreviousResponse"] == "504"
-
-
-def test_a_queue_overrides_its_tasks_requests(
-    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
-) -> None:
-    host, port = target.url.removeprefix("http://").split(":")
-    override = {
-        "uri_override": {"scheme": "HTTP", "host": host, "port": int(port), "path_override": {"path": "/forced"}},
-        "http_method": "PUT",
-        "header_overrides": [{"header": {"key": "X-Extra", "value": "1"}}],
-    }
-    grpc_client.update_queue(queue={"name": QUEUE, "http_target": override}, update_mask={"paths": ["http_target"]})
-    add(grpc_client, url="https://nowhere.invalid/original", headers={"x-extra": "0"})
-    grpc_client.create_task(parent=QUEUE, task={"http_request": {"body": b"no url"}})
-    emulator.run_until_idle()
-    assert [(hit.method, hit.path, hit.headers["X-Extra"]) for hit in target.hits] == [("PUT", "/forced", "1")] * 2
-
-
-def test_an_if_not_exists_override_does_not_change_a_complete_url() -> None:
-    override = MESSAGES["HttpTarget"]()
-    override.uri_override.host = "forced.example"
-    override.uri_override.uri_override_enforce_mode = 1
-    override.oidc_token.service_account_email = "a@example.com"
-    assert apply_override(HttpTarget("https://own.example/x"), override).url == "https://own.example/x"
-    assert apply_override(HttpTarget(""), override).url == "https://forced.example/"
-    assert apply_override(HttpTarget("https://own.example/x"), override).auth == OidcToken("a@example.com")
-    override.uri_override.uri_override_enforce_mode = 2
-    override.uri_override.port = 0
-    assert apply_override(HttpTarget("http://own.example:8/x?y"), override).url == "http://forced.example/x?y"
 
 
 @contextmanager

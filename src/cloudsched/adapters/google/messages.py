@@ -41,12 +41,11 @@ def build_messages(package: str, table: str) -> dict[str, Message]:
 
     A line is a message and its fields, or an enum and its values, which count from 0::
 
-        Outer.Inner name:type=number other:type=number/oneof many:type=number* maybe:type=number? texts:map(type)=number
+        Outer.Inner name:type=number other:type=number/oneof repeated:type=number* texts:map(type)=number
         enum Outer.Kind KIND_UNSPECIFIED FIRST SECOND
 
-    A type is a scalar, a well-known type of protobuf, or the name of a message or an enum of the table. A field with
-    ``?`` tells zero from unset. The fields that a message has in reality, but not in the table, are ignored when it is
-    read.
+    A type is a scalar, a well-known type of protobuf, or the name of a message or an enum of the table. The fields that
+    a message has in reality, but not in the table, are ignored when it is read.
     """
     file = descriptor_pb2.FileDescriptorProto(name=f"cloudsched/{package}.proto", package=package, syntax="proto3")
     rows = [line.split() for line in table.replace("\\\n", "").strip().splitlines()]
@@ -85,7 +84,7 @@ def _describe_field(message: Message, prefix: str, path: str, enums: set[str], t
     name, _, rest = head.partition(":")
     kind, _, number = rest.rpartition("=")
     is_repeated = number.endswith("*")
-    field = message.field.add(name=name, number=int(number.rstrip("*?")))
+    field = message.field.add(name=name, number=int(number.rstrip("*")))
     field.label = _Field.LABEL_REPEATED if is_repeated else _Field.LABEL_OPTIONAL
     if kind.startswith("map("):
         entry = message.nested_type.add(name="".join(map(str.title, name.split("_"))) + "Entry")
@@ -99,8 +98,6 @@ def _describe_field(message: Message, prefix: str, path: str, enums: set[str], t
     else:
         field.type = _Field.TYPE_ENUM if kind in enums or kind == "NullValue" else _Field.TYPE_MESSAGE
         field.type_name = f".google.protobuf.{kind}" if kind in _WELL_KNOWN else f"{prefix}{kind}"
-    if number.endswith("?"):
-        field.proto3_optional, oneof = True, f"_{name}"
     if oneof:
         declared = [each.name for each in message.oneof_decl]
         if oneof not in declared:

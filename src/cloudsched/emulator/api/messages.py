@@ -28,16 +28,7 @@ RateLimits max_dispatches_per_second:double=1 max_burst_size:int32=2 max_concurr
 RetryConfig max_attempts:int32=1 max_retry_duration:Duration=2 min_backoff:Duration=3 max_backoff:Duration=4 \
 max_doublings:int32=5
 StackdriverLoggingConfig sampling_ratio:double=1
-PathOverride path:string=1
-QueryOverride query_params:string=1
-UriOverride scheme:UriOverride.Scheme=1? host:string=2? port:int64=3? path_override:PathOverride=4 \
-query_override:QueryOverride=5 uri_override_enforce_mode:UriOverride.UriOverrideEnforceMode=6
-enum UriOverride.Scheme SCHEME_UNSPECIFIED HTTP HTTPS
-enum UriOverride.UriOverrideEnforceMode URI_OVERRIDE_ENFORCE_MODE_UNSPECIFIED IF_NOT_EXISTS ALWAYS
-HttpTarget uri_override:UriOverride=1 http_method:HttpMethod=2 header_overrides:HttpTarget.HeaderOverride=3* \
-oauth_token:OAuthToken=5/authorization_header oidc_token:OidcToken=6/authorization_header
-HttpTarget.Header key:string=1 value:string=2
-HttpTarget.HeaderOverride header:HttpTarget.Header=1
+HttpTarget http_method:HttpMethod=2
 HttpRequest url:string=1 http_method:HttpMethod=2 headers:map(string)=3 body:bytes=4 \
 oauth_token:OAuthToken=5/authorization_header oidc_token:OidcToken=6/authorization_header
 OAuthToken service_account_email:string=1 scope:string=2

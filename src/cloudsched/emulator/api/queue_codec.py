@@ -1,4 +1,4 @@
-"""Convert queues between wire messages and the model, apply update masks, and overrides to the requests of tasks.
+"""Convert queues between wire messages and the model, and apply update masks.
 
 Source: the comments of `google/cloud/tasks/v2/{queue,cloudtasks,target}.proto`.
 """
@@ -9,69 +9,12 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
 
 from cloudsched.emulator.api.messages import MESSAGES, Proto
 from cloudsched.emulator.api.task_codec import read_retry, set_timestamp, write_retry
 from cloudsched.emulator.model.errors import invalid_argument
 from cloudsched.emulator.model.queue import Queue, QueueConfig
-from cloudsched.emulator.model.task import (
-    BODY_METHODS,
-    METHODS,
-    HttpTarget,
-    OAuthToken,
-    OidcToken,
-    RateLimits,
-    RetryConfig,
-)
-
-_SCHEMES = ("https", "http", "https")
-_IF_NOT_EXISTS = 1
-
-
-def supplies_url(override: Proto | None) -> bool:
-    """Return whether tasks of a queue with this override need no URL of their own."""
-    return override is not None and bool(override.uri_override.host)
-
-
-def apply_override(target: HttpTarget, override: Proto | None) -> HttpTarget:
-    """Return the target with the queue's override, an `HttpTarget` message, applied."""
-    if override is None:
-        return target
-    headers = dict(target.headers)
-    for item in override.header_overrides:
-        for name in [name for name in headers if name.lower() == item.header.key.lower()]:
-            del headers[name]
-        headers[item.header.key] = item.header.value
-    method = METHODS[override.http_method - 1] if override.http_method else target.method
-    auth = target.auth
-    if override.HasField("oidc_token"):
-        auth = OidcToken(override.oidc_token.service_account_email, override.oidc_token.audience)
-    elif override.HasField("oauth_token"):
-        auth = OAuthToken(override.oauth_token.service_account_email, override.oauth_token.scope)
-    return replace(
-        target,
-        url=_override_url(target.url, override.uri_override),
-        method=method,
-        headers=headers,
-        body=target.body if method in BODY_METHODS else b"",
-        auth=auth,
-    )
-
-
-def _override_url(url: str, override: Proto) -> str:
-    if url and override.uri_override_enforce_mode == _IF_NOT_EXISTS:
-        return url
-    parts = urlsplit(url or "https:///")
-    scheme = _SCHEMES[override.scheme] if override.HasField("scheme") else parts.scheme
-    host = override.host if override.HasField("host") else parts.netloc.rpartition(":")[0] or parts.netloc
-    port = f":{parts.port}" if parts.port else ""
-    if override.HasField("port"):
-        port = f":{override.port}" if override.port else ""
-    path = override.path_override.path if override.HasField("path_override") else parts.path
-    query = override.query_override.query_params if override.HasField("query_override") else parts.query
-    return str(urlunsplit((scheme, f"{host}{port}", path, query, "")))
-
+from cloudsched.emulator.model.task import RateLimits, RetryConfig
 
 RUNNING: Final = 1
 PAUSED: Final = 2
@@ -90,8 +33,6 @@ def write_queue(queue: Queue) -> Proto:
     limits.max_burst_size = config.rate_limits.max_burst_size
     limits.max_concurrent_dispatches = config.rate_limits.max_concurrent_dispatches
     write_retry(message.retry_config, config.retry_config)
-    if config.http_target is not None:
-        message.http_target.CopyFrom(config.http_target)
     if config.logging_ratio is not None:
         message.stackdriver_logging_config.sampling_ratio = config.logging_ratio
     if queue.purged_at is not None:
@@ -169,17 +110,10 @@ def _apply_retry(config: QueueConfig, message: Proto) -> QueueConfig:
     return replace(config, retry_config=read_retry(message.retry_config, RetryConfig()))
 
 
-def _apply_http_target(config: QueueConfig, message: Proto) -> QueueConfig:
-    if not message.HasField("http_target"):
-        return replace(config, http_target=None)
-    override = message.http_target.uri_override
-    if override.HasField("host") and not override.host:
-        raise invalid_argument("UriOverride.host must not be empty.")
-    if override.port < 0:
-        raise invalid_argument("UriOverride.port must be a positive integer.")
-    target = type(message.http_target)()
-    target.CopyFrom(message.http_target)
-    return replace(config, http_target=target)
+def _refuse_http_target(config: QueueConfig, message: Proto) -> QueueConfig:
+    if message.HasField("http_target"):
+        raise invalid_argument("Queue.httpTarget: in the emulator each task has its own request, and no queue has one.")
+    return config
 
 
 def _apply_logging(config: QueueConfig, message: Proto) -> QueueConfig:
@@ -206,7 +140,7 @@ _FIELDS: Final[dict[str, _Change]] = {
         f"retry_config.{name}": _make_retry_field_change(name)
         for name in ("max_attempts", "max_retry_duration", "min_backoff", "max_backoff", "max_doublings")
     },
-    "http_target": _apply_http_target,
+    "http_target": _refuse_http_target,
     "stackdriver_logging_config": _apply_logging,
 }
 _GROUPS: Final = ("rate_limits", "retry_config", *sorted(_ATOMIC_GROUPS))

@@ -77,20 +77,19 @@ def set_duration(message: Proto, length: timedelta) -> None:
     message.nanos = length.microseconds * 1000
 
 
-def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, url_required: bool, now: datetime) -> Task:
+def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, now: datetime) -> Task:
     """Return the new task that a message describes.
 
     Args:
         message: The task of a CreateTask request.
         task_id: The id that the task gets.
         defaults: The queue's retry configuration, for fields that the task's leaves unset.
-        url_required: True if the task must have a URL, because its queue does not supply one.
         now: The instant of the call. It replaces unset and past schedule times.
 
     Raises:
         RpcError: INVALID_ARGUMENT. The message names the invalid field.
     """
-    target = _read_target(message, url_required=url_required)
+    target = _read_target(message)
     deadline = DEFAULT_DEADLINE
     if message.HasField("dispatch_deadline"):
         deadline = to_timedelta(message.dispatch_deadline)
@@ -191,12 +190,12 @@ def write_task(task: Task, queue_name: str, view: int) -> Proto:
     return message
 
 
-def _read_target(message: Proto, *, url_required: bool) -> HttpTarget:
+def _read_target(message: Proto) -> HttpTarget:
     if not message.HasField("http_request"):
         raise invalid_argument("Task must have an http_request; the emulator has no other targets.")
     request = message.http_request
     return HttpTarget(
-        url=_read_url(request.url) if request.url or url_required else "",
+        url=_read_url(request.url),
         method=_read_method(request),
         headers=_read_headers(request.headers),
         body=request.body,

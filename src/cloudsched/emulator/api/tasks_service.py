@@ -10,20 +10,20 @@ whose groups fill fields of the request, and the field that the body fills (`*` 
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from random import Random
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 
 from cloudsched.emulator.api.messages import MESSAGES, Proto
-from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, supplies_url, write_queue
+from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, write_queue
 from cloudsched.emulator.api.task_codec import check_backoff, read_task, write_task
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import QUEUE_MISSING, invalid_argument, not_found
-from cloudsched.emulator.model.queue import Dispatch, Queue, QueueConfig
+from cloudsched.emulator.model.queue import Dispatch, QueueConfig
 
 if TYPE_CHECKING:
     from cloudsched.emulator.model.queues import Queues
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 MAX_QUEUES_A_PAGE: Final = 9800
 MAX_TASKS_A_PAGE: Final = 1000
-_FILTER: Final = re.compile(r'\s*(state|name)\s*(:|=|!=)\s*"?([^"\s]+)"?\s*')
 _ListQueuesResponse: Final = MESSAGES["ListQueuesResponse"]
 _ListTasksResponse: Final = MESSAGES["ListTasksResponse"]
 
@@ -43,16 +42,12 @@ class CloudTasksService:
         queues: The state that the RPCs read and change.
         now: The clock.
         send: Sends a dispatch at once, for RunTask.
-        random: The source of ids for tasks without a name.
     """
 
-    def __init__(
-        self, queues: Queues, now: Callable[[], datetime], send: Callable[[Dispatch], None], random: Random
-    ) -> None:
+    def __init__(self, queues: Queues, now: Callable[[], datetime], send: Callable[[Dispatch], None]) -> None:
         self.queues = queues
         self.now = now
         self._send = send
-        self._random = random
 
     # Queues ------------------------------------------------------------------------------------------------------
 
@@ -70,14 +65,15 @@ class CloudTasksService:
         return write_queue(self.queues.get_queue(request.name))
 
     def list_queues(self, request: Proto) -> Proto:
-        """List queues in lexicographic order, filtered by `state` or `name`."""
-        accepts = _parse_filter(request.filter)
+        """List queues in lexicographic order."""
+        if request.filter:
+            raise invalid_argument("The emulator lists all queues of a location: leave the filter out.")
         size = _clamp_page_size(request.page_size, MAX_QUEUES_A_PAGE)
         queues = [queue for queue in self.queues.list_queues(request.parent) if queue.name > request.page_token]
         if request.page_token and not request.page_token.startswith(f"{request.parent}/queues/"):
             raise invalid_argument("The page token does not belong to this list.")
         page = queues[:size]
-        reply = _ListQueuesResponse(queues=[write_queue(queue) for queue in page if accepts(queue)])
+        reply = _ListQueuesResponse(queues=[write_queue(queue) for queue in page])
         if len(queues) > size:
             reply.next_page_token = page[-1].name
         return reply
@@ -119,7 +115,7 @@ class CloudTasksService:
     def get_task(self, request: Proto) -> Proto:
         """Return a task."""
         queue_name, task_id = names.split_task(request.name)
-        return write_task(self.queues.get_task(queue_name, task_id, self.now()), queue_name, request.response_view)
+        return write_task(self.queues.find(queue_name).get(task_id, self.now()), queue_name, request.response_view)
 
     def list_tasks(self, request: Proto) -> Proto:
         """List tasks in order of creation."""
@@ -143,13 +139,13 @@ class CloudTasksService:
     def delete_task(self, request: Proto) -> Proto:
         """Delete a task."""
         queue_name, task_id = names.split_task(request.name)
-        self.queues.delete_task(queue_name, task_id, self.now())
+        self.queues.find(queue_name).remove(task_id, self.now())
         return empty_pb2.Empty()
 
     def run_task(self, request: Proto) -> Proto:
         """Send the task at once, regardless of the queue's state and rate."""
         queue_name, task_id = names.split_task(request.name)
-        dispatch = self.queues.run_task(queue_name, task_id, self.now())
+        dispatch = self.queues.find(queue_name).run_now(task_id, self.now())
         reply = write_task(dispatch.task, queue_name, request.response_view)
         self._send(dispatch)
         return reply
@@ -168,43 +164,22 @@ class CloudTasksService:
                     f"the queue name in the named task ('{named_queue}')."
                 )
         else:
-            task_id = self._generate_id()
-            while queue is not None and queue.is_name_taken(task_id, now):  # after a restart with the same seed
-                task_id = self._generate_id()
+            task_id = str(secrets.randbits(63))
         config = queue.config if queue is not None else QueueConfig()
         task = read_task(
             message,
             task_id,
             defaults=config.retry_config,
-            url_required=not supplies_url(config.http_target),
             now=now,
         )
         self.queues.create_task(queue_name, task, now)
         return task
-
-    def _generate_id(self) -> str:
-        return str(self._random.getrandbits(63))
 
 
 def _clamp_page_size(requested: int, maximum: int) -> int:
     if requested < 0:
         raise invalid_argument("The page size must not be negative.")
     return min(requested or maximum, maximum)
-
-
-def _parse_filter(text: str) -> Callable[[Queue], bool]:
-    if not text:
-        return lambda _queue: True
-    match = _FILTER.fullmatch(text)
-    if match is None:
-        raise invalid_argument(f"The filter {text!r} is invalid; filter by state or name, for example 'state: PAUSED'.")
-    field, operator, expected = match.groups()
-
-    def accepts(queue: Queue) -> bool:
-        value = queue.name if field == "name" else ("PAUSED" if queue.paused else "RUNNING")
-        return (expected in value) if operator == ":" else (value == expected) is (operator == "=")
-
-    return accepts
 
 
 RpcHandler = Callable[[Proto], Proto]

@@ -29,30 +29,20 @@ class Code(IntEnum):
     UNIMPLEMENTED = 12
     INTERNAL = 13
     UNAVAILABLE = 14
-    DATA_LOSS = 15
     UNAUTHENTICATED = 16
 
 
 HTTP_STATUS: Final = {
-    Code.OK: 200,
-    Code.CANCELLED: 499,
-    Code.UNKNOWN: 500,
     Code.INVALID_ARGUMENT: 400,
-    Code.DEADLINE_EXCEEDED: 504,
     Code.NOT_FOUND: 404,
     Code.ALREADY_EXISTS: 409,
     Code.PERMISSION_DENIED: 403,
     Code.RESOURCE_EXHAUSTED: 429,
     Code.FAILED_PRECONDITION: 400,
-    Code.ABORTED: 409,
-    Code.OUT_OF_RANGE: 400,
     Code.UNIMPLEMENTED: 501,
     Code.INTERNAL: 500,
-    Code.UNAVAILABLE: 503,
-    Code.DATA_LOSS: 500,
-    Code.UNAUTHENTICATED: 401,
 }
-"""Each code's HTTP status, from `google/rpc/code.proto`."""
+"""The HTTP status of each code with which a request is refused, from `google/rpc/code.proto`."""
 
 QUEUE_MISSING: Final = (
     "Queue does not exist. If you just created the queue, wait at least a minute for the queue to initialize."

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.model.errors import ENTITY_EXISTS, TASK_REMOVED, Code, RpcError, not_found
 from cloudsched.emulator.model.faults import Faults
@@ -91,8 +91,6 @@ class QueueConfig:
 
     rate_limits: RateLimits = field(default_factory=RateLimits)
     retry_config: RetryConfig = field(default_factory=RetryConfig)
-    http_target: Any = None
-    """The queue's HTTP target override, an `HttpTarget` message. `queue_codec.apply_override` applies it."""
     logging_ratio: float | None = None
     name_retention: timedelta = NAME_RETENTION
     """The time that a task's name stays taken after the task is gone. Clients cannot change it."""

@@ -55,13 +55,7 @@ class Queues:
         if deleted_at is not None and now - deleted_at < QUEUE_NAME_RETENTION:
             raise RpcError(Code.FAILED_PRECONDITION, QUEUE_TOO_RECENT)
         self.deleted_at.pop(name, None)
-        queue = Queue(
-            name=name,
-            config=config,
-            bucket=TokenBucket.full(config.rate_limits, now),
-            faults=self.faults,
-        )
-        self.queues[name] = queue
+        queue = self.queues[name] = Queue(name, config, TokenBucket.full(config.rate_limits, now), self.faults)
         return queue
 
     def create_missing(self, declared: Iterable[str], now: datetime) -> None:
@@ -76,7 +70,6 @@ class Queues:
                     names.check_queue(name)
                 except RpcError as error:
                     raise BadQueue(f"The queue {name!r}: {error.message}") from None
-                self.deleted_at.pop(name, None)
                 self.create_queue(name, QueueConfig(), now)
 
     def get_queue(self, name: str) -> Queue:
@@ -159,31 +152,8 @@ class Queues:
         queue.add(task, now)
         self.reschedule(queue)
 
-    def get_task(self, queue_name: str, task_id: str, now: datetime) -> Task:
-        """Return a task.
-
-        Raises:
-            RpcError: NOT_FOUND if there is none.
-        """
-        return self._find(queue_name).get(task_id, now)
-
-    def delete_task(self, queue_name: str, task_id: str, now: datetime) -> None:
-        """Delete a task.
-
-        Raises:
-            RpcError: NOT_FOUND if there is none.
-        """
-        self._find(queue_name).remove(task_id, now)
-
-    def run_task(self, queue_name: str, task_id: str, now: datetime) -> Dispatch:
-        """Dispatch a task at once, regardless of the queue's state and rate.
-
-        Raises:
-            RpcError: NOT_FOUND if there is none.
-        """
-        return self._find(queue_name).run_now(task_id, now)
-
-    def _find(self, queue_name: str) -> Queue:
+    def find(self, queue_name: str) -> Queue:
+        """Return the queue of a task. The error does not say that it is the queue that is missing."""
         queue = self.queues.get(queue_name)
         if queue is None:
             raise not_found()

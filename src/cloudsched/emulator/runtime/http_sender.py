@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 from yarl import URL
 
-from cloudsched.emulator.api.queue_codec import apply_override
 from cloudsched.emulator.model.task import HORIZON, HttpResult, OAuthToken, OidcToken
 from cloudsched.emulator.runtime.history import Request
 
@@ -49,7 +48,7 @@ class HttpSender:
 
     def build_request(self, dispatch: Dispatch) -> Request:
         """Build the HTTP request of a dispatch."""
-        target = apply_override(dispatch.target, dispatch.queue.config.http_target)
+        target = dispatch.target
         headers = dict(target.headers)
         if target.auth is not None and (value := self._authorize(target.auth, target.url)):
             headers["Authorization"] = value

@@ -33,13 +33,11 @@ class MailServer:
         answers: What RCPT is answered for an address, instead of 250.
         data_answer: What the end of DATA is answered; "die" closes the connection without an answer, "wait" answers
             nothing.
-        drips: The command that is answered with one line after the other and no last one: "EHLO" or "DATA".
     """
 
     port: int = 0
     answers: dict[str, str] = field(default_factory=dict)
     data_answer: str = "250 OK"
-    drips: str | None = None
     received: list[bytes] = field(default_factory=list)
     recipients: list[list[str]] = field(default_factory=list)
     was_encrypted: list[bool] = field(default_factory=list)
@@ -48,15 +46,6 @@ class MailServer:
     def mails(self) -> list[EmailMessage]:
         """What arrived, as a mail program reads it."""
         return [message_from_bytes(each, policy=default) for each in self.received]
-
-    async def handle_EHLO(  # noqa: N802 - aiosmtpd's
-        self, server: SMTP, session: Session, _envelope: Envelope, hostname: str, answer: list[str]
-    ) -> list[str]:
-        """Say what the server offers."""
-        session.host_name = hostname
-        if self.drips == "EHLO":
-            await _drip(server)
-        return answer
 
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
@@ -73,21 +62,12 @@ class MailServer:
         assert server.transport is not None
         self.recipients.append(list(envelope.rcpt_tos))
         self.was_encrypted.append(session.ssl is not None or server.transport.get_extra_info("sslcontext") is not None)
-        if self.drips == "DATA":
-            await _drip(server)
         if self.data_answer == "die":
             assert isinstance(server.transport, asyncio.Transport)
             server.transport.abort()
         if self.data_answer == "wait":
             await asyncio.Event().wait()
         return self.data_answer
-
-
-async def _drip(server: SMTP) -> None:
-    """Send the lines of an answer that has no end, each in time, until the client has gone."""
-    while True:
-        await server.push("250-and")
-        await asyncio.sleep(0.01)
 
 
 def _as_bytes(content: bytes | str | None) -> bytes:

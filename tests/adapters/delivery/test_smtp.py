@@ -139,24 +139,6 @@ def test_a_server_that_does_not_answer_is_left(server: MailServer, monkeypatch: 
         sender_to(server).send(make_message(), ADA)
 
 
-@pytest.mark.parametrize("command", ["EHLO", "DATA"])
-@pytest.mark.parametrize("is_tls", [False, True])
-def test_a_server_that_says_a_line_now_and_then_is_left(
-    command: str,
-    is_tls: bool,  # noqa: FBT001 - a case
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each line comes in time, and the answer never ends: the whole mail has a limit, too."""
-    monkeypatch.setattr(smtp, "MAX_SECONDS", 0.3)
-    shown, trusted = make_tls(tmp_path) if is_tls else (None, None)
-    with serve_mail(implicit_tls=shown) as server:
-        server.drips = command
-        target = SmtpServer.from_url(f"smtp{'s' if is_tls else ''}://localhost:{server.port}")
-        with pytest.raises(DeliveryDelayed):
-            SmtpSender(target, FROM, tls=trusted).send(make_message(), ADA)
-
-
 def test_no_server_is_tried_later() -> None:
     """A port that nobody listens on is no reason to give a message up."""
     with socket.socket() as unused:

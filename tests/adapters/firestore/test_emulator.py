@@ -97,7 +97,6 @@ def test_without_an_emulator_the_reason_and_an_install_hint_are_given(tools: Pat
 def test_the_gcloud_sdk_is_found_through_its_link(tools: Path, tmp_path: Path) -> None:
     sdk = tmp_path / "sdk"
     make_tool(sdk / "bin" / "gcloud", "echo called > called; exit 1")
-    make_file(sdk / "lib" / "googlecloudsdk" / "__init__.py")
     (tools / "gcloud").symlink_to(sdk / "bin" / "gcloud")
     make_tool(tools / "java")
     found = find_emulator(None, home=tmp_path)
@@ -109,16 +108,6 @@ def test_the_gcloud_sdk_is_found_through_its_link(tools: Path, tmp_path: Path) -
     assert str(jar) in found.reason
     assert found.command[0] == str(tools / "java")
     assert str(jar) in found.command
-
-
-def test_a_wrapper_around_gcloud_is_queried_for_the_sdk_root(tools: Path, tmp_path: Path) -> None:
-    sdk = tmp_path / "sdk"
-    make_tool(tools / "gcloud", f"echo {sdk}")
-    make_tool(tools / "java")
-    make_file(sdk / "platform" / "cloud-firestore-emulator" / "cloud-firestore-emulator.jar")
-    assert isinstance(find_emulator(None, home=tmp_path), FirestoreEmulator)
-    make_tool(tools / "gcloud", "exit 1")
-    assert isinstance(find_emulator(None, home=tmp_path), EmulatorNotFound)
 
 
 def test_the_newest_download_of_firebase_tools_is_used(tools: Path, tmp_path: Path) -> None:

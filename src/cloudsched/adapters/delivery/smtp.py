@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import re
 import smtplib
-import socket
 import ssl
-import threading
 import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +22,6 @@ from email.message import EmailMessage
 from email.policy import EmailPolicy
 from email.utils import format_datetime
 from html import escape
-from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
@@ -162,8 +159,6 @@ def _require_small(attachments: tuple[Attachment, ...]) -> tuple[Attachment, ...
 
 TIMEOUT_SECONDS = 30.0
 """The longest silence of a server."""
-MAX_SECONDS = 120.0
-"""The longest time of handing over one mail, also if the server says something now and then."""
 _SERVICE: Final = "The mail server"
 _DEFAULT_PORTS: Final = {"smtps": 465, "smtp": 587}
 _FORM: Final = "Write smtps://user:password@host:465, or smtp://user:password@host:587 for STARTTLS."
@@ -269,9 +264,9 @@ class SmtpSender:
         context = self._tls or ssl.create_default_context()
         connection: smtplib.SMTP
         if server.is_tls:
-            connection = _TlsConnection(server.host, server.port, timeout=TIMEOUT_SECONDS, context=context)
+            connection = smtplib.SMTP_SSL(server.host, server.port, timeout=TIMEOUT_SECONDS, context=context)
         else:
-            connection = _Connection(server.host, server.port, timeout=TIMEOUT_SECONDS)
+            connection = smtplib.SMTP(server.host, server.port, timeout=TIMEOUT_SECONDS)
         try:
             connection.ehlo_or_helo_if_needed()
             if not server.is_tls and not server.is_local:
@@ -282,45 +277,6 @@ class SmtpSender:
             connection.close()
             raise
         return connection
-
-
-class _Connection(smtplib.SMTP):
-    """A connection that is over after `MAX_SECONDS`: an answer may have any number of lines."""
-
-    _whole: socket.socket | None = None
-    """A descriptor of its own, because TLS takes over that of the socket."""
-    _limit: threading.Timer | None = None
-
-    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        opened: socket.socket = super()._get_socket(host, port, timeout)  # type: ignore[misc]  # typeshed lacks it
-        self._whole = opened.dup()
-        self._limit = threading.Timer(MAX_SECONDS, _shut_down, [self._whole])
-        self._limit.daemon = True
-        self._limit.start()
-        return opened
-
-    def close(self) -> None:
-        super().close()
-        if self._whole is not None and self._limit is not None:
-            self._limit.cancel()
-            self._whole.close()
-
-
-def _shut_down(connected: socket.socket) -> None:
-    with suppress(OSError):
-        connected.shutdown(SHUT_RDWR)
-
-
-class _TlsConnection(smtplib.SMTP_SSL, _Connection):
-    """The same, with TLS from the beginning."""
-
-    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        try:
-            opened: socket.socket = super()._get_socket(host, port, timeout)
-        except BaseException:
-            self.close()  # the handshake has failed
-            raise
-        return opened
 
 
 def _hand_over(connection: smtplib.SMTP, mail: EmailMessage, sender: Address) -> None:

@@ -183,29 +183,8 @@ def _with_java(reason: str, arguments: tuple[str, ...]) -> FirestoreEmulator | E
 
 
 def _find_gcloud_jar(gcloud: str) -> Path | None:
-    root = Path(gcloud).resolve().parent.parent
-    if not (root / "lib" / "googlecloudsdk").is_dir():  # a wrapper, not the SDK's own script: ask gcloud
-        reported = _query_sdk_root(gcloud)
-        if reported is None:
-            return None
-        root = reported
-    jar = root / _GCLOUD_JAR
+    jar = Path(gcloud).resolve().parent.parent / _GCLOUD_JAR
     return jar if jar.is_file() else None
-
-
-def _query_sdk_root(gcloud: str) -> Path | None:
-    try:
-        completed = subprocess.run(  # noqa: S603 - the gcloud that is on the PATH
-            (gcloud, "info", "--format=value(installation.sdk_root)"),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return Path(completed.stdout.strip())
 
 
 def _find_firebase_jar(folder: Path) -> Path | None:

@@ -25,7 +25,7 @@ from cloudsched.adapters.firestore import placement as placing
 from cloudsched.adapters.firestore import rpc, shards
 from cloudsched.adapters.firestore.listener import FirestoreListener
 from cloudsched.adapters.firestore.messages import Write
-from cloudsched.adapters.firestore.queries import build_name_query
+from cloudsched.adapters.firestore.queries import NAME, build_query
 from cloudsched.adapters.firestore.shards import Placement
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.channel import open_channel
@@ -76,7 +76,7 @@ class Database:
         """Leave every document as an earlier version stored it: without a shard."""
         documents = f"projects/{self.project}/databases/(default)/documents"
         for collection, name in (("tasks", "changed"), ("offers", "shard")):
-            for found in store._rpc.query(documents, build_name_query(collection, 1_000)):  # noqa: SLF001 - to damage it
+            for found in store._rpc.query(documents, build_query(collection, 1_000, fields=(NAME,))):  # noqa: SLF001 - to damage it
                 write = Write(update={"name": found.name}, update_mask={"field_paths": [name]})
                 write.current_document.exists = True
                 store._rpc.commit([write])  # noqa: SLF001 - likewise

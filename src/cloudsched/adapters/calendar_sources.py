@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from importlib.metadata import version
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import requests
 
@@ -23,14 +24,6 @@ _YEARS_AHEAD: Final = 10
 _MAX_YEARS: Final = 60
 
 
-class MakeSession(Protocol):
-    """Makes a session."""
-
-    def __call__(self, *, max_seconds: float, max_bytes: int, for_one_call: bool) -> requests.Session:
-        """Return a session with these limits."""
-        ...
-
-
 class CalendarSources:
     """Fetches calendars for users, from public addresses only.
 
@@ -39,7 +32,7 @@ class CalendarSources:
             and reads no more than `max_bytes` (`adapters.safe_http.make_session`).
     """
 
-    def __init__(self, make_session: MakeSession) -> None:
+    def __init__(self, make_session: Callable[..., requests.Session]) -> None:
         self._make_session = make_session
         self._free = BoundedSemaphore(MAX_FETCHES)
 

@@ -20,7 +20,7 @@ import time
 import unicodedata
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from cloudsched.adapters.delivery.webhook import parse_retry_after
@@ -29,6 +29,8 @@ from cloudsched.domain.local_requests import is_loopback
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import requests
 
     from cloudsched.engine.ports.sender import Message, Recipient
@@ -47,12 +49,8 @@ _MAX_COLLAPSE_ID: Final = 64
 _OK, _BAD_REQUEST, _FORBIDDEN, _TOO_MANY = 200, 400, 403, 429
 
 
-class LimitSession(Protocol):
-    """Limits a session."""
-
-    def __call__(self, session: requests.Session, *, max_seconds: float, max_bytes: int) -> requests.Session:
-        """Return the session, whose requests take no longer and whose answers are no longer."""
-        ...
+LimitSession: TypeAlias = "Callable[..., requests.Session]"
+"""Returns a session with limits, given one, `max_seconds` and `max_bytes` (`adapters.safe_http.limit_session`)."""
 
 
 class FcmSender:

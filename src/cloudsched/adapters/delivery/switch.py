@@ -28,13 +28,7 @@ _REFUSALS: Final = frozenset({404, 410})
 
 
 class PingSender:
-    """Posts a line to a URL.
-
-    Args:
-        make_session: Makes a session that reaches only what users may reach, and ends connections after `max_seconds`.
-        allows_http: True to take URLs without TLS, for development on one machine.
-        now: The system's clock, in seconds since 1970.
-    """
+    """Posts a line to a URL. Its arguments are those of `UserPosts`."""
 
     def __init__(
         self, make_session: MakeSession, *, allows_http: bool = False, now: Callable[[], float] = time.time

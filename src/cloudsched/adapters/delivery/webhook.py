@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, InvalidInput
@@ -38,12 +38,8 @@ TIMEOUT_SECONDS: Final = 15.0
 _LONGEST_WAIT: Final = timedelta(days=1)
 
 
-class MakeSession(Protocol):
-    """Makes a session."""
-
-    def __call__(self, *, max_seconds: float) -> requests.Session:
-        """Return a session whose connections last no longer."""
-        ...
+MakeSession: TypeAlias = "Callable[..., requests.Session]"
+"""Makes a session, given `max_seconds`, that reaches only what users may reach (`adapters.safe_http.make_session`)."""
 
 
 class UserPosts:
@@ -52,8 +48,7 @@ class UserPosts:
     Args:
         what: The name of the posts in errors, such as "The webhook".
         example: A URL as it should be.
-        make_session: Makes a session that reaches only what users may reach, and ends connections after `max_seconds`
-            (`adapters.safe_http.make_session`).
+        make_session: See `MakeSession`.
         allows_http: True to take URLs without TLS, for development on one machine.
         timeout: The most seconds that a whole request may take.
         now: The system's clock, in seconds since 1970.
@@ -157,15 +152,7 @@ _SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - says what follows
 
 
 class WebhookSender:
-    """Posts each message to a URL.
-
-    Args:
-        make_session: Makes a session that reaches only what users may reach, and ends connections after `max_seconds`
-            (`adapters.safe_http.make_session`).
-        allows_http: True to take URLs without TLS, for development on one machine.
-        timeout: The most seconds that a whole request may take.
-        now: The system's clock, in seconds since 1970.
-    """
+    """Posts each message to a URL. Its arguments are those of `UserPosts`."""
 
     def __init__(
         self,
@@ -213,11 +200,7 @@ def write_body(message: Message) -> bytes:
 
 
 def sign(message_id: str, timestamp: int, body: bytes, secrets: tuple[str, ...]) -> str:
-    """Return the signatures of a try, one for each secret, separated by spaces.
-
-    Raises:
-        DeliveryRefused: There is no secret, or one is not ``whsec_`` and Base64.
-    """
+    """Return the signatures of a try, one for each secret, separated by spaces."""
     if not secrets:
         raise DeliveryRefused("The webhook has no secret to sign with. Set its address again, which makes one.")
     signed = b".".join((message_id.encode(), str(timestamp).encode(), body))

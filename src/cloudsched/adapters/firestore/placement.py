@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.list_fields import OPEN
 from cloudsched.adapters.firestore.queries import (
+    NAME,
     OFFER_SHARD,
     TASK_SHARD,
     TROUBLE,
     build_arrival_listing,
     build_due_listing,
-    build_name_query,
     build_offer_listing,
+    build_query,
     build_task_listing,
 )
 from cloudsched.adapters.firestore.shards import Placement, Shards, query_in_order
-from cloudsched.adapters.firestore.values import encode
+from cloudsched.adapters.firestore.values import Value, encode
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import choose_shard
@@ -93,11 +94,7 @@ def place_all(
 
 
 def require_indexes(rpc: FirestoreRpc, documents: str, count: int) -> None:
-    """Ask a query of each kind that begins with the shard.
-
-    Raises:
-        Misconfigured: An index is missing, or is being built.
-    """
+    """Ask a query of each kind that begins with the shard."""
     now, ranges = datetime.now(UTC), tuple(range(count))
     queries = [
         TaskQuery(owner=None, status=status, handler=handler, label=label, due_from=due)
@@ -118,10 +115,8 @@ def require_indexes(rpc: FirestoreRpc, documents: str, count: int) -> None:
 
 
 def _build_query(collection: str, after: str | None) -> Message:
-    query = build_name_query(collection, BATCH_SIZE, after)
-    for field in _FIELDS[collection]:
-        query.select.fields.add(field_path=field)
-    return query
+    start = None if after is None else Value(reference_value=after)
+    return build_query(collection, BATCH_SIZE, fields=(NAME, *_FIELDS[collection]), after=start)
 
 
 def _build_move(collection: str, document: Message, count: int) -> Message | None:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.messages import PRIVATE
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 _Query: Message = messages.StructuredQuery
 _Operator = messages.StructuredQuery.FieldFilter.Operator
 _Direction = messages.StructuredQuery.Direction
-_NAME = "__name__"
+NAME = "__name__"
+"""What a query calls the full name of a document."""
+EQUAL = _Operator.EQUAL
+Filter: TypeAlias = tuple[str, int, object]
+"""A field, an operator and a value."""
 MAX_DISJUNCTIONS = 30
 """The most values of an ``IN`` filter (firebase.google.com/docs/firestore/query-data/queries)."""
 UNLISTED = "unlisted"
@@ -83,28 +87,23 @@ class Listing:
             parent: The full name of the collection's parent.
             after: The document to continue after: the value of the order's field (or its protobuf `Value`), and the id.
         """
-        source = {"collection_id": self.collection, "all_descendants": self.parents is not None}
-        query = _Query(from_=[source], limit={"value": limit})
-        for shown in self.fields or ():
-            query.select.fields.add(field_path=shown)
-        query.where.composite_filter.op = 1  # AND
-        for field, value in (self.equals or {}).items():
-            self._filter(query, field, _Operator.EQUAL if isinstance(value, str | int) else _Operator.IN, value)
+        filters: list[Filter] = [
+            (field, EQUAL if isinstance(value, str | int) else _Operator.IN, value)
+            for field, value in (self.equals or {}).items()
+        ]
         if self.contains is not None:
             field, text = self.contains
-            self._filter(query, field, _Operator.ARRAY_CONTAINS, text)
-        for operator, instant in (
+            filters.append((field, _Operator.ARRAY_CONTAINS, text))
+        bounds = (
             (_Operator.GREATER_THAN_OR_EQUAL, self.start),
             (_Operator.LESS_THAN, self.end),
             (_Operator.LESS_THAN_OR_EQUAL, self.last),
-        ):
-            if instant is not None:
-                self._filter(query, self.order, operator, instant)
-        if not query.where.composite_filter.filters:
-            query.ClearField("where")
+        )
+        filters += [(self.order, operator, instant) for operator, instant in bounds if instant is not None]
         direction = _Direction.DESCENDING if self.is_descending else _Direction.ASCENDING
-        for field in (self.order, _NAME):
-            query.order_by.add(field={"field_path": field}, direction=direction)
+        order, fields = (self.order, NAME), self.fields or ()
+        query = build_query(self.collection, limit, *filters, order=order, direction=direction, fields=fields)
+        query.from_[0].all_descendants = self.parents is not None
         if after is not None:
             position, key = after
             name = self._to_name(parent, key)
@@ -138,13 +137,6 @@ class Listing:
         owner, _, document = key.partition(".")
         return f"{parent}/{self.parents}/{owner}/{self.collection}/{document}"
 
-    @staticmethod
-    def _filter(query: Message, field: str, operator: int, value: object) -> None:
-        condition = query.where.composite_filter.filters.add().field_filter
-        condition.field.field_path = field
-        condition.op = operator
-        condition.value.CopyFrom(encode(value))
-
 
 _FIELDS_OF_FILTERS = {"label": "labels", "parent": "parent.taskId"}
 """The fields that have other names than the filters."""
@@ -159,88 +151,69 @@ BY_WAKE_TIME = Listing("tasks", "wakeAt", shard_field=TASK_SHARD)
 _BY_SHARD = replace(BY_WAKE_TIME, order="")
 
 
-def build_name_query(collection: str, limit: int, after: str | None = None) -> Message:
-    """Return the query for the names of a collection's documents, those after a full name."""
-    query = _Query(from_=[{"collection_id": collection}], limit={"value": limit})
-    query.select.fields.add(field_path=_NAME)
-    query.order_by.add(field={"field_path": _NAME}, direction=_Direction.ASCENDING)
-    if after is not None:
-        query.start_at.values.append(Value(reference_value=after))
-    return query
+def build_query(
+    collection: str,
+    limit: int,
+    *filters: Filter,
+    order: Sequence[str] = (NAME,),
+    direction: int = _Direction.ASCENDING,
+    fields: Sequence[str] = (),
+    after: Message | None = None,
+) -> Message:
+    """Return the query for the documents of a collection.
 
-
-def build_owner_query(collection: str, owner: str | None, limit: int, after: str | None = None) -> Message:
-    """Return the query for the documents of a collection, of an owner or of all, by id, those after a full name."""
+    Args:
+        collection: The collection.
+        limit: The most documents.
+        filters: What all of them match.
+        order: The fields that they are ordered by.
+        direction: The direction of all of these.
+        fields: The only fields to read, all if empty.
+        after: The value of the first of them, as a protobuf `Value`, to continue after.
+    """
     query = _Query(from_=[{"collection_id": collection}], limit={"value": limit})
-    query.order_by.add(field={"field_path": _NAME}, direction=_Direction.ASCENDING)
-    if owner is not None:
-        condition = query.where.field_filter
-        condition.field.field_path, condition.op = "owner", _Operator.EQUAL
-        condition.value.CopyFrom(encode(owner))
+    for field in fields:
+        query.select.fields.add(field_path=field)
+    for field, operator, value in filters:
+        query.where.composite_filter.op = 1  # AND
+        condition = query.where.composite_filter.filters.add().field_filter
+        condition.field.field_path = field
+        condition.op = operator
+        condition.value.CopyFrom(encode(value))
+    for field in order:
+        query.order_by.add(field={"field_path": field}, direction=direction)
     if after is not None:
-        query.start_at.values.append(Value(reference_value=after))
+        query.start_at.values.append(after)
     return query
 
 
 def build_queue_key_query(owner: str | None, after: str, shards: Sequence[int] | None = None) -> Message:
     """Return the query for an offer with the first queue key after another one, of an owner or in at most 30 shards."""
-    query = build_owner_query("offers", owner, 1)
-    del query.order_by[:]
+    filters: list[Filter] = [] if owner is None else [("owner", EQUAL, owner)]
     if owner is None and shards is not None:
-        condition = query.where.field_filter
-        condition.field.field_path, condition.op = OFFER_SHARD, _Operator.IN
-        condition.value.CopyFrom(encode(list(shards)))
-    query.select.fields.add(field_path="queueKey")
-    for field in ("queueKey", "order", _NAME):
-        query.order_by.add(field={"field_path": field}, direction=_Direction.ASCENDING)
-    if after:
-        query.start_at.values.append(encode(after))
-    return query
+        filters.append((OFFER_SHARD, _Operator.IN, list(shards)))
+    start, order = encode(after) if after else None, ("queueKey", "order", NAME)
+    return build_query("offers", 1, *filters, order=order, fields=("queueKey",), after=start)
 
 
 def build_lock_query(limit: int, begin: str, end: str | None, after: str) -> Message:
     """Return the query for the first locks by their keys, from `begin` to before `end`, those after `after`."""
-    query = _Query(from_=[{"collection_id": "locks"}], limit={"value": limit})
-    query.where.composite_filter.op = 1  # AND
-    bounds = [(_Operator.GREATER_THAN_OR_EQUAL, begin)] + ([] if end is None else [(_Operator.LESS_THAN, end)])
-    for operator, value in bounds:
-        condition = query.where.composite_filter.filters.add().field_filter
-        condition.field.field_path, condition.op = "key", operator
-        condition.value.CopyFrom(encode(value))
-    for field in ("key", _NAME):
-        query.order_by.add(field={"field_path": field}, direction=_Direction.ASCENDING)
-    if after:
-        query.start_at.values.append(encode(after))
-    return query
-
-
-def build_unread_query(limit: int) -> Message:
-    """Return the query for an owner's messages that were not read."""
-    query = _Query(from_=[{"collection_id": "messages"}], limit={"value": limit})
-    condition = query.where.field_filter
-    condition.field.field_path, condition.op = "isRead", _Operator.EQUAL
-    condition.value.boolean_value = False
-    return query
+    filters: list[Filter] = [("key", _Operator.GREATER_THAN_OR_EQUAL, begin)]
+    if end is not None:
+        filters.append(("key", _Operator.LESS_THAN, end))
+    return build_query("locks", limit, *filters, order=("key", NAME), after=encode(after) if after else None)
 
 
 def build_waiter_query(
-    limit: int, after: str | None = None, task_ids: Sequence[str] | None = None, worker_group: str | None = None
+    limit: int, after: str | None, task_ids: Sequence[str] | None, worker_group: str | None
 ) -> Message:
     """Return the query for the waiters of a lock, in the order of their ids, those after a full name."""
-    query = _Query(from_=[{"collection_id": "waiters"}], limit={"value": limit})
-    query.order_by.add(field={"field_path": _NAME}, direction=_Direction.ASCENDING)
-    condition = query.where.field_filter
+    filters: list[Filter] = []
     if task_ids is not None:
-        condition.field.field_path, condition.op = "taskId", _Operator.IN
-        condition.value.CopyFrom(encode(list(task_ids)))
+        filters.append(("taskId", _Operator.IN, list(task_ids)))
     elif worker_group is not None:
-        condition.field.field_path, condition.op = "workerGroup", _Operator.EQUAL
-        condition.value.CopyFrom(encode(worker_group))
-    else:
-        query.ClearField("where")
-    if after is not None:
-        query.start_at.values.append(Value(reference_value=after))
-    return query
+        filters.append(("workerGroup", EQUAL, worker_group))
+    return build_query("waiters", limit, *filters, after=None if after is None else Value(reference_value=after))
 
 
 def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> Listing:

@@ -11,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import messages
-from cloudsched.adapters.firestore.list_fields import drop_list_fields
 from cloudsched.adapters.firestore.messages import document_name, with_precondition
-from cloudsched.adapters.firestore.queries import INDEXED_TEXTS, MESSAGES, build_owner_query, build_unread_query
-from cloudsched.adapters.firestore.values import decode, encode_model
+from cloudsched.adapters.firestore.queries import EQUAL, INDEXED_TEXTS, MESSAGES, Filter, build_query
+from cloudsched.adapters.firestore.search import to_document
+from cloudsched.adapters.firestore.values import Value, encode_model
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import (
     MAX_INDEXED_BYTES,
@@ -24,7 +24,7 @@ from cloudsched.domain.documents.json_limits import (
 )
 from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.store import R, Version, VersionedRecord, require_listed_by_owner
-from cloudsched.errors import DamagedDocument, InvalidInput, VersionConflict
+from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
@@ -51,7 +51,7 @@ class FirestoreInbox:
             found = self._rpc.get(name)[0]
             if found is None:
                 return None
-            message = Message.from_stored(message_id, drop_list_fields(decode(found.fields)))
+            message = to_document(Message, found)
             if message.is_read:
                 return message
             message = message.model_copy(update={"is_read": True, "read_at": at})
@@ -66,7 +66,11 @@ class FirestoreInbox:
     def count_unread(self, owner: str, up_to: int) -> int:
         """Return how many of an owner's messages were not read, at most `up_to`."""
         parent = document_name(self._documents, "inboxes", owner)
-        return 0 if parent is None else self._rpc.count(parent, build_unread_query(up_to))
+        return (
+            0
+            if parent is None
+            else self._rpc.count(parent, build_query("messages", up_to, ("isRead", EQUAL, False), order=()))
+        )
 
     def remove_some(self, owner: str) -> int:
         """Delete some of an owner's messages, and return their number."""
@@ -96,7 +100,7 @@ class FirestoreRecords:
         found = None if name is None else self._rpc.get(name)[0]
         if found is None:
             return None
-        return VersionedRecord(_to_record(kind, found), Version(found.update_time.ToNanoseconds()))
+        return VersionedRecord(to_document(kind, found), Version(found.update_time.ToNanoseconds()))
 
     def write(self, record: Record, expected_version: Version | None) -> Version:
         """Create a record, or replace it if it has the expected version."""
@@ -122,25 +126,18 @@ class FirestoreRecords:
 
     def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
         """Return the records of a kind, of all owners, by id, those after an id. Reads only those."""
-        last = document_name(self._documents, kind.collection, after) if after else None
-        found = self._rpc.query(self._documents, build_owner_query(kind.collection, None, limit, last))
-        return skip_unreadable((each.name, partial(_to_record, kind, each)) for each in found)
+        return self._list(kind, limit, after)
 
     def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
         """Return an owner's records of a kind, by id, those after an id. Reads only those."""
         require_listed_by_owner(kind)
+        return self._list(kind, limit, after, ("owner", EQUAL, owner))
+
+    def _list(self, kind: type[R], limit: int, after: str, *filters: Filter) -> Sequence[R]:
         last = document_name(self._documents, kind.collection, after) if after else None
-        found = self._rpc.query(self._documents, build_owner_query(kind.collection, owner, limit, last))
-        return skip_unreadable((each.name, partial(_to_record, kind, each)) for each in found)
-
-
-def _to_record(kind: type[R], document: Proto) -> R:
-    key = document.name.rpartition("/")[2]
-    try:
-        data = decode(document.fields)
-    except Exception as error:  # whatever another program has written
-        raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
-    return kind.from_stored(key, drop_list_fields(data))
+        start = None if last is None else Value(reference_value=last)
+        found = self._rpc.query(self._documents, build_query(kind.collection, limit, *filters, after=start))
+        return skip_unreadable((each.name, partial(to_document, kind, each)) for each in found)
 
 
 _MAX_EXPANSION = 2
@@ -180,11 +177,7 @@ def _text_length(fields: Proto, place: tuple[str, ...]) -> int:
 
 
 def require_request_fits(writes: Sequence[Proto]) -> None:
-    """Check the size of a commit. Each part of one is limited, so that it is not too large.
-
-    Raises:
-        InvalidInput: It is too large. `field` names the largest document.
-    """
+    """Check the size of a commit. Each part of one is limited, so that it is not too large."""
     sizes = [write.ByteSize() for write in writes]
     if sum(sizes) + len(sizes) * _WRITE_OVERHEAD_BYTES <= MAX_REQUEST_BYTES:
         return

@@ -40,20 +40,13 @@ _PRECONDITION_FAILED = {
 
 
 class FirestoreRpc:
-    """Get, commit and query, for one database."""
+    """Get, commit and query, for one database.
+
+    Each call raises StoreUnavailable if Firestore does not answer before the deadline, retries included, or refuses.
+    """
 
     def __init__(self, database: str, emulator: str | None, deadline: timedelta) -> None:
-        """Open a channel. Nothing is sent before the first call.
-
-        Args:
-            database: The resource name, ``projects/…/databases/…``.
-            emulator: ``host:port`` of the emulator, None for the service itself, with the credentials of the
-                environment.
-            deadline: The longest time of one call, retries included.
-
-        Raises:
-            Misconfigured: There are no credentials.
-        """
+        """Open a channel. Nothing is sent before the first call."""
         self._database = database
         self._deadline = deadline.total_seconds()
         prefix = ("google-cloud-resource-prefix", database)
@@ -74,31 +67,18 @@ class FirestoreRpc:
         """Return a document, or None if there is none, and when it was read, by Firestore's clock.
 
         A batch of one: GetDocument costs the same, but does not tell the time.
-
-        Raises:
-            StoreUnavailable: Firestore did not answer, or refused.
         """
         (answer,) = self._batch_get([name])
         read_at: datetime = answer.read_time.ToDatetime(UTC)
         return (answer.found if answer.HasField("found") else None), read_at
 
     def get_many(self, names: Sequence[str]) -> list[Message]:
-        """Return those of some documents that exist.
-
-        Raises:
-            StoreUnavailable: Firestore did not answer, or refused.
-        """
+        """Return those of some documents that exist."""
         return [answer.found for answer in self._batch_get(names) if answer.HasField("found")]
 
     def _batch_get(self, names: Sequence[str]) -> list[Message]:
         request = messages.BatchGetDocumentsRequest(database=self._database, documents=names)
-        try:
-            answers: list[Message] = self._call(
-                _RETRYABLE_READ_CODES, lambda timeout: list(self._get(request, timeout))
-            )
-        except grpc.RpcError as error:
-            raise _translate_error(error, "name") from error
-        return answers
+        return self._read_stream(self._get, request, "name")
 
     def commit(self, writes: Sequence[Message]) -> Message:
         """Write all or nothing. Return the response, with a result for each write, or None if a precondition failed.
@@ -119,20 +99,11 @@ class FirestoreRpc:
             raise _translate_error(error, "task") from error
 
     def query(self, parent: str, query: Message) -> list[Message]:
-        """Return the documents that match a query.
-
-        Raises:
-            StoreUnavailable: Firestore did not answer, or refused.
-            InvalidInput: The query continues after something that cannot be a document.
-        """
+        """Return the documents that match a query."""
         return [answer.document for answer in self._run_query(parent, query) if answer.HasField("document")]
 
     def count(self, parent: str, query: Message) -> int:
-        """Return how many documents match a query, at most the query's limit.
-
-        Raises:
-            StoreUnavailable: Firestore did not respond before the deadline, or refused.
-        """
+        """Return how many documents match a query, at most the query's limit."""
         method = self._bind_method(
             "RunAggregationQuery",
             messages.RunAggregationQueryRequest,
@@ -145,28 +116,19 @@ class FirestoreRpc:
         return sum(response.result.aggregate_fields["n"].integer_value for response in responses)
 
     def fetch_time(self, parent: str) -> datetime:
-        """Return Firestore's current time, from a query without results.
-
-        Raises:
-            StoreUnavailable: Firestore did not answer, or refused.
-        """
+        """Return Firestore's current time, from a query without results."""
         *_, last = self._run_query(parent, _Query(from_=[{"collection_id": "-"}], limit={"value": 1}))
         read_at: datetime = last.read_time.ToDatetime(UTC)
         return read_at
 
     def _run_query(self, parent: str, query: Message) -> list[Message]:
         request = messages.RunQueryRequest(parent=parent, structured_query=query)
-
         return self._read_stream(self._query, request, "pageToken")
 
     def _read_stream(self, method: Callable[[Message, float], Message], request: Message, field: str) -> list[Message]:
         """Return all responses to a read. `field` is what the caller may have given wrongly."""
-
-        def run(timeout: float) -> list[Message]:
-            return list(method(request, timeout))
-
         try:
-            responses: list[Message] = self._call(_RETRYABLE_READ_CODES, run)
+            responses: list[Message] = self._call(_RETRYABLE_READ_CODES, lambda timeout: list(method(request, timeout)))
         except grpc.RpcError as error:
             raise _translate_error(error, field) from error
         return responses

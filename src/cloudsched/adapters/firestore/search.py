@@ -27,7 +27,14 @@ from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, Waiter
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token, read_token, skip_unreadable
+from cloudsched.engine.ports.pages import (
+    MAX_PAGE_BYTES,
+    Page,
+    collect_readable,
+    make_token,
+    read_token,
+    skip_unreadable,
+)
 from cloudsched.engine.ports.search import (
     LEFT_OUT,
     ExecutionQuery,
@@ -144,19 +151,11 @@ def list_waiters(
 def _list_part(
     rpc: FirestoreRpc, lock: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
 ) -> list[Waiter]:
-    found, after = list[Waiter](), None
-    while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
-        missing = limit - len(found)
-        part = rpc.query(lock, build_waiter_query(missing, after, task_ids, worker_group))
-        found += skip_unreadable((each.name, partial(_to_waiter, each)) for each in part)
-        if len(part) < missing:
-            break
-        after = part[-1].name
-    return found
+    def read(last: Message | None, count: int) -> list[Message]:
+        after = None if last is None else last.name
+        return rpc.query(lock, build_waiter_query(count, after, task_ids, worker_group))
 
-
-def _to_waiter(document: Message) -> Waiter:
-    return Waiter.from_stored(document.name.rpartition("/")[2], decode(document.fields))
+    return collect_readable(read, lambda each: (each.name, partial(to_document, Waiter, each)), limit)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -302,15 +301,12 @@ class FirestoreSearch:
 
     def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> list[Lock]:
         """Return the first locks by their keys."""
-        found, last = list[Lock](), after
-        while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
-            missing = limit - len(found)
-            part = self._rpc.query(self._documents, build_lock_query(missing, begin, end, last))
-            found += skip_unreadable((each.name, partial(to_document, Lock, each)) for each in part)
-            if len(part) < missing:
-                break
-            last = part[-1].fields["key"].string_value
-        return found
+
+        def read(last: Message | None, count: int) -> list[Message]:
+            start = after if last is None else last.fields["key"].string_value
+            return self._rpc.query(self._documents, build_lock_query(count, begin, end, start))
+
+        return collect_readable(read, lambda each: (each.name, partial(to_document, Lock, each)), limit)
 
 
 def _is_too_long(listing: Listing) -> bool:

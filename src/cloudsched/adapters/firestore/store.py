@@ -48,14 +48,15 @@ from cloudsched.adapters.firestore.queries import (
     BY_WAKE_TIME,
     EXECUTIONS,
     MESSAGES,
+    NAME,
     OFFER_WRITTEN_AT,
     STEPS,
     TASK_SHARD,
     TROUBLE,
     Listing,
     build_due_listing,
-    build_name_query,
     build_offer_listing,
+    build_query,
     build_task_listing,
 )
 from cloudsched.adapters.firestore.records import (
@@ -67,7 +68,7 @@ from cloudsched.adapters.firestore.records import (
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.search import FirestoreSearch, fetch_page, list_waiters, to_document, to_sort_key
 from cloudsched.adapters.firestore.shards import Placement, Shards, query_in_order
-from cloudsched.adapters.firestore.values import decode_instant, encode_model
+from cloudsched.adapters.firestore.values import Value, decode_instant, encode_model
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, entry_id
@@ -75,7 +76,7 @@ from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, Waiter, lock_id
 from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, skip_unreadable, start_before
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable, start_before
 from cloudsched.engine.ports.store import UNFINISHED_STATUSES, Commit, TaskWrite, Version, VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
 
@@ -239,12 +240,12 @@ class FirestoreStore:
             numbers = range(1, run.steps + 1)
             for begin in range(0, run.steps, PURGE_BATCH_SIZE):
                 yield [f"{steps}/{entry_id(number)}" for number in numbers[begin : begin + PURGE_BATCH_SIZE]]
-        last: str | None = None
-        while found := self._rpc.query(name, build_name_query("executions", PURGE_BATCH_SIZE, last)):
+        last: google_calls.Message | None = None
+        while found := self._rpc.query(name, build_query("executions", PURGE_BATCH_SIZE, fields=(NAME,), after=last)):
             yield [each.name for each in found]
             if len(found) < PURGE_BATCH_SIZE:
                 break
-            last = found[-1].name
+            last = Value(reference_value=found[-1].name)
 
     def expire(self, now: datetime) -> int:  # noqa: ARG002 - required by the port
         """Do nothing and return 0: Firestore's TTL policies (``infra/firestore.ttl.json``) delete expired documents."""
@@ -292,16 +293,12 @@ class FirestoreStore:
     ) -> Sequence[OfferEntry]:
         """Return the offers in some queues, in their order."""
         listing = build_offer_listing(queue_keys, owner, None if owner else self._shards.find_ranges())
-        offers = list[OfferEntry]()
-        start: tuple[object, str] | None = after
-        while len(offers) < limit:  # an unreadable document is skipped and must not hide those after it
-            missing = limit - len(offers)
-            part = query_in_order(self._rpc, self._documents, listing, missing, start)
-            offers += skip_unreadable((each.name, partial(to_document, OfferEntry, each)) for each in part)
-            if len(part) < missing:
-                break
-            start = to_sort_key(part[-1], listing)
-        return offers
+
+        def read(last: google_calls.Message | None, count: int) -> list[google_calls.Message]:
+            start = after if last is None else to_sort_key(last, listing)
+            return query_in_order(self._rpc, self._documents, listing, count, start)
+
+        return collect_readable(read, lambda each: (each.name, partial(to_document, OfferEntry, each)), limit)
 
     def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
         """Return those of some tasks that exist and can be read."""
@@ -370,9 +367,6 @@ class FirestoreStore:
         """Return the write of what differs from the task as it was read.
 
         A field in the mask that the write does not have is deleted: it has its default again.
-
-        Raises:
-            InvalidInput: The task is too large now, or a text in it by which it is indexed.
         """
         stored, version = base.task, cast("TaskVersion", base.version)
         shard, written = self._shards.choose(task.id), list_written(find_changes(stored, task), version)
@@ -393,11 +387,7 @@ class FirestoreStore:
         return write
 
     def _build_write(self, document: Document, *path: str) -> google_calls.Message:
-        """Return the write of a document.
-
-        Raises:
-            InvalidInput: It is too large, or a text in it by which it is indexed.
-        """
+        """Return the write of a document."""
         document.require_readable()
         write = _Write()
         write.update.name = "/".join((self._documents, *path))
@@ -447,13 +437,7 @@ _DEADLINE = timedelta(seconds=5)
 
 
 class FirestoreTaskCounter:
-    """A `TaskCounter` over a Firestore database.
-
-    Args:
-        project: The Google Cloud project.
-        database: The database's id.
-        emulator: ``host:port`` of the emulator, None for the service itself.
-    """
+    """A `TaskCounter` over a Firestore database."""
 
     def __init__(self, *, project: str, database: str, emulator: str | None) -> None:
         self._rpc = FirestoreRpc(f"projects/{project}/databases/{database}", emulator, _DEADLINE)

@@ -31,11 +31,7 @@ _DAY: Final = 86_400
 
 
 def encode_fields(fields: Message, data: Mapping[str, Any]) -> None:
-    """Write the entries of `data` into the fields of a document or a map.
-
-    Raises:
-        TypeError: Firestore cannot store a value of this type.
-    """
+    """Write the entries of `data` into the fields of a document or a map."""
     for key, value in data.items():
         _set(fields[key], value)
 
@@ -47,9 +43,6 @@ def encode_model(fields: Message, model: BaseModel, names: Collection[str] | Non
         fields: The fields.
         model: The model.
         names: The only fields of it to write, all if None.
-
-    Raises:
-        TypeError: Firestore cannot store a value of this type.
     """
     values = model.__dict__
     for name, key, default, pack in list_stored_fields(type(model)):
@@ -66,11 +59,7 @@ def encode_model(fields: Message, model: BaseModel, names: Collection[str] | Non
 
 
 def encode(value: object) -> Message:
-    """Return a value as a Firestore value.
-
-    Raises:
-        TypeError: Firestore cannot store a value of this type.
-    """
+    """Return a value as a Firestore value."""
     encoded = Value()
     _set(encoded, value)
     return encoded

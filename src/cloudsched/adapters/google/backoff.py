@@ -38,11 +38,7 @@ class Backoff:
         return max(0.0, self._give_up_at - time.monotonic())
 
     def retry(self, call: Callable[[float], T], is_retryable: Callable[[Exception], bool]) -> T:
-        """Make a call, given the seconds that are left, and retry it after some errors until the deadline.
-
-        Raises:
-            Exception: The error of the last try.
-        """
+        """Make a call, given the seconds that are left, and retry it after some errors until the deadline."""
         longest = _INITIAL_PAUSE
         while True:
             try:

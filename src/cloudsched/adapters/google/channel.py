@@ -67,14 +67,5 @@ def open_channel(service: Service, emulator: str | None) -> grpc.Channel:
 
 
 def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], backoff: Backoff) -> T:
-    """Make a call, and retry it after certain codes, with exponential backoff and jitter, until the deadline.
-
-    Args:
-        call: The call, given the seconds that are left.
-        retryable: The codes after which it is retried.
-        backoff: The pauses between the tries, and the deadline of all together.
-
-    Raises:
-        grpc.RpcError: The error of the last try.
-    """
+    """Make a call, and retry it after certain codes, with exponential backoff and jitter, until the deadline."""
     return backoff.retry(call, lambda error: isinstance(error, grpc.RpcError) and error.code() in retryable)

@@ -20,15 +20,7 @@ from cloudsched.errors import Misconfigured
 
 
 def make_channel_credentials(host: str, scopes: Sequence[str]) -> grpc.ChannelCredentials:
-    """Return what authenticates the calls on a channel. Nothing is sent yet.
-
-    Args:
-        host: The service's host, the audience of self-signed tokens.
-        scopes: The scopes of the tokens.
-
-    Raises:
-        Misconfigured: There are no credentials.
-    """
+    """Return what authenticates the calls on a channel. Nothing is sent yet."""
     try:
         credentials, _ = google.auth.default(default_scopes=scopes)
     except DefaultCredentialsError as error:

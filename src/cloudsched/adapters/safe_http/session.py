@@ -145,11 +145,7 @@ class _DirectAdapter(_Adapter):
     """The same, without a proxy."""
 
     def proxy_manager_for(self, proxy: str, **_named: Any) -> NoReturn:  # noqa: ARG002 - the signature of requests
-        """Refuse a proxy: its connections cannot be checked here.
-
-        Raises:
-            InvalidInput: Always.
-        """
+        """Refuse a proxy: its connections cannot be checked here."""
         raise InvalidInput("proxies", "names a proxy", "Requests for users are sent directly: leave it out.")
 
 

@@ -289,11 +289,7 @@ class Database:
             raise StoreUnavailable(self._name, f"{why}, put the file back, and start it again")
 
     def read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Return the rows of a query, as of now.
-
-        Raises:
-            StoreUnavailable: The file cannot be read.
-        """
+        """Return the rows of a query, as of now."""
         try:
             if self._path is None:
                 with self._write_lock:

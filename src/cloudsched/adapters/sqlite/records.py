@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import sqlite3
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from cloudsched.adapters.sqlite.search import BODY, build_waiter_statement, to_m
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
 from cloudsched.domain.transitions.locks import Waiter
-from cloudsched.engine.ports.pages import skip_unreadable
+from cloudsched.engine.ports.pages import collect_readable, skip_unreadable
 from cloudsched.engine.ports.store import (
     DeliveryMark,
     R,
@@ -26,7 +25,7 @@ from cloudsched.engine.ports.store import (
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.sqlite.database import Database
+    from cloudsched.adapters.sqlite.database import Database, Row
     from cloudsched.domain.documents.record import Record
 
 
@@ -42,15 +41,11 @@ def list_waiters(
     database: Database, key: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
 ) -> list[Waiter]:
     """Return the first waiters of a lock, in their order, or those of some tasks or of a group, if given."""
-    found, after = list[Waiter](), ""
-    while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
-        missing = limit - len(found)
-        rows = database.read(*build_waiter_statement(key, missing, after, task_ids, worker_group))
-        found += skip_unreadable((name, partial(_to_waiter, name, body)) for name, body in rows)
-        if len(rows) < missing:
-            break
-        after = rows[-1][0]
-    return found
+
+    def read(last: Row | None, count: int) -> list[Row]:
+        return database.read(*build_waiter_statement(key, count, last[0] if last else "", task_ids, worker_group))
+
+    return collect_readable(read, lambda row: (row[0], partial(Waiter.from_stored_json, *row)), limit)
 
 
 def write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
@@ -70,10 +65,6 @@ def write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
         connection.execute(_DELETE_WAITER, (key, each.entry_id))
     for each in lock.entered:
         connection.execute(_PUT_WAITER, (key, each.entry_id, each.task_id, each.worker_group, each.to_stored_json()))
-
-
-def _to_waiter(name: str, body: bytes) -> Waiter:
-    return Waiter.from_stored(name, json.loads(body))
 
 
 _HAS_TASK: Final = "SELECT 1 FROM tasks WHERE id = ? AND version = ?"

@@ -17,7 +17,14 @@ from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.locks import Lock
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token, read_token, skip_unreadable
+from cloudsched.engine.ports.pages import (
+    MAX_PAGE_BYTES,
+    Page,
+    collect_readable,
+    make_token,
+    read_token,
+    skip_unreadable,
+)
 from cloudsched.engine.ports.search import (
     LEFT_OUT,
     ExecutionQuery,
@@ -318,17 +325,13 @@ class SqliteSearch:
 
     def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> list[Lock]:
         """Return the first locks by their keys."""
-        found, last = list[Lock](), after
-        until = "" if end is None else " AND key < ?"
+        until, values = ("", ()) if end is None else (" AND key < ?", (end,))
         statement = f"SELECT key, {BODY} FROM locks WHERE key > ? AND key >= ?{until} ORDER BY key LIMIT ?"  # noqa: S608 - no input
-        while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
-            missing = limit - len(found)
-            rows = self._database.read(statement, (last, begin, *(() if end is None else (end,)), missing))
-            found += skip_unreadable((key, partial(Lock.from_stored_json, key, body)) for key, body in rows)
-            if len(rows) < missing:
-                break
-            last = rows[-1][0]
-        return found
+
+        def read(last: Row | None, count: int) -> list[Row]:
+            return self._database.read(statement, (last[0] if last else after, begin, *values, count))
+
+        return collect_readable(read, lambda row: (row[0], partial(Lock.from_stored_json, *row)), limit)
 
 
 def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> Listing:

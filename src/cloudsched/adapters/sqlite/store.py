@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from cloudsched.adapters.sqlite.database import Database, Row
 from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, list_waiters, mark_delivered, write_lock
@@ -39,22 +39,19 @@ from cloudsched.adapters.sqlite.tables import (
     to_task_row,
     write_task,
 )
-from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, skip_unreadable, start_before
+from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable, start_before
 from cloudsched.engine.ports.store import Commit, Version, VersionedLock, VersionedTask
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.search import TaskQuery
 
 log = logging.getLogger(__name__)
-
-D = TypeVar("D", bound=Document)
 
 _LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - no input
 _LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - the same
@@ -194,7 +191,7 @@ class SqliteStore:
         if not rows:
             return VersionedLock(Lock(key=key), None)
         version, body = rows[0]
-        return VersionedLock(_to_document(Lock, key, body), Version(version))
+        return VersionedLock(Lock.from_stored_json(key, body), Version(version))
 
     def commit_lock(self, lock: VersionedLock) -> None:
         """Write a lock alone, if its version is still the one that was read."""
@@ -209,7 +206,7 @@ class SqliteStore:
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Return the whole journal of an open execution."""
         rows = self._database.read(_LOAD_STEPS, (task_id, execution_id))
-        return [_to_document(JournalEntry, execution_id, body) for (body,) in rows]
+        return [JournalEntry.from_stored_json(execution_id, body) for (body,) in rows]
 
     def purge(self, task_id: str) -> None:
         """Remove a deleted task's executions and journals in batches, then the task."""
@@ -296,16 +293,12 @@ class SqliteStore:
         self, queue_keys: Sequence[str], owner: str | None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[OfferEntry]:
         """Return the offers in some queues, in their order."""
-        found: list[OfferEntry] = []
-        while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
-            missing = limit - len(found)
-            rows = self._database.read(*build_offer_statement(queue_keys, owner, missing, after))
-            found += skip_unreadable((key, partial(_to_document, OfferEntry, key, body)) for key, _, body in rows)
-            if len(rows) < missing:
-                break
-            key, order, _ = rows[-1]
-            after = order, key
-        return found
+
+        def read(last: Row | None, count: int) -> list[Row]:
+            start = after if last is None else (last[1], last[0])
+            return self._database.read(*build_offer_statement(queue_keys, owner, count, start))
+
+        return collect_readable(read, lambda row: (row[0], partial(OfferEntry.from_stored_json, row[0], row[2])), limit)
 
     def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
         """Return those of some tasks that exist and can be read."""
@@ -322,7 +315,7 @@ class SqliteStore:
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
         rows = self._database.read(_LOAD_EXECUTION, (task_id, execution_id))
-        return _to_document(Execution, execution_id, rows[0][0]) if rows else None
+        return Execution.from_stored_json(execution_id, rows[0][0]) if rows else None
 
     def list_executions(
         self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
@@ -363,7 +356,7 @@ class SqliteStore:
         """Return a task. A document that this process knows is not parsed again: the same document is the same task."""
         task = self._known.find(task_id, body)
         if task is None:
-            task = _to_document(Task, task_id, body)
+            task = Task.from_stored_json(task_id, body)
             self._known.keep(task, body, len(body))
         return task
 
@@ -373,7 +366,3 @@ def _try_to_write(connection: sqlite3.Connection) -> None:
     connection.execute(
         "INSERT OR REPLACE INTO records (kind, id, owner, version, body) VALUES (?, '', '', 1, ?)", _TRIAL
     )
-
-
-def _to_document(kind: type[D], key: str, body: bytes) -> D:
-    return kind.from_stored_json(key, body)

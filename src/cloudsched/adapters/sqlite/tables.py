@@ -155,11 +155,7 @@ class TaskRow:
 
 
 def to_task_row(write: TaskWrite) -> TaskRow:
-    """Return the row to write of a task.
-
-    Raises:
-        InvalidInput: It is too large.
-    """
+    """Return the row to write of a task."""
     task, stored = write.task, None if write.base is None else write.base.task
     changes = None if stored is None else find_changes(stored, task)
     columns = _list_columns(task, _ALL_FIELDS if changes is None else changes, stored)

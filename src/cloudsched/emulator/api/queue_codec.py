@@ -41,11 +41,7 @@ def write_queue(queue: Queue) -> Proto:
 
 
 def read_config(message: Proto) -> QueueConfig:
-    """Return the configuration in a message. Unset fields get the service's defaults.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT for an invalid value.
-    """
+    """Return the configuration in a message. Unset fields get the service's defaults."""
     return apply_update_mask(QueueConfig(), message, _GROUPS)
 
 
@@ -54,9 +50,6 @@ def apply_update_mask(config: QueueConfig, message: Proto, paths: Iterable[str])
 
     A path may name a group (`retry_config`) or a field (`retry_config.max_attempts`), in snake_case or camelCase. A
     field that the message leaves unset returns to its default. Output-only fields are ignored.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT for an unknown path or an invalid value.
     """
     for path in paths:
         config = _find_change(_to_snake_case(path))(config, message)

@@ -39,11 +39,7 @@ _URL_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
 
 
 def to_datetime(timestamp: Proto) -> datetime:
-    """Convert a Timestamp, truncated to the microsecond.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT if it lies outside the years 1 to 9999 or its nanoseconds are out of range.
-    """
+    """Convert a Timestamp, truncated to the microsecond."""
     if not 0 <= timestamp.nanos <= 999_999_999:  # noqa: PLR2004 - the range is Timestamp's
         raise invalid_argument("The timestamp is out of range.")
     try:
@@ -60,11 +56,7 @@ def set_timestamp(timestamp: Proto, at: datetime) -> None:
 
 
 def to_timedelta(message: Proto) -> timedelta:
-    """Convert a Duration, truncated to the microsecond.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT if it does not fit into a timedelta.
-    """
+    """Convert a Duration, truncated to the microsecond."""
     try:
         return timedelta(seconds=message.seconds, microseconds=int(message.nanos / 1000))
     except OverflowError:
@@ -85,9 +77,6 @@ def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, now: datet
         task_id: The id that the task gets.
         defaults: The queue's retry configuration, for fields that the task's leaves unset.
         now: The instant of the call. It replaces unset and past schedule times.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT. The message names the invalid field.
     """
     target = _read_target(message)
     deadline = DEFAULT_DEADLINE
@@ -119,11 +108,7 @@ def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, now: datet
 
 
 def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
-    """Return a retry configuration. Fields that the message leaves unset are as in `defaults`.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT for an invalid count or duration.
-    """
+    """Return a retry configuration. Fields that the message leaves unset are as in `defaults`."""
     if message.max_attempts < -1:
         raise invalid_argument("RetryConfig.maxAttempts must be greater or equal to -1.")
     if message.max_doublings < 0:
@@ -147,11 +132,7 @@ def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
 
 
 def check_backoff(config: RetryConfig) -> None:
-    """Check that the minimum backoff does not exceed the maximum.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT if it does.
-    """
+    """Check that the minimum backoff does not exceed the maximum."""
     if config.min_backoff > config.max_backoff:
         raise invalid_argument("RetryConfig.minBackoff must be less than or equal to RetryConfig.maxBackoff.")
 

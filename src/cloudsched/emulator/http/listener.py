@@ -124,11 +124,7 @@ class Listener:
         self._connections: set[asyncio.BaseTransport] = set()
 
     async def listen(self, host: str, port: int) -> int:
-        """Start listening, and return the port.
-
-        Raises:
-            OSError: if the address is not available.
-        """
+        """Start listening, and return the port."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _ProtocolSniffer(self), host, port, backlog=1024)
         bound: int = self._server.sockets[0].getsockname()[1]

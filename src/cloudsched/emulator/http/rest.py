@@ -81,11 +81,7 @@ class RestGateway:
         query: Mapping[str, str],
         body: bytes,
     ) -> Proto:
-        """Return the request message.
-
-        Raises:
-            RpcError: INVALID_ARGUMENT if the JSON, a field, an enum or a query parameter is invalid.
-        """
+        """Return the request message."""
         request, content = method.request(), dict[str, Any]()
         if method.body:
             content = _parse_json(body)
@@ -148,11 +144,7 @@ def _parse_json(body: bytes) -> dict[str, Any]:
 
 
 def _check_body(content: dict[str, Any]) -> None:
-    """Refuse a body that is not base64, which protobuf's own parser ignores.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT if it is not base64.
-    """
+    """Refuse a body that is not base64, which protobuf's own parser ignores."""
     task = content.get("task")
     if not isinstance(task, dict):
         return

@@ -143,11 +143,7 @@ class Queue:
     # Requests of clients -----------------------------------------------------------------------------------------
 
     def add(self, task: Task, now: datetime) -> None:
-        """Add a new task.
-
-        Raises:
-            RpcError: ALREADY_EXISTS if its name is taken by a task, or by one that ended less than 24 hours ago.
-        """
+        """Add a new task."""
         if self.is_name_taken(task.id, now):
             raise RpcError(Code.ALREADY_EXISTS, ENTITY_EXISTS)
         self._numbers += 1
@@ -156,11 +152,7 @@ class Queue:
         self._enqueue(task)
 
     def get(self, task_id: str, now: datetime) -> Task:
-        """Return the task.
-
-        Raises:
-            RpcError: NOT_FOUND if there is none. The text says whether there was one recently.
-        """
+        """Return the task."""
         task = self.tasks.get(task_id)
         if task is not None and now >= self._expires_at(task):
             self._delete(task, now)
@@ -170,11 +162,7 @@ class Queue:
         return task
 
     def remove(self, task_id: str, now: datetime) -> None:
-        """Delete a task, even while it runs. A response that arrives later changes nothing.
-
-        Raises:
-            RpcError: NOT_FOUND if there is none.
-        """
+        """Delete a task, even while it runs. A response that arrives later changes nothing."""
         task = self._get_quietly(task_id, now)
         self._delete(task, now)
 
@@ -196,11 +184,7 @@ class Queue:
         return (task for task in self.tasks.values() if task.number > after and now < self._expires_at(task))
 
     def run_now(self, task_id: str, now: datetime) -> Dispatch:
-        """Dispatch a task at once, regardless of the queue's state and rate.
-
-        Raises:
-            RpcError: NOT_FOUND if there is none.
-        """
+        """Dispatch a task at once, regardless of the queue's state and rate."""
         task = self._get_quietly(task_id, now)
         task.schedule_at = now
         return self._send(task, now)

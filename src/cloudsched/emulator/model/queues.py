@@ -43,11 +43,7 @@ class Queues:
     # Queues ------------------------------------------------------------------------------------------------------
 
     def create_queue(self, name: str, config: QueueConfig, now: datetime) -> Queue:
-        """Create a queue.
-
-        Raises:
-            RpcError: ALREADY_EXISTS, or FAILED_PRECONDITION while the name of a deleted queue is still taken.
-        """
+        """Create a queue."""
         names.check_queue(name)
         if name in self.queues:
             raise RpcError(Code.ALREADY_EXISTS, QUEUE_EXISTS)
@@ -59,11 +55,7 @@ class Queues:
         return queue
 
     def create_missing(self, declared: Iterable[str], now: datetime) -> None:
-        """Create the queues with these full names that do not exist yet.
-
-        Raises:
-            BadQueue: One is no queue's name.
-        """
+        """Create the queues with these full names that do not exist yet."""
         for name in declared:
             if name not in self.queues:
                 try:
@@ -73,11 +65,7 @@ class Queues:
                 self.create_queue(name, QueueConfig(), now)
 
     def get_queue(self, name: str) -> Queue:
-        """Return a queue.
-
-        Raises:
-            RpcError: NOT_FOUND if there is none, INVALID_ARGUMENT if the name is malformed.
-        """
+        """Return a queue."""
         queue = self.queues.get(name)
         if queue is None:
             names.check_queue(name)
@@ -96,9 +84,6 @@ class Queues:
             name: The queue.
             change: Returns the new configuration, given the present one, or None if the queue is missing.
             now: The instant of the change.
-
-        Raises:
-            RpcError: as in `create_queue`, if the queue is missing.
         """
         queue = self.queues.get(name)
         if queue is None:
@@ -108,11 +93,7 @@ class Queues:
         return queue
 
     def delete_queue(self, name: str, now: datetime) -> None:
-        """Delete a queue and all its tasks. Its name stays taken for days.
-
-        Raises:
-            RpcError: NOT_FOUND if there is none.
-        """
+        """Delete a queue and all its tasks. Its name stays taken for days."""
         names.check_queue(name)
         if name not in self.queues:
             raise not_found()
@@ -138,11 +119,7 @@ class Queues:
     # Tasks -------------------------------------------------------------------------------------------------------
 
     def create_task(self, queue_name: str, task: Task, now: datetime) -> None:
-        """Add a task to a queue.
-
-        Raises:
-            RpcError: NOT_FOUND if the queue is missing, ALREADY_EXISTS if the task's name is taken.
-        """
+        """Add a task to a queue."""
         queue = self.queues.get(queue_name)
         if queue is None:
             if not self.auto_create_queues:

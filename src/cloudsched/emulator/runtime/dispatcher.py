@@ -243,41 +243,19 @@ class Dispatcher:
     # Advancing the clock -----------------------------------------------------------------------------------------
 
     async def advance_to(self, instant: datetime) -> int:
-        """Move the clock forward to an instant. Deliver everything that falls due on the way at its own instant.
-
-        Returns:
-            The number of delivered dispatches.
-
-        Raises:
-            ValueError: if the instant is in the past.
-            ClockBusy: if the clock is already being moved.
-        """
+        """Move the clock forward to an instant. Deliver everything that falls due on the way at its own instant."""
         if instant < self._clock.now():
             raise ValueError(f"{instant.isoformat()} is in the past; the clock shows {self._clock.now().isoformat()}.")
         return await self._advance_clock(lambda _begin: instant, None)
 
     async def advance(self, by: timedelta) -> int:
-        """Move the clock forward by a duration. See `advance_to`.
-
-        Raises:
-            ValueError: if the duration is negative.
-            OverflowError: if it ends beyond the year 9999.
-            ClockBusy: if the clock is already being moved.
-        """
+        """Move the clock forward by a duration. See `advance_to`."""
         if by < timedelta(0):
             raise ValueError("The clock cannot be advanced into the past; freeze it at that instant instead.")
         return await self._advance_clock(lambda begin: begin + by, None)
 
     async def run_until_idle(self, limit: int = DEFAULT_LIMIT) -> int:
-        """Move the clock from dispatch to dispatch until there is nothing left to deliver.
-
-        Returns:
-            The number of delivered dispatches.
-
-        Raises:
-            NotIdle: if that many dispatches were delivered and there are still more.
-            ClockBusy: if the clock is already being moved.
-        """
+        """Move the clock from dispatch to dispatch until there is nothing left to deliver."""
         return await self._advance_clock(None, limit)
 
     async def _advance_clock(self, end: Callable[[datetime], datetime] | None, limit: int | None) -> int:

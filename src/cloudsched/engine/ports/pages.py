@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from cloudsched.errors import InvalidInput
 
 T = TypeVar("T")
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,27 @@ def skip_unreadable(documents: Iterable[tuple[str, Callable[[], T]]]) -> list[T]
         except Exception:  # whatever is wrong with one document, the others can be read
             log.exception("unreadable document skipped", extra={"action": "unreadable", "document": name})
     return readable
+
+
+def collect_readable(
+    read: Callable[[Row | None, int], Sequence[Row]], parse: Callable[[Row], tuple[str, Callable[[], T]]], limit: int
+) -> list[T]:
+    """Return the first documents of a list: one that is skipped as unreadable does not hide those after it.
+
+    Args:
+        read: Returns the next rows of the list, given the last one so far, and their most.
+        parse: Returns a row's name and a function that parses it, for `skip_unreadable`.
+        limit: The most documents.
+    """
+    found, last = list[T](), None
+    while len(found) < limit:
+        missing = limit - len(found)
+        rows = read(last, missing)
+        found += skip_unreadable(parse(row) for row in rows)
+        if len(rows) < missing:
+            break
+        last = rows[-1]
+    return found
 
 
 def _fingerprint(query: object) -> str:

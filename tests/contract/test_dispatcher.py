@@ -19,14 +19,12 @@ from cloudsched.adapters import in_process_queue as inprocess
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
-from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 from cloudsched.errors import QueueUnavailable
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
-"""How many seconds a test waits for what must happen."""
 
 
 @dataclass
@@ -212,12 +210,6 @@ def test_many_threads_can_create_dispatches_at_once(line: DispatcherUnderTest) -
     line.send("last")
     line.executor.wait_for(51)
     assert sorted(line.executor.accepted) == sorted([f"n{number}".encode() for number in range(50)] + [b"last"])
-
-
-@pytest.mark.parametrize("priority", list(Priority))
-def test_every_priority_is_delivered(line: DispatcherUnderTest, priority: Priority) -> None:
-    line.send("one", priority=priority)
-    line.executor.wait_for(1)
 
 
 def test_a_closed_dispatcher_refuses_dispatches(open_dispatcher: OpenLine) -> None:

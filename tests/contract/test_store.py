@@ -162,16 +162,6 @@ def test_any_json_is_a_payload(open_store: OpenStore, make_task: MakeTask, paylo
     assert json.dumps(stored.task.payload, sort_keys=True) == json.dumps(payload, sort_keys=True)
 
 
-def test_a_commit_replaces_the_whole_task(store: Store, make_task: MakeTask) -> None:
-    task = make_task(payload={"a": 1}, message="why", delivery_title="t")
-    written = store.commit(Commit(task))
-    changed = task.model_copy(update={"payload": {"b": 2}, "message": "", "delivery_title": None, "wake_at": None})
-    store.commit(Commit(changed, written))
-    stored = store.load(task.id)
-    assert stored is not None
-    assert stored.task == changed
-
-
 def test_an_existing_task_is_not_created_again(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
 ) -> None:
@@ -210,15 +200,6 @@ def test_a_commit_that_changes_nothing_still_makes_a_new_version(store: Store, m
         store.commit(Commit(task, first))
 
 
-def test_a_missing_task_cannot_be_changed(store: Store, make_task: MakeTask) -> None:
-    task = make_task(deleted_at=NOW)
-    written = store.commit(Commit(task))
-    store.purge(task.id)
-    with pytest.raises(VersionConflict):
-        store.commit(Commit(task, written))
-    assert store.load(task.id) is None
-
-
 def test_a_version_does_not_match_a_recreated_task(store: Store, make_task: MakeTask) -> None:
     task = make_task(deleted_at=NOW)
     written = store.commit(Commit(task))
@@ -227,12 +208,6 @@ def test_a_version_does_not_match_a_recreated_task(store: Store, make_task: Make
     assert again != written
     with pytest.raises(VersionConflict):
         store.commit(Commit(task, written))
-
-
-def test_a_version_of_a_missing_task_is_a_conflict(store: Store, make_task: MakeTask) -> None:
-    written = store.commit(Commit(make_task()))
-    with pytest.raises(VersionConflict):
-        store.commit(Commit(make_task(), written))
 
 
 def test_records_are_overwritten(

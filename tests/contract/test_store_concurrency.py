@@ -63,18 +63,6 @@ def test_of_many_that_create_one_task_exactly_one_wins(store: Store, make_task: 
         assert won == [int(stored.task.message)]
 
 
-def test_commits_of_different_tasks_do_not_disturb_each_other(store: Store, make_task: MakeTask) -> None:
-    tasks = [make_task() for _ in range(CALLERS * 5)]
-    committed = commit_concurrently(store, [Commit(task) for task in tasks[:CALLERS]])
-    assert None not in committed
-    with ThreadPoolExecutor(CALLERS) as pool:
-        list(pool.map(lambda task: store.commit(Commit(task)), tasks[CALLERS:]))
-    for task in tasks:
-        stored = store.load(task.id)
-        assert stored is not None
-        assert stored.task == task
-
-
 def test_no_change_is_lost(store: Store, make_task: MakeTask) -> None:
     """Each thread reads, decides and commits, and starts again after a conflict: every decision counts once."""
     task = make_task()
@@ -100,17 +88,6 @@ def test_no_change_is_lost(store: Store, make_task: MakeTask) -> None:
     stored = store.load(task.id)
     assert stored is not None
     assert stored.task.run_count == 40
-
-
-def test_a_commit_is_seen_by_every_thread_at_once(store: Store, make_task: MakeTask) -> None:
-    task = make_task()
-    written = store.commit(Commit(task))
-    with ThreadPoolExecutor(2) as readers:
-        for number in range(20):
-            written = store.commit(Commit(task.model_copy(update={"run_count": number}), written))
-            stored = readers.submit(store.load, task.id).result()
-            assert stored is not None
-            assert (stored.task.run_count, stored) == (number, written)
 
 
 def test_lists_stay_whole_while_others_write(store: Store, make_task: MakeTask) -> None:

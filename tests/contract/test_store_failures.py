@@ -14,12 +14,11 @@ import pytest
 from tests.conftest import MakeTask
 from tests.harness import new_project
 
-from cloudsched.adapters.firestore.store import FirestoreStore, FirestoreTaskCounter
+from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.execution import Execution, Message, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Holder, Lock
-from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import ArchivedJournal, Commit, VersionedLock
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
@@ -117,57 +116,6 @@ def test_contention_and_overload_are_retried(
 
 
 @pytest.mark.parametrize("code", TRANSIENT, ids=str)
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_committing_a_lock_is_retried_like_a_task(
-    proxy: tuple[FaultyProxy, str], code: grpc.StatusCode, when: When
-) -> None:
-    """It is written once; a write that took effect conflicts with itself."""
-    handler, address = proxy
-    store = open_store(address)
-    lock = Lock(key="k", holders=(Holder(task_id="t", execution_id="e", until=NOW),))
-    handler.failures = [(code, when)]
-    if when == "before":
-        store.commit_lock(VersionedLock(lock, None))
-    else:
-        with pytest.raises(VersionConflict):
-            store.commit_lock(VersionedLock(lock, None))
-    assert handler.calls["Commit"] == 2
-    assert store.load_lock("k").lock == lock
-    store.close()
-
-
-@pytest.mark.parametrize("code", TRANSIENT, ids=str)
-def test_reads_are_retried(proxy: tuple[FaultyProxy, str], make_task: MakeTask, code: grpc.StatusCode) -> None:
-    """Documents and lists are read once the service recovers."""
-    handler, address = proxy
-    store = open_store(address)
-    task = make_task()
-    store.commit(Commit(task))
-    handler.failures = [(code, "before"), (code, "after")]
-    stored = store.load(task.id)
-    assert stored is not None
-    assert stored.task == task
-    handler.failures = [(code, "before"), (code, "after")]
-    assert store.list_tasks(TaskQuery(), limit=1).items == [task]
-    assert handler.calls["BatchGetDocuments"] == handler.calls["RunQuery"] == 3
-    store.close()
-
-
-@pytest.mark.parametrize("code", LOST_RACE, ids=str)
-def test_a_failed_precondition_is_a_conflict_at_once(
-    proxy: tuple[FaultyProxy, str], make_task: MakeTask, code: grpc.StatusCode
-) -> None:
-    """The caller decides again after a lost race; the same commit is never sent twice."""
-    handler, address = proxy
-    store = open_store(address)
-    handler.failures = [(code, "before")]
-    with pytest.raises(VersionConflict):
-        store.commit(Commit(make_task()))
-    assert handler.calls["Commit"] == 1
-    store.close()
-
-
-@pytest.mark.parametrize("code", TRANSIENT, ids=str)
 def test_a_lasting_failure_ends_at_the_deadline(
     proxy: tuple[FaultyProxy, str], make_task: MakeTask, code: grpc.StatusCode
 ) -> None:
@@ -179,22 +127,6 @@ def test_a_lasting_failure_ends_at_the_deadline(
         store.commit(Commit(make_task()))
     assert 5 <= handler.calls["Commit"] <= 11
     store.close()
-
-
-@pytest.mark.parametrize("code", [*TRANSIENT, C.INTERNAL], ids=str)
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_counting_is_retried_like_any_read(proxy: tuple[FaultyProxy, str], code: grpc.StatusCode, when: When) -> None:
-    """A count that failed for contention or overload is made again; any other refusal is raised at once."""
-    handler, address = proxy
-    counter = FirestoreTaskCounter(project=new_project(), database="(default)", emulator=address)
-    handler.failures = [(code, when)]
-    assert counter.count_unfinished("ada", 10) == 0
-    assert handler.calls["RunAggregationQuery"] == 2
-    handler.failures = [(C.PERMISSION_DENIED, when)]
-    with pytest.raises(StoreUnavailable, match="PERMISSION_DENIED"):
-        counter.count_unfinished("ada", 10)
-    assert handler.calls["RunAggregationQuery"] == 3
-    counter.close()
 
 
 @pytest.mark.parametrize("code", TRANSIENT, ids=str)
@@ -275,20 +207,6 @@ def test_a_purge_that_loses_a_race_stops_and_can_be_repeated(
     assert _find_left(store, task.id, names) == ["task", "journal", *names]
     store.purge(task.id)
     assert _find_left(store, task.id, names) == []
-    store.close()
-
-
-@pytest.mark.parametrize("code", LOST_RACE, ids=str)
-def test_a_lock_that_has_changed_is_a_conflict_at_once(proxy: tuple[FaultyProxy, str], code: grpc.StatusCode) -> None:
-    """It is not written again: who holds it by now has to be read first."""
-    handler, address = proxy
-    store = open_store(address)
-    lock = Lock(key="k", holders=(Holder(task_id="t", execution_id="e", until=NOW),))
-    handler.failures = [(code, "before")]
-    with pytest.raises(VersionConflict):
-        store.commit_lock(VersionedLock(lock, None))
-    assert handler.calls["Commit"] == 1
-    assert store.load_lock("k").version is None
     store.close()
 
 

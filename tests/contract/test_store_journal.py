@@ -10,13 +10,12 @@ import pytest
 from tests.cases import try_each
 from tests.conftest import MakeTask
 
-from cloudsched.domain.documents.authority import TRUSTED_CODE
-from cloudsched.domain.documents.execution import Execution, Run, Suspension
+from cloudsched.domain.documents.execution import Execution, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
-from cloudsched.domain.documents.task import Event, Parent, TaskStatus
+from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import ArchivedJournal, Commit, Store
-from cloudsched.errors import UnsupportedDocument, VersionConflict
+from cloudsched.errors import VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 NESTED = {"list": [[1, [2.0]], []], "text": "Grüße", "none": None}
@@ -85,33 +84,6 @@ def test_purge_removes_the_journals_of_open_runs(store: Store, make_task: MakeTa
     store.purge(gone.id)
     assert list(store.load_journal(gone.id, "e")) == []
     assert len(store.load_journal(stays.id, "e")) == 2
-
-
-def test_a_suspended_run_and_its_events_are_read_as_they_were_written(store: Store, make_task: MakeTask) -> None:
-    suspension = Suspension(at=NOW, reason="waits", calls=(1, 2), events=("approved",))
-    run = Run(
-        execution_id="e",
-        scheduled_for=NOW,
-        due_at=NOW,
-        suspension=suspension,
-        suspension_count=3,
-        steps=4,
-        calls_made=2,
-    )
-    event = Event(name="approved", payload=NESTED, at=NOW, sender=TRUSTED_CODE)
-    parent = Parent(task_id="p", execution_id="e", step=1, depth=1)
-    task = make_task(runs=(run,), events=(event,), parent=parent)
-    store.commit(Commit(task))
-    stored = store.load(task.id)
-    assert stored is not None
-    assert stored.task == task
-
-
-def test_an_entry_of_a_newer_schema_is_refused(store: Store, make_task: MakeTask) -> None:
-    task = make_task()
-    store.commit(Commit(task, entries=[entry(1).model_copy(update={"schema_version": 7})]))
-    with pytest.raises(UnsupportedDocument):
-        store.load_journal(task.id, "e")
 
 
 def test_calls_are_listed_by_their_parent(store: Store, make_task: MakeTask) -> None:

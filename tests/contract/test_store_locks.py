@@ -8,14 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.conftest import MakeTask
-from tests.contract.conftest import OpenStore
 
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
 from cloudsched.engine.ports.store import Commit, Store, VersionedLock
-from cloudsched.errors import StoreUnavailable, VersionConflict
+from cloudsched.errors import VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 KEY = "account/42: Grüße"
@@ -29,10 +28,6 @@ def commit(store: Store, lock: Lock, of: VersionedLock | None = None) -> Version
     version = (of or store.load_lock(lock.key)).version
     store.commit_lock(VersionedLock(lock, version))
     return store.load_lock(lock.key)
-
-
-def test_an_unused_lock_is_empty(store: Store) -> None:
-    assert store.load_lock(KEY) == VersionedLock(Lock(key=KEY), None)
 
 
 def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
@@ -187,14 +182,6 @@ def test_task_and_lock_are_written_together_or_not_at_all(
     assert store.load_execution(task.id, "20270101T090000Z") is not None
 
 
-def test_a_task_is_created_together_with_a_new_lock(store: Store, make_task: MakeTask) -> None:
-    task = make_task()
-    store.commit(Commit(task, lock=VersionedLock(make_held_lock(task.id), None)))
-    assert store.load_lock(KEY).lock == make_held_lock(task.id)
-    with pytest.raises(VersionConflict):
-        store.commit(Commit(make_task(), lock=VersionedLock(make_held_lock("b"), None)))
-
-
 def test_exactly_one_of_many_concurrent_callers_acquires_a_lock(store: Store, make_task: MakeTask) -> None:
     for key in ("one", "two", "three"):
         found = store.load_lock(key)
@@ -213,12 +200,3 @@ def test_exactly_one_of_many_concurrent_callers_acquires_a_lock(store: Store, ma
         assert len(winners) == 1
         assert [holder.task_id for holder in store.load_lock(key).lock.holders] == winners
         assert [task.id for task in tasks if store.load(task.id) is not None] == winners
-
-
-def test_a_closed_store_has_no_locks(open_store: OpenStore) -> None:
-    with open_store() as store:
-        pass
-    with pytest.raises(StoreUnavailable):
-        store.load_lock(KEY)
-    with pytest.raises(StoreUnavailable):
-        store.commit_lock(VersionedLock(make_held_lock("a"), None))

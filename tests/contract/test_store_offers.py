@@ -128,11 +128,3 @@ def test_many_tasks_are_loaded_in_one_call(store: Store, make_task: MakeTask) ->
     found = store.load_many(["b", "missing", "a", "no/id", ""])
     assert {one.task.id: one for one in found} == made
     assert not store.load_many([])
-
-
-def test_a_task_offered_in_another_queue_is_listed_only_there(store: Store, make_task: MakeTask) -> None:
-    """The lists follow the current state of the task."""
-    task = make_task(id="a", offer=Offer(queue_key="gpu", order="2 a"))
-    written = store.commit(Commit(task))
-    store.commit(Commit(task.model_copy(update={"offer": Offer(queue_key="press", order="2 a")}), written))
-    assert (find(store, "gpu"), find(store, "press")) == ([], ["a"])

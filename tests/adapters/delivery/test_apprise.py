@@ -85,11 +85,6 @@ def test_an_address_that_is_none_is_refused_without_being_shown() -> None:
     assert "s3cret" not in repr(Settings(apprise_urls=("json://user:s3cret@example.com",)))
 
 
-def test_without_addresses_there_is_no_such_channel() -> None:
-    """Its deliveries fail, and say so."""
-    assert "OPERATOR" not in Senders(Settings())
-
-
 def test_without_the_extra_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """An install without Apprise says what to type, and only when the channel is used."""
     monkeypatch.setitem(sys.modules, "apprise", None)

@@ -11,7 +11,7 @@ from tests.adapters.delivery.fcm_server import FcmServer, serve_fcm
 from tests.adapters.delivery.messages import make_message
 
 from cloudsched import App, Settings
-from cloudsched.adapters.delivery.fcm import FcmSender, write_push
+from cloudsched.adapters.delivery.fcm import FcmSender
 from cloudsched.adapters.safe_http import limit_session
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
@@ -116,12 +116,6 @@ def test_what_a_proxy_answers_is_tried_later(fcm: FcmServer, raw: tuple[int, str
         send(fcm)
 
 
-def test_a_server_that_is_not_there_is_tried_later() -> None:
-    """Nothing listens there."""
-    with pytest.raises(DeliveryDelayed, match="did not answer"):
-        FcmSender("demo-plants", "http://127.0.0.1:9", limit_session).send(make_message(), PHONE)
-
-
 @pytest.mark.parametrize(
     "url", ["http://fcm.example.com", "ftp://127.0.0.1", "fcm.googleapis.com", "http://127.0.0.1.evil.example"]
 )
@@ -129,11 +123,6 @@ def test_credentials_are_not_sent_in_the_open(url: str) -> None:
     """Only an address of this machine may do without TLS."""
     with pytest.raises(Misconfigured, match="https://"):
         FcmSender("demo-plants", url, limit_session)
-
-
-def test_all_tries_have_one_body() -> None:
-    """So that the repeat of a lost answer is the same push."""
-    assert write_push(make_message(), "phone:1") == write_push(make_message(), "phone:1")
 
 
 def test_devices_that_are_gone_are_removed_and_others_get_the_push(fcm: FcmServer) -> None:

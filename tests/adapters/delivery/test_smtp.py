@@ -102,15 +102,6 @@ def test_what_a_refused_recipient_means(server: MailServer, answer: str, kind: t
     assert type(caught.value) is kind
 
 
-def test_one_of_two_recipients_is_refused_alone(server: MailServer) -> None:
-    """Each recipient has a mail of their own, so one that is refused does not keep the other's back."""
-    server.answers["ada@example.com"] = "550 5.1.1 no such user"
-    with pytest.raises(DeliveryRefused):
-        sender_to(server).send(make_message(), ADA)
-    sender_to(server).send(make_message(id="msg_2"), Recipient(address="bob@example.com"))
-    assert server.recipients == [["bob@example.com"]]
-
-
 @pytest.mark.parametrize(("answer", "kind"), [("451 later", DeliveryDelayed), ("554 no", DeliveryRefused)])
 def test_what_a_refused_text_means(server: MailServer, answer: str, kind: type[Exception]) -> None:
     """The answer to DATA is read like the others."""

@@ -93,10 +93,3 @@ def test_an_address_that_users_may_not_reach_gets_nothing(url: str) -> None:
     sender = PingSender(partial(make_session, max_bytes=1_000))
     with pytest.raises(DeliveryRefused):
         sender.send(make_message(), Recipient(address=url))
-
-
-def test_a_server_that_is_not_there_is_tried_again() -> None:
-    """It may come back."""
-    sender = PingSender(LOCAL_SESSION, allows_http=True)
-    with pytest.raises(DeliveryDelayed, match="did not answer"):
-        sender.send(make_message(), Recipient(address="http://127.0.0.1:9/id"))

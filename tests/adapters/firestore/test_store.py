@@ -298,14 +298,6 @@ def test_executions_of_a_missing_task_are_purged_unless_it_is_recreated(
     store.close()
 
 
-def test_a_document_that_is_too_large_is_the_callers_error(firestore_address: str, make_task: MakeTask) -> None:
-    project = new_project()
-    store = FirestoreStore(project=project, emulator=firestore_address, deadline=PATIENCE)
-    with pytest.raises(InvalidInput, match="task"):
-        store.commit(Commit(make_task(payload={"a": "x" * 1_100_000})))
-    store.close()
-
-
 def test_a_type_that_firestore_lacks_is_a_type_error(fake: tuple[Fake, FirestoreStore], make_task: MakeTask) -> None:
     handler, store = fake
     with pytest.raises(TypeError, match="timedelta"):

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic_core import to_jsonable_python
-from tests.adapters.firestore.document_sizes import measure_firestore, measure_sqlite
 from tests.conftest import MakeTask
 from tests.harness import new_project
 
@@ -207,15 +205,3 @@ def test_a_document_of_an_earlier_form_takes_the_present_one(compared: ComparedS
     assert again is not None
     assert again.task == task.model_copy(update={"title": "X"})
     compared.close()
-
-
-def test_an_hourly_task_is_half_of_what_all_its_fields_would_be(firestore_address: str, tmp_path: Path) -> None:
-    """After 39 runs, beside what it was when fields with defaults were written (0b4f4b5); with the documents' names."""
-    sent, stored = measure_firestore(firestore_address), measure_sqlite(tmp_path)
-    assert sent.task < 2_011 / 2
-    assert sent.written < 5_426 / 2
-    assert sent.task_counted < 1_554 / 2
-    assert stored.task < 1_748 / 2
-    assert sent.record < 570
-    assert sent.record_counted < 524
-    assert stored.record < 530

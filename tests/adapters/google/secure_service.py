@@ -22,12 +22,6 @@ import sys
 from cloudsched.adapters.google.channel import Service, open_channel
 channel = open_channel(Service(sys.argv[1], ("https://www.googleapis.com/auth/cloud-platform",)), None)
 """
-GENERATED = """
-import sys
-from google.cloud.firestore_v1.services.firestore.transports.grpc import FirestoreGrpcTransport
-channel = FirestoreGrpcTransport.create_channel(sys.argv[1])
-"""
-"""The channel of Google's generated client, which ours must not differ from."""
 CALL = """
 method = channel.unary_unary("/google.firestore.v1.Firestore/Commit", bytes, bytes)
 assert method(b"asked", timeout=60) == b"answered"

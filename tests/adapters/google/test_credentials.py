@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from tests.adapters.google.secure_service import (
-    GENERATED,
     OURS,
     RecordingService,
     call,
@@ -96,28 +95,26 @@ def test_missing_credentials_are_explained(monkeypatch: pytest.MonkeyPatch, tmp_
         open_channel(Service("firestore.googleapis.com", ()), None)
 
 
-@pytest.mark.parametrize("channel", [OURS, GENERATED], ids=["ours", "generated"])
 def test_a_token_that_expires_is_replaced(
-    channel: str, service: RecordingService, certificate: tuple[str, str], tmp_path: Path
+    service: RecordingService, certificate: tuple[str, str], tmp_path: Path
 ) -> None:
     """A token that is about to expire is not sent again: the next call has a new one."""
     with run_metadata_server(lifetime=60) as address:
         where = {"GCE_METADATA_HOST": address, "GCE_METADATA_IP": address, "NO_PROXY": "127.0.0.1"}
-        run(service, tmp_path, certificate[1], channel + CALL_TWICE, **where)
+        run(service, tmp_path, certificate[1], OURS + CALL_TWICE, **where)
     first, second = (metadata["authorization"] for metadata in service.metadata)
     assert first.startswith("Bearer of the machine")
     assert second.startswith("Bearer of the machine, ")
     assert first != second
 
 
-@pytest.mark.parametrize("channel", [OURS, GENERATED], ids=["ours", "generated"])
 @pytest.mark.parametrize(("lifetime", "delay"), [(0, 0.0), (3600, 3.0)], ids=["no token", "a slow token"])
 def test_a_token_that_does_not_come_is_an_outage(
-    channel: str, lifetime: int, delay: float, service: RecordingService, certificate: tuple[str, str], tmp_path: Path
+    lifetime: int, delay: float, service: RecordingService, certificate: tuple[str, str], tmp_path: Path
 ) -> None:
     """While the metadata server fails or hangs, a call fails at its deadline like one to a service that is down."""
     with run_metadata_server(lifetime, delay) as address:
         where = {"GCE_METADATA_HOST": address, "GCE_METADATA_IP": address, "NO_PROXY": "127.0.0.1"}
-        answer = run(service, tmp_path, certificate[1], channel + CALL_UNTIL_DEADLINE, **where)
+        answer = run(service, tmp_path, certificate[1], OURS + CALL_UNTIL_DEADLINE, **where)
     assert answer.split() == ["overload"]
     assert service.metadata == []

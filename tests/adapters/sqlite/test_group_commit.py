@@ -19,8 +19,6 @@ from tests.harness import WAIT_SECONDS, wait_until
 from cloudsched.adapters.sqlite import database
 from cloudsched.adapters.sqlite.database import GroupCommit, WriteUnit
 
-"""How many seconds a test waits for an expected event."""
-
 
 class Connection:
     """A SQLite connection in memory whose statements a test can see, and hold up."""
@@ -132,18 +130,6 @@ def test_what_fails_undoes_only_itself() -> None:
     wait_until(lambda: None not in answers)
     assert answers == [1, sqlite3.IntegrityError, 4]
     assert connection.numbers() == {1, 4}
-
-
-def test_parts_that_succeed_are_done_once() -> None:
-    """And without savepoints, which would double the statements of a small part."""
-    connection = Connection()
-    group = open_group(connection)
-    blocked = Blocked(group)
-    answers = start_writers(group, insert(1), insert(2))
-    blocked.release()
-    wait_until(lambda: None not in answers)
-    own = [each for each in connection.statements if each not in {"BEGIN IMMEDIATE", "COMMIT"}]
-    assert own == ["INSERT INTO numbers VALUES (?)"] * 2
 
 
 def test_what_is_done_again_is_answered_for_the_last_time() -> None:

@@ -28,7 +28,7 @@ from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit
-from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
+from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 
@@ -198,24 +198,6 @@ def test_offers_are_read_by_one_index_per_queue_key(owner: str | None, after: tu
     assert all("LAST" not in step for step in plan)
 
 
-def test_single_documents_are_found_by_index(file_store: SqliteStore) -> None:
-    plan = file_store.database.read(
-        "EXPLAIN QUERY PLAN SELECT wake_at FROM tasks WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1"
-    )
-    assert "USING COVERING INDEX tasks_waking" in str(plan[0][3])
-
-
-def test_a_file_can_be_reopened(path: Path, make_task: MakeTask) -> None:
-    task = make_task()
-    for expected in (None, task):
-        store = SqliteStore(path)
-        stored = store.load(task.id)
-        assert (stored and stored.task) == expected
-        if stored is None:
-            store.commit(Commit(task))
-        store.close()
-
-
 def test_many_may_open_a_new_file_at_once(path: Path, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Opening waits for the others, on a slow disk as well."""
     monkeypatch.setattr(sqlite_database, "BUSY_TIMEOUT_SECONDS", 60)
@@ -339,70 +321,6 @@ def test_a_file_that_another_process_holds_is_unavailable(
         holder.close()
     store.commit(Commit(task, written))
     store.close()
-
-
-def test_one_bad_commit_of_a_group_fails_alone(file_store: SqliteStore, make_task: MakeTask) -> None:
-    """Writers that arrive during a transaction share the next one; one that fails does not affect the others."""
-    task = make_task()
-    written = file_store.commit(Commit(task))
-    good = [make_task() for _ in range(4)]
-    broken = make_task().model_copy(update={"handler": None})  # breaks NOT NULL
-    outcomes: dict[str, str] = {}
-
-    def commit(name: str, change: Commit) -> None:
-        try:
-            file_store.commit(change)
-            outcomes[name] = "committed"
-        except CloudschedError as error:
-            outcomes[name] = type(error).__name__
-
-    wanted = [(each.id, Commit(each)) for each in good]
-    wanted.insert(2, ("broken", Commit(broken)))
-    wanted.insert(1, ("stale", Commit(task.model_copy(update={"title": "Stale"}), written)))
-    file_store.commit(Commit(task, written))
-    database, is_writing, release = file_store.database, threading.Event(), threading.Event()
-
-    def block(_: sqlite3.Connection) -> None:
-        is_writing.set()
-        release.wait(60)
-
-    threads = [threading.Thread(target=commit, args=arguments) for arguments in wanted]
-    blocker = threading.Thread(target=database.write, args=(block,))
-    blocker.start()
-    assert is_writing.wait(60)
-    for thread in threads:
-        thread.start()
-    while database._commits.waiting < len(threads):  # noqa: SLF001 - bounded by the test's own time limit
-        threading.Event().wait(0.001)
-    release.set()
-    for thread in (blocker, *threads):
-        thread.join()
-    assert outcomes == {
-        **{each.id: "committed" for each in good},
-        "broken": StoreUnavailable.__name__,
-        "stale": VersionConflict.__name__,
-    }
-    assert all(file_store.load(each.id) is not None for each in good)
-    assert file_store.load(broken.id) is None
-
-
-def test_finished_reader_threads_share_one_connection(file_store: SqliteStore, make_task: MakeTask) -> None:
-    task = make_task()
-    file_store.commit(Commit(task))
-    for _ in range(20):
-        thread = threading.Thread(target=file_store.load, args=(task.id,))
-        thread.start()
-        thread.join()
-    assert len(file_store.database._idle) == 1  # noqa: SLF001 - only their number shows that they were shared
-
-
-def test_an_in_memory_database_ends_with_its_store(make_task: MakeTask) -> None:
-    task = make_task(created_at=NOW + timedelta(days=1))
-    first, second = SqliteStore(), SqliteStore()
-    first.commit(Commit(task))
-    assert second.load(task.id) is None
-    first.close()
-    second.close()
 
 
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["written here", "loaded"])

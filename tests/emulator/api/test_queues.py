@@ -55,13 +55,7 @@ def test_an_update_creates_a_missing_queue(client: Client) -> None:
 @try_each(
     "queue, paths",
     [
-        ({"rate_limits": {"max_dispatches_per_second": -1}}, ["rate_limits"]),
-        ({"rate_limits": {"max_dispatches_per_second": 501}}, ["rate_limits"]),
-        ({"rate_limits": {"max_concurrent_dispatches": 5001}}, ["rate_limits"]),
-        ({"rate_limits": {"max_concurrent_dispatches": -1}}, ["rate_limits"]),
         ({"retry_config": {"max_attempts": -2}}, ["retry_config"]),
-        ({"retry_config": {"max_doublings": -1}}, ["retry_config"]),
-        ({"retry_config": {"min_backoff": {"seconds": -1}}}, ["retry_config"]),
         ({"stackdriver_logging_config": {"sampling_ratio": 1.5}}, ["stackdriver_logging_config"]),
         ({"http_target": {"http_method": 1}}, ["http_target"]),
         ({}, ["no_such_field"]),

@@ -113,11 +113,6 @@ def test_the_same_seed_task_and_attempt_give_the_same_fault(
     assert one.delay(task, attempt) == other.delay(task, attempt)
 
 
-def test_another_seed_gives_other_faults() -> None:
-    runs = [[Faults(duplicate=0.5, seed=seed).fault(f"t{n}", 1) for n in range(64)] for seed in range(3)]
-    assert runs[0] != runs[1] != runs[2]
-
-
 def test_faults_can_be_set_over_http(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http
 ) -> None:

@@ -86,20 +86,6 @@ def test_retries_follow_the_moved_clock(emulator: CloudTasksEmulator, grpc_clien
     assert waits == pytest.approx([0, 0.1, 0.3, 0.7])
 
 
-def test_400_days_without_a_dispatch_are_one_step(
-    emulator: CloudTasksEmulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    freeze, stops = MovableClock.freeze, set[datetime]()
-
-    def watched(clock: MovableClock, at: datetime | None = None) -> None:
-        freeze(clock, at)
-        stops.add(clock.now())
-
-    monkeypatch.setattr(MovableClock, "freeze", watched)
-    assert emulator.advance(400 * DAY) == 0
-    assert stops == {START, START + 400 * DAY}
-
-
 def test_run_until_idle_stops_at_the_last_delivery(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:

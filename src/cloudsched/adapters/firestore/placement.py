@@ -28,7 +28,7 @@ from cloudsched.adapters.firestore.queries import (
     build_task_listing,
 )
 from cloudsched.adapters.firestore.shards import Placement, Shards, query_in_order
-from cloudsched.adapters.firestore.values import Value, encode
+from cloudsched.adapters.firestore.values import Value, encode, find_value
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import choose_shard
@@ -141,13 +141,8 @@ def _build_move(collection: str, document: Message, count: int) -> Message | Non
 
 
 def _find(document: Message, field: str) -> int | None:
-    *path, last = field.split(".")
-    fields = document.fields
-    for name in path:
-        if name not in fields:
-            return None
-        fields = fields[name].map_value.fields
-    return int(fields[last].integer_value) if last in fields else None
+    value = find_value(document.fields, field.split("."))
+    return int(value.integer_value) if value.HasField("integer_value") else None
 
 
 def _commit(rpc: FirestoreRpc, writes: list[Message]) -> None:

@@ -14,7 +14,7 @@ from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.messages import document_name, with_precondition
 from cloudsched.adapters.firestore.queries import EQUAL, INDEXED_TEXTS, MESSAGES, Filter, build_query
 from cloudsched.adapters.firestore.search import to_document
-from cloudsched.adapters.firestore.values import Value, encode_model
+from cloudsched.adapters.firestore.values import Value, encode_model, find_value
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import (
     MAX_INDEXED_BYTES,
@@ -162,18 +162,9 @@ def require_write_fits(path: Sequence[str], write: Proto, document: Document, st
     """
     require_document_fits(path, _MAX_EXPANSION * (stored + write.ByteSize()), document.to_stored)
     indexed = INDEXED_TEXTS.get(path[-2], ())
-    if any(_text_length(write.update.fields, place) > MAX_INDEXED_BYTES // _MAX_CHARACTER_BYTES for place in indexed):
+    texts = (find_value(write.update.fields, place).string_value for place in indexed)
+    if any(len(text) > MAX_INDEXED_BYTES // _MAX_CHARACTER_BYTES for text in texts):
         require_indexable(document.to_stored(), indexed)
-
-
-def _text_length(fields: Proto, place: tuple[str, ...]) -> int:
-    """Return the number of characters of a text, 0 if there is none."""
-    *path, last = place
-    for name in path:
-        if name not in fields:
-            return 0
-        fields = fields[name].map_value.fields
-    return len(fields[last].string_value) if last in fields else 0
 
 
 def require_request_fits(writes: Sequence[Proto]) -> None:

@@ -22,7 +22,7 @@ from cloudsched.adapters.firestore.queries import (
     name_fields,
 )
 from cloudsched.adapters.firestore.shards import Shards, query_in_order
-from cloudsched.adapters.firestore.values import decode, decode_instant
+from cloudsched.adapters.firestore.values import decode, decode_instant, find_value
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
@@ -96,27 +96,16 @@ def _is_match(document: Message, listing: Listing) -> bool:
 
 
 def _has(fields: Message, path: str, text: str) -> bool:
-    """Return whether a field is a text, or an array that has it, without decoding the rest of the document."""
-    *outer, last = path.split(".")
-    for name in outer:
-        if name not in fields:
-            return False
-        fields = fields[name].map_value.fields
-    if last not in fields:
-        return False
-    value = fields[last]
+    """Return whether a field is a text, or an array that has it."""
+    value = find_value(fields, path.split("."))
     if value.HasField("array_value"):
         return any(each.string_value == text for each in value.array_value.values)
     return value.HasField("string_value") and bool(value.string_value == text)
 
 
 def to_sort_key(document: Message, listing: Listing) -> tuple[Message, str]:
-    """Return a document's position in a list, without decoding the rest of it, which may be damaged."""
-    *path, last = listing.order.split(".")
-    fields = document.fields
-    for name in path:
-        fields = fields[name].map_value.fields
-    return fields[last], listing.to_key(document.name)
+    """Return a document's position in a list."""
+    return find_value(document.fields, listing.order.split(".")), listing.to_key(document.name)
 
 
 def to_document(kind: type[D], document: Message) -> D:

@@ -21,7 +21,7 @@ from heapq import merge
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.firestore import messages
-from cloudsched.adapters.firestore.values import encode_fields
+from cloudsched.adapters.firestore.values import encode_fields, find_value
 from cloudsched.engine.ports.store import choose_shard
 
 if TYPE_CHECKING:
@@ -55,13 +55,7 @@ class Placement:
 
 
 class Shards:
-    """The shards of one process.
-
-    Args:
-        rpc: The store's connection.
-        documents: The full name of its documents.
-        count: The number of shards over which this process spreads its writes.
-    """
+    """The shards of one process."""
 
     def __init__(self, rpc: FirestoreRpc, documents: str, count: int) -> None:
         self.count = count
@@ -139,10 +133,6 @@ def query_in_order(
 
 def _get_place(document: Message, listing: Listing) -> tuple[object, ...]:
     """Return where a document stands in its list, comparable with others of the list."""
-    fields = document.fields
-    *path, last = listing.order.split(".")
-    for name in path:
-        fields = fields[name].map_value.fields
-    value = fields[last]
+    value = find_value(document.fields, listing.order.split("."))
     instant = value.timestamp_value
     return instant.seconds, instant.nanos, value.string_value, document.name.split("/")

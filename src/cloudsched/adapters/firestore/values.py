@@ -76,6 +76,16 @@ def decode_instant(value: Message) -> datetime:
     return instant if isinstance(instant, datetime) else datetime.min.replace(tzinfo=UTC)
 
 
+def find_value(fields: Message, path: Sequence[str]) -> Message:
+    """Return what is at a path in the fields of a document, or an empty value. The rest may be damaged."""
+    *outer, last = path
+    for name in outer:
+        if name not in fields:
+            return Value()
+        fields = fields[name].map_value.fields
+    return fields[last] if last in fields else Value()
+
+
 def _set(target: Message, value: object) -> None:
     kind = type(value)
     setter = _SETTERS.get(kind)

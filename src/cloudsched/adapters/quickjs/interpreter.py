@@ -112,7 +112,7 @@ class _RunningScript:
         message = encode_input(self._input, now, self._limits) if is_first else encode_responses(responses, now)
         outcome = parse_round(self._process.exchange(message), self._input.source, self._limits)
         if not outcome.asks and not outcome.has_ended:
-            raise make_failure("It waits for something that can never come: a promise that nothing settles.")
+            raise ScriptFailed("It waits for something that can never come: a promise that nothing settles.")
         return outcome
 
 
@@ -289,12 +289,7 @@ class Limits:
         }
         if isinstance(limit, str) and limit in problems:
             return LimitExceeded(f"The script {problems[limit]}, which is the limit.")
-        return make_failure("It corrupted the code that runs it.")
-
-
-def make_failure(problem: str, name: str = "", line: int | None = None) -> ScriptFailed:
-    """Return the error for a script that failed."""
-    return ScriptFailed(problem, name, line)
+        return ScriptFailed("It corrupted the code that runs it.")
 
 
 def encode_check(source: str) -> bytes:
@@ -353,7 +348,7 @@ def _parse_exception(name: str, message: str, stack: str, source: str, limits: L
         return limits.make_error("memory")
     if (name, message) == ("", "null"):  # QuickJS throws null if no memory is left for an error; a script may too
         return limits.make_error("null")
-    return make_failure(message[:_MAX_TEXT_LENGTH], name[:_MAX_TEXT_LENGTH], _locate_in_script(stack, source))
+    return ScriptFailed(message[:_MAX_TEXT_LENGTH], name[:_MAX_TEXT_LENGTH], _locate_in_script(stack, source))
 
 
 def _parse_request(value: object) -> ScriptRequest:
@@ -373,7 +368,7 @@ def _parse_text(value: object) -> str:
 
 
 def _raise_protocol_error() -> NoReturn:
-    raise make_failure("It corrupted its process, which sent an invalid message.")
+    raise ScriptFailed("It corrupted its process, which sent an invalid message.")
 
 
 def _locate_in_script(stack: str, source: str) -> int | None:

@@ -36,13 +36,7 @@ _ListTasksResponse: Final = MESSAGES["ListTasksResponse"]
 
 
 class CloudTasksService:
-    """The RPCs on queues and tasks.
-
-    Args:
-        queues: The state that the RPCs read and change.
-        now: The clock.
-        send: Sends a dispatch at once, for RunTask.
-    """
+    """The RPCs on queues and tasks."""
 
     def __init__(self, queues: Queues, now: Callable[[], datetime], send: Callable[[Dispatch], None]) -> None:
         self.queues = queues

@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 
 
 class Control:
-    """The control API.
-
-    Args:
-        clock: The clock to show and move.
-        dispatcher: Advances the clock and delivers what falls due on the way.
-        queues: The queues into which faults are injected.
-        history: The attempts to show.
-        tokens: The issuer whose keys are published and whose mode can be set.
-    """
+    """The control API."""
 
     def __init__(
         self, clock: MovableClock, dispatcher: Dispatcher, queues: Queues, history: History, tokens: TokenIssuer

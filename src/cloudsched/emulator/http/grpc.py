@@ -62,11 +62,7 @@ class _Stream:
 
 
 class GrpcConnection(asyncio.Protocol):
-    """One client's connection.
-
-    Args:
-        serve: Handles the RPCs.
-    """
+    """One client's connection."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve

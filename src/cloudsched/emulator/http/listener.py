@@ -96,15 +96,7 @@ _SHUTDOWN_SECONDS: Final = 0.1
 
 
 class Listener:
-    """Serves the RPCs over gRPC and REST, and the control API.
-
-    Args:
-        methods: The RPCs.
-        rest: Translates them from and to JSON.
-        control: The control API.
-        gate: Refuses requests over HTTP/1.1.
-        after_call: Called after each RPC, which may have made something due.
-    """
+    """Serves the RPCs over gRPC and REST, and the control API."""
 
     def __init__(
         self,

@@ -51,12 +51,7 @@ class Reply(NamedTuple):
 
 
 class RestGateway:
-    """Translates HTTP requests to RPCs, and their results to JSON.
-
-    Args:
-        methods: The RPCs.
-        functions_url: The URL of a Firebase function, with {project}, {location} and {function}.
-    """
+    """Translates HTTP requests to RPCs, and their results to JSON."""
 
     def __init__(self, methods: Iterable[RpcMethod], functions_url: str = DEFAULT_FUNCTIONS_URL) -> None:
         self._methods = tuple(methods)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol, TypeAlias
@@ -22,10 +22,26 @@ from cloudsched.emulator import CloudTasksEmulator, MovableClock
 
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"
+URL = "http://127.0.0.1:9/"
+START = datetime(2027, 1, 1, tzinfo=UTC)
+"""What the frozen clock shows."""
+DAY = timedelta(days=1)
+LATER = START + DAY
 
 
 Client: TypeAlias = Any
 """The Python client. Its stubs refuse the dicts that its documentation recommends."""
+
+
+def make_task(**fields: Any) -> dict[str, Any]:
+    """Return the fields of a task for ``create_task``, which is due a day after the frozen clock, some replaced."""
+    return {"http_request": {"url": URL}, "schedule_time": LATER, **fields}
+
+
+def add(client: Client, url: str, after: timedelta = DAY, **request: Any) -> str:
+    """Create a task that is due so long after the frozen clock, and return its name."""
+    task = {"http_request": {"url": url, **request}, "schedule_time": START + after}
+    return str(client.create_task(parent=QUEUE, task=task).name)
 
 
 class Connect(Protocol):
@@ -117,7 +133,7 @@ def connect() -> Iterator[Connect]:
 
 @pytest.fixture
 def clock() -> MovableClock:
-    return MovableClock(datetime.fromisoformat("2027-01-01T00:00:00Z"), frozen=True)
+    return MovableClock(START, frozen=True)
 
 
 @pytest.fixture

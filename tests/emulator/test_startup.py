@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.cases import try_each
-from tests.emulator.conftest import Connect
+from tests.emulator.conftest import LOCATION, Connect
 from tests.harness import WAIT_SECONDS
 
 from cloudsched import emulator as package
@@ -22,7 +22,6 @@ from cloudsched.emulator.cli import emulator as command
 
 pytest_plugins = ["pytester"]
 
-LOCATION = "projects/demo/locations/us-central1"
 PACKAGE = Path(__file__).parents[2] / "src" / "cloudsched" / "emulator"
 
 

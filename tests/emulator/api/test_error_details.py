@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from google.api_core import exceptions
 from google.protobuf import json_format  # type: ignore[import-untyped]
-from tests.emulator.api.task_fields import make_task
-from tests.emulator.conftest import LOCATION, QUEUE, Client
+from tests.emulator.conftest import LOCATION, QUEUE, Client, make_task
 
 
 def test_a_malformed_parent_is_reported_as_permission_denied(client: Client) -> None:

@@ -9,8 +9,7 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import tasks_v2
 from tests.cases import try_each
-from tests.emulator.api.task_fields import START, URL, make_task
-from tests.emulator.conftest import LOCATION, QUEUE, Client, Connect
+from tests.emulator.conftest import LOCATION, QUEUE, START, URL, Client, Connect, make_task
 
 from cloudsched.emulator import CloudTasksEmulator
 

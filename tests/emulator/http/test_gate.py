@@ -8,11 +8,11 @@ from http.client import HTTPConnection
 
 import pytest
 from tests.cases import try_each
+from tests.emulator.conftest import QUEUE
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 from cloudsched.emulator.http.listener import Gate
 
-QUEUE = "projects/demo/locations/us-central1/queues/default"
 TASKS = f"/v2/{QUEUE}/tasks"
 TASK = {"task": {"httpRequest": {"url": "http://127.0.0.1:9/"}}}
 CHANGES: tuple[tuple[str, object], ...] = (

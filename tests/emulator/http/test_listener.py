@@ -21,15 +21,13 @@ from h2.events import DataReceived, PingAckReceived, ResponseReceived, StreamEnd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
-from tests.emulator.conftest import Client, Http
+from tests.emulator.conftest import QUEUE, Client, Http
 from tests.harness import WAIT_SECONDS
 
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.api.messages import MESSAGES
 from cloudsched.emulator.http.grpc import PREFACE, GrpcConnection
 
-LOCATION = "projects/demo/locations/us-central1"
-QUEUE = f"{LOCATION}/queues/default"
 GET_QUEUE = "/google.cloud.tasks.v2.CloudTasks/GetQueue"
 HEAD = [(":method", "POST"), (":path", GET_QUEUE), (":scheme", "http"), (":authority", "x")]
 

@@ -8,20 +8,16 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cases import try_each
-from tests.emulator.conftest import Client, Http, Target
+from tests.emulator.conftest import LOCATION, QUEUE, START, URL, Client, Http, Target
 
 from cloudsched.emulator import CloudTasksEmulator
 
-LOCATION = "projects/demo/locations/us-central1"
-QUEUE = f"{LOCATION}/queues/default"
-URL = "http://127.0.0.1:9/"
-START = datetime(2027, 1, 1, tzinfo=UTC)
 TASK = {"httpRequest": {"url": URL}, "scheduleTime": "2027-01-02T00:00:00Z"}
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.emulator.conftest import Client, Connect, Http, Target
+from tests.emulator.conftest import DAY, QUEUE, START, Client, Connect, Http, Target
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
 from cloudsched.emulator.model.faults import NONE
 
-QUEUE = "projects/demo/locations/us-central1/queues/default"
-START = datetime(2027, 1, 1, tzinfo=UTC)
-DAY = timedelta(days=1)
 probabilities = st.floats(0, 1)
 
 

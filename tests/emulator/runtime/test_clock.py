@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from tests.cases import try_each
-from tests.emulator.conftest import Client, Connect, Hit, Http, Target
+from tests.emulator.conftest import DAY, QUEUE, START, Client, Connect, Hit, Http, Target, add
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.emulator import ClockBusy, CloudTasksEmulator, MovableClock, NotIdle
-
-QUEUE = "projects/demo/locations/us-central1/queues/default"
-START = datetime(2027, 1, 1, tzinfo=UTC)
-DAY = timedelta(days=1)
-
-
-def add(client: Client, url: str, after: timedelta = timedelta(0), body: bytes = b"") -> str:
-    request = {"url": url, "body": body}
-    task = client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": START + after})
-    return str(task.name)
 
 
 def test_a_frozen_clock_delivers_only_what_is_due(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
     add(grpc_client, f"{target.url}/later", timedelta(milliseconds=1))
-    add(grpc_client, f"{target.url}/now")
+    add(grpc_client, f"{target.url}/now", timedelta(0))
     wait_until(lambda: len(emulator.attempts()) == 1)
     assert target.paths == ["/now"]
     assert emulator.clock.now() == START
@@ -104,7 +94,7 @@ def test_run_until_idle_stops_an_endless_chain_at_its_limit(
         queue={"name": QUEUE, "retry_config": {"max_attempts": -1}},
         update_mask={"paths": ["retry_config.max_attempts"]},
     )
-    add(grpc_client, target.url)
+    add(grpc_client, target.url, timedelta(0))
     with pytest.raises(NotIdle) as raised:
         emulator.run_until_idle(limit=20)
     assert raised.value.delivered == 20
@@ -165,7 +155,7 @@ def test_the_clock_stops_waiting_for_a_silent_target(clock: MovableClock, target
     target.answer = lambda hit: 200 if hit.path == "/quick" or released.wait(5 * WAIT_SECONDS) else 500
     with CloudTasksEmulator(clock=clock, queues=[QUEUE], patience=Patience()) as emulator:
         client = connect(emulator.address)
-        name = add(client, f"{target.url}/silent")
+        name = add(client, f"{target.url}/silent", timedelta(0))
         add(client, f"{target.url}/quick", timedelta(minutes=1))
         assert emulator.advance(timedelta(minutes=10)) == 2
         quick, silent = emulator.attempts()

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import pytest
-from tests.emulator.conftest import Client, Http, Target
+from tests.emulator.conftest import DAY, QUEUE, START, Client, Http, Target, add
 
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.history import History
-
-QUEUE = "projects/demo/locations/us-central1/queues/default"
-START = datetime(2027, 1, 1, tzinfo=UTC)
-DAY = timedelta(days=1)
-
-
-def add(client: Client, url: str) -> str:
-    task = client.create_task(parent=QUEUE, task={"http_request": {"url": url}, "schedule_time": START + DAY})
-    return str(task.name)
 
 
 def test_an_attempt_records_its_request_response_and_timing(

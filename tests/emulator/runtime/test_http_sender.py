@@ -6,27 +6,16 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from tests.cases import try_each
-from tests.emulator.conftest import Client, Connect, Target
+from tests.emulator.conftest import DAY, QUEUE, START, Client, Connect, Target, add
 from tests.harness import WAIT_SECONDS, wait_until
 
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.http_sender import parse_retry_after
-
-LOCATION = "projects/demo/locations/us-central1"
-QUEUE = f"{LOCATION}/queues/default"
-START = datetime(2027, 1, 1, tzinfo=UTC)
-DAY = timedelta(days=1)
-
-
-def add(client: Client, **request: Any) -> str:
-    task = client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": START + DAY})
-    return str(task.name)
 
 
 def test_a_request_has_the_headers_of_cloud_tasks(

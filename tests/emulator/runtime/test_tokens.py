@@ -11,12 +11,11 @@ import pytest
 from google.auth import exceptions, jwt
 from google.auth.transport import requests
 from google.oauth2 import id_token
-from tests.emulator.conftest import Client, Http, Target
+from tests.emulator.conftest import QUEUE, Client, Http, Target
 
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.tokens import CLOUD_SCOPE, WRONG_AUDIENCE
 
-QUEUE = "projects/demo/locations/us-central1/queues/default"
 EMAIL = "caller@demo.iam.gserviceaccount.com"
 AUDIENCE = "https://worker.example.com"
 

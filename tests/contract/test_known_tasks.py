@@ -124,26 +124,6 @@ def test_nobody_changes_what_is_known(store: Store, make_task: MakeTask) -> None
         change_everything(store.load_many([task.id])[0].task)
 
 
-def iter_models(model: type[BaseModel], seen: dict[type[BaseModel], None]) -> None:
-    """Collect a model and all that it may consist of."""
-    from tests.domain.documents.test_stored_form import iter_part_models  # noqa: PLC0415 - a helper of that module
-
-    if model in seen:
-        return
-    seen[model] = None
-    for field in model.model_fields.values():
-        for part in iter_part_models(field.annotation):
-            iter_models(part, seen)
-
-
-def test_a_task_is_immutable_but_for_json() -> None:
-    """No field can be set, so only JSON values have to be copied."""
-    seen: dict[type[BaseModel], None] = {}
-    iter_models(Task, seen)
-    assert len(seen) > 20
-    assert [model for model in seen if not model.model_config.get("frozen")] == []
-
-
 def test_a_handler_that_changes_its_payload_changes_no_later_run() -> None:
     app = App(Settings())
     received: list[object] = []

@@ -28,22 +28,6 @@ http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
 """Answers as the emulator does, with the id of a process that it started, as launchers start java."""
 
-_LATE = """
-import http.server, socket, sys
-port = int(sys.argv[-1].partition("=")[2])
-try:
-    with socket.socket() as another:
-        another.bind(("127.0.0.1", port))
-    said = b"was free"
-except OSError:
-    said = b"was held"
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200); self.end_headers(); self.wfile.write(said)
-http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
-"""
-"""Answers whether somebody else could have taken its port before it listened there."""
-
 
 def stand_in() -> FirestoreEmulator:
     return FirestoreEmulator("a test's own", (sys.executable, "-c", _STAND_IN))
@@ -161,15 +145,6 @@ def test_it_is_stopped_with_everything_that_it_started() -> None:
     emulator.stop()
     with emulator:  # and may be started again
         assert child_of(emulator.address) != child
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere no two may be bound to one port.")
-def test_its_port_is_reserved_while_it_starts() -> None:
-    with FirestoreEmulator("a test's own", (sys.executable, "-c", _LATE)) as emulator:
-        connection = http.client.HTTPConnection(emulator.address, timeout=60)
-        connection.request("GET", "/")
-        assert connection.getresponse().read() == b"was held"
-        connection.close()
 
 
 def test_it_outlives_the_thread_that_started_it() -> None:

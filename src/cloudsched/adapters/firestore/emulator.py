@@ -13,11 +13,8 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -81,8 +78,8 @@ class FirestoreEmulator:
         """
         if self.address:
             return self.address
-        with _reserve_port() as port:
-            self._start(port)
+        port = _find_free_port()
+        self._start(port)
         self.address = f"127.0.0.1:{port}"
         return self.address
 
@@ -194,20 +191,9 @@ def _find_firebase_jar(folder: Path) -> Path | None:
     return max(folder.glob(_FIREBASE_JARS), key=version, default=None)
 
 
-@contextmanager
-def _reserve_port() -> Iterator[int]:
-    """Reserve a free port for a server that is about to start: until then no process gets it as an ephemeral port.
-
-    On Linux the server can still listen on it, since both sockets set SO_REUSEADDR and this one does not listen
-    (socket(7)). Other systems refuse a second bind, so there the port is released at once and only probably stays free.
-    """
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        port = holder.getsockname()[1]
-        if sys.platform != "linux":
-            holder.close()
-        yield port
+def _find_free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def _is_responding(host: str, port: int) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.emulator.http.rest import Reply
+from cloudsched.emulator.http.rest import Reply, refuse
 from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.names import parse_duration, parse_instant
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, ClockBusy, Dispatcher, NotIdle
@@ -57,9 +57,9 @@ class Control:
                 case _:
                     return None
         except (ValueError, OverflowError) as error:
-            return _error_reply(400, str(error))
+            return refuse(400, str(error))
         except ClockBusy as error:
-            return _error_reply(409, str(error))
+            return refuse(409, str(error))
         return Reply(200, content)
 
     def _show_clock(self) -> dict[str, Any]:
@@ -110,7 +110,3 @@ def _read_object(body: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError("The body must be a JSON object.")  # noqa: TRY004 - of the request, not of an argument
     return content
-
-
-def _error_reply(status: int, message: str) -> Reply:
-    return Reply(status, {"error": {"code": status, "message": message}})

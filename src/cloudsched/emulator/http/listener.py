@@ -26,7 +26,7 @@ from cloudsched.domain.local_requests import (
     read_host_name,
 )
 from cloudsched.emulator.http.grpc import MAX_MESSAGE_BYTES, PREFACE, GrpcConnection
-from cloudsched.emulator.http.rest import Reply, RestGateway, error_reply, not_found_reply
+from cloudsched.emulator.http.rest import Reply, RestGateway, error_reply, not_found_reply, refuse
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Gate:
             is_from_browser = "Origin" in headers or "Sec-Fetch-Site" in headers
             refusal = find_foreign_name(host) if is_from_browser and not self._is_own(read_host_name(host)) else None
         refusal = refusal or find_foreign_page(method, headers)
-        return None if refusal is None else _refuse(403, refusal)
+        return None if refusal is None else refuse(403, refusal)
 
     def check_key(self, path: str, headers: Mapping[str, str]) -> Reply | None:
         """Return the answer to a request for the control API without its key. None if it has it, or needs none."""
@@ -74,14 +74,10 @@ class Gate:
         given = headers.get("X-Api-Key") or (token.strip() if scheme.lower() == "bearer" else "")
         if hmac.compare_digest(given.encode(errors="surrogateescape"), self._key.encode()):
             return None
-        return _refuse(401, "The control API requires its key, as X-Api-Key or as a bearer token.")
+        return refuse(401, "The control API requires its key, as X-Api-Key or as a bearer token.")
 
     def _is_own(self, name: str) -> bool:
         return name == self._host or _is_address(name)
-
-
-def _refuse(status: int, message: str) -> Reply:
-    return Reply(status, {"error": {"code": status, "message": message}})
 
 
 def _is_address(name: str) -> bool:

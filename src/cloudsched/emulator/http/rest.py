@@ -112,6 +112,11 @@ class RestGateway:
             request["url"] = self._functions_url.format(project=project, location=location, function=function)
 
 
+def refuse(status: int, message: str) -> Reply:
+    """Return the response for a request that is refused, and is no RPC."""
+    return Reply(status, {"error": {"code": status, "message": message}})
+
+
 def error_reply(error: RpcError) -> Reply:
     """Return the response for an RPC that was refused."""
     status = error.http_status

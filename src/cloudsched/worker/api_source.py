@@ -22,7 +22,7 @@ from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, ProgressNote, Run, lease_fingerprint
 from cloudsched.domain.documents.task import MAX_RETENTION, Task
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
-from cloudsched.engine.durable.no_journal import NoJournal
+from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.execution.failure_hooks import run_handler_hook
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
@@ -163,7 +163,7 @@ class ApiWork(ClaimedWork):
         if self._claim.logs is not None:
             level = logging.getLevelNamesMapping().get(self._claim.logs.level, logging.INFO)
             self._log = AttemptLog(self.run.attempt, self._source.clock, level)
-        journal = NoJournal(self.task.id, self.run.execution_id, self._source.clock)
+        journal = DurableRun(self.task.id, self.run.execution_id, self._source.clock)
         self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, journal)
         return self._context
 

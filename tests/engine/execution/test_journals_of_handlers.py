@@ -11,7 +11,7 @@ import pytest
 from cloudsched import App, Context, Depends, Schedule
 from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.durable.journal_cursor import JournalCursor
-from cloudsched.engine.durable.no_journal import NoJournal
+from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.testing import Simulation
@@ -80,7 +80,7 @@ def test_a_run_has_a_journal_if_its_handler_may_get_the_context(
         task = app.create(owner="ada", title="T", handler="h", schedule=Schedule.once(AT + timedelta(minutes=1)))
         sim.advance(timedelta(minutes=2))
         assert [each.status for each in sim.executions(task.id)] == ["SUCCEEDED"]
-    assert [not isinstance(each, NoJournal) for each in made] == [has_journal]
+    assert [isinstance(each, Replay) for each in made] == [has_journal]
 
 
 def report_progress(ctx: Context) -> None:

@@ -1,44 +1,98 @@
-"""The journal of an attempt as the context and the executor use it: a `Replay`, or a `NoJournal` without records."""
+"""What an attempt records, as the context and the executor use it: nothing, or with a `Replay` its journal."""
 
 from __future__ import annotations
 
+import hashlib
+import uuid
 from collections.abc import Callable
 from datetime import datetime
+from functools import cached_property
 from random import Random
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
-from uuid import UUID
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+from cloudsched.engine.durable.step_attempt import Usage
+from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.engine.durable.journal_cursor import JournalCursor
-    from cloudsched.engine.durable.no_journal import Recorded
-    from cloudsched.engine.durable.step_attempt import Usage
     from cloudsched.engine.durable.suspend import Suspended
+    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.procedure import Procedure
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class DurableRun(Protocol):
-    """One attempt of a handler that may be durable.
+class RepeatableValues:
+    """The values of one attempt, in the order in which its handler asks for them."""
 
-    - `perform` runs every recorded operation, which is a function that takes the cursor: new ones need no change here.
-    - `now`, `uuid` and `random` work without a journal, too.
-    - An outage of a service suspends the handler (`Suspended`) instead of raising `Unavailable` in it.
+    def __init__(self, task_id: str, execution_id: str) -> None:
+        self._name = f"{task_id} {execution_id}"
+        self._uuids = 0
+
+    @cached_property
+    def _seed(self) -> bytes:
+        return hashlib.sha256(self._name.encode()).digest()
+
+    @cached_property
+    def random(self) -> Random:
+        """A random generator with the same seed in every attempt."""
+        return Random(self._seed)  # noqa: S311 - it must be repeatable
+
+    def uuid(self) -> uuid.UUID:
+        """Return a new UUID. Every attempt gets the same ones in the same order."""
+        self._uuids += 1
+        return uuid.uuid5(uuid.UUID(bytes=self._seed[:16]), str(self._uuids))
+
+
+class Recorded(NamedTuple):
+    """The part of a journal that goes into the report of an attempt."""
+
+    usage: Usage
+    """The total usage of the recorded steps."""
+    entries: tuple[JournalEntry, ...]
+    """The entries that are not committed yet."""
+    calls_made: int
+    """The entry number up to which all calls are known to have tasks."""
+
+
+class DurableRun:
+    """One attempt of a handler that records nothing. `Replay` is one with a journal.
+
+    That is every handler in a worker that reaches its tasks only through the API, and one that does not get the
+    context: a journal is written in the store, under the lease. Such a handler still has the time, UUIDs and random
+    numbers. A request that would have to be recorded is refused.
     """
 
-    # ── For the handler's context ──
+    def __init__(self, task_id: str, execution_id: str, clock: Clock) -> None:
+        self._task_id = task_id
+        self._execution_id = execution_id
+        self._clock = clock
+
+    @cached_property
+    def _values(self) -> RepeatableValues:
+        return RepeatableValues(self._task_id, self._execution_id)
+
+    # ── For the handler's context ────────────────────────────────────────────────────────────────────────────────
 
     def perform(
         self,
         what: str,
-        operation: Callable[Concatenate[JournalCursor, P], T],
+        operation: Callable[Concatenate[JournalCursor, P], T],  # noqa: ARG002 - there is no cursor
         /,
-        *args: P.args,
-        **kwargs: P.kwargs,
+        *args: P.args,  # noqa: ARG002 - the same
+        **kwargs: P.kwargs,  # noqa: ARG002 - the same
     ) -> T:
-        """Run an operation and return its result. `what` is the request as the handler writes it: ``ctx.gather``."""
+        """Run a recorded operation and return its result. `what` is the request as the handler writes it.
+
+        An outage suspends the handler (`Suspended`) instead of raising `Unavailable` in it.
+        """
+        raise WorkflowError(
+            f"{what} has to be recorded in the store, and this worker reaches its tasks through the API. Run a worker "
+            "of this queue at the store: `cloudsched worker` without --url and CLOUDSCHED_URL, with the store's own "
+            "settings."
+        )
 
     def perform_procedure(
         self,
@@ -49,30 +103,37 @@ class DurableRun(Protocol):
         **kwargs: P.kwargs,
     ) -> Procedure[T]:
         """Return the procedure of an operation that calls functions of the user."""
+        return self.perform(what, operation, *args, **kwargs)
 
     def now(self) -> datetime:
         """Return the current time, the same in every replay."""
+        return self._clock.now()
 
-    def uuid(self) -> UUID:
+    def uuid(self) -> uuid.UUID:
         """Return a new UUID, the same in every replay."""
+        return self._values.uuid()
 
     @property
     def random(self) -> Random:
         """A random generator with the same seed in every replay."""
+        return self._values.random
 
     @property
     def step_usage(self) -> Usage | None:
         """The usage that the running step has reported, or None outside of steps."""
+        return None
 
     @property
     def is_replaying(self) -> bool:
         """Return whether the next entry was in the journal when this attempt started. Inside a step this is False."""
+        return False
 
     @property
     def lease_until(self) -> datetime | None:
         """The instant until which the last commit of journal entries renewed the lease."""
+        return None
 
-    # ── For the executor ──
+    # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
 
     def bind_thread(self) -> None:
         """Note that the handler runs in this thread, the only one that may request journal entries from now on."""
@@ -88,18 +149,23 @@ class DurableRun(Protocol):
 
     def clock_now(self) -> datetime:
         """Return the current time without recording it."""
+        return self._clock.now()
 
-    def find_failure_cause(self, error: BaseException | None) -> FailureCause | None:
+    def find_failure_cause(self, error: BaseException | None) -> FailureCause | None:  # noqa: ARG002 - nothing failed
         """Return the entries that made the handler fail. `error` is None if it returned a failure."""
+        return None
 
     @property
     def suspension(self) -> Suspended | None:
         """The signal that suspended the handler."""
+        return None
 
     @property
     def recorded(self) -> Recorded:
         """The journal's part of the report of an attempt."""
+        return Recorded(Usage(), (), 0)
 
     @property
     def entries_or_none(self) -> tuple[JournalEntry, ...] | None:
         """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""
+        return None

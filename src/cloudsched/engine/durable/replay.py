@@ -3,18 +3,19 @@
 The handler starts from the top in each attempt. Where it has to wait for a result, `Suspended` unwinds it.
 """
 
+# ruff: noqa: D102 - `DurableRun` describes each method
+
 from __future__ import annotations
 
 import threading
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from functools import cached_property
 from random import Random
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate
 
+from cloudsched.engine.durable.durable_run import DurableRun, P, Recorded, T
 from cloudsched.engine.durable.journal_cursor import HandlerThread, JournalCursor
-from cloudsched.engine.durable.no_journal import Recorded, RepeatableValues
 from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
 from cloudsched.engine.durable.waits import record_now
 from cloudsched.errors import Unavailable
@@ -26,12 +27,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.procedure import Procedure
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
-
-class Replay:
-    """A `DurableRun` with a journal: one attempt of a claimed execution.
+class Replay(DurableRun):
+    """One attempt of a claimed execution, with its journal.
 
     Args:
         task_id: Its task.
@@ -41,9 +39,8 @@ class Replay:
     """
 
     def __init__(self, task_id: str, run: Run, clock: Clock, make_surroundings: Callable[[], Surroundings]) -> None:
-        self._task_id = task_id
+        super().__init__(task_id, run.execution_id, clock)
         self._run = run
-        self._clock = clock
         self._make_surroundings = make_surroundings
         self._thread = HandlerThread()
         self._opening = threading.Lock()
@@ -68,7 +65,6 @@ class Replay:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Run an operation and return its result. An outage suspends the handler instead of raising an error in it."""
         try:
             return operation(self._open(), *args, **kwargs)
         except Unavailable as error:
@@ -82,14 +78,12 @@ class Replay:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Procedure[T]:
-        """Return the procedure of an operation that calls functions of the user. An outage suspends the handler."""
         try:
             return (yield from operation(self._open(), *args, **kwargs))
         except Unavailable as error:
             self._open().suspend_for_outage(f"could not continue: {error}")
 
     def now(self) -> datetime:
-        """Return the current time, the same in every replay."""
         return self.perform("ctx.now()", record_now)
 
     def uuid(self) -> uuid.UUID:
@@ -109,54 +103,38 @@ class Replay:
         self._thread.require_own("ctx.random")
         return self._values.random
 
-    @cached_property
-    def _values(self) -> RepeatableValues:
-        return RepeatableValues(self._task_id, self._run.execution_id)
-
     @property
     def step_usage(self) -> Usage | None:
-        """The usage that the running step has reported, or None outside of steps."""
         return None if self._opened is None else self._opened.step_usage
 
     @property
     def is_replaying(self) -> bool:
-        """Return whether the next entry was in the journal when this attempt started. Inside a step this is False."""
         cursor = self._opened
         return cursor is not None and not cursor.is_in_step and cursor.position < self._run.steps
 
     @property
     def lease_until(self) -> datetime | None:
-        """The instant until which the last commit of journal entries renewed the lease."""
         return None if self._opened is None else self._opened.lease_until
 
     # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
 
     def bind_thread(self) -> None:
-        """Note that the handler runs in this thread, the only one that may request journal entries from now on."""
         self._thread.own = threading.get_ident()
 
     def allow_event_loop(self, thread: int) -> None:
-        """Let the event loop's thread request entries, too. Load the journal first, as loading would block the loop."""
         self._thread.event_loop = thread
         if self._run.steps:
             self.perform("the journal", lambda cursor: cursor.journal)
 
     def check_complete(self) -> None:
-        """Check that the handler, which has returned, requested all recorded entries, and create its pending calls."""
         if self._opened is not None:
             self.perform("the handler's end", JournalCursor.finish)
 
     def make_calls(self) -> None:
-        """Create the tasks of calls that were started before an exception left the handler."""
         if self._opened is not None and self._opened.calls.tasks:
             self.perform("the handler's end", JournalCursor.make_all_calls)
 
-    def clock_now(self) -> datetime:
-        """Return the current time without recording it."""
-        return self._clock.now()
-
     def find_failure_cause(self, error: BaseException | None) -> FailureCause | None:
-        """Return the entries that made the handler fail. `error` is None if it returned a failure."""
         cursor = self._opened
         if cursor is None:
             return None
@@ -164,12 +142,10 @@ class Replay:
 
     @property
     def suspension(self) -> Suspended | None:
-        """The signal that suspended the handler."""
         return None if self._opened is None else self._opened.suspension
 
     @property
     def recorded(self) -> Recorded:
-        """The journal's part of the report of an attempt."""
         cursor = self._opened
         if cursor is None:
             return Recorded(Usage(), (), self._run.calls_made)
@@ -179,7 +155,6 @@ class Replay:
 
     @property
     def entries_or_none(self) -> tuple[JournalEntry, ...] | None:
-        """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""
         cursor = self._opened
         if cursor is None:
             return ()

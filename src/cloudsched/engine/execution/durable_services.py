@@ -14,7 +14,7 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft, explain_fields, to_draft_content
 from cloudsched.domain.transitions.edits import new_task
 from cloudsched.domain.transitions.invalid_input import join_faults, say_in_python
-from cloudsched.engine.durable.no_journal import NoJournal
+from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
     from cloudsched.engine.child_tasks import ChildTasks
-    from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.claimed_run import ClaimedRun
 
@@ -55,7 +54,7 @@ class DurableServices:
         task, run, clock = claimed_run.begun_task, claimed_run.run, self._engine.clock
         handler = None if run.steps else self._engine.registry.find(task.handler)
         if handler is not None and not handler.may_be_durable:
-            return NoJournal(task.id, run.execution_id, clock)
+            return DurableRun(task.id, run.execution_id, clock)
         return Replay(task.id, run, clock, partial(self._surround, claimed_run))
 
     def _surround(self, claimed_run: ClaimedRun) -> Surroundings:

@@ -107,7 +107,7 @@ def test_a_run_that_waits_while_the_last_holder_ends_gets_the_lock_at_once(
     enter(store, waiter("late"), waiter("later"))
     assert released
     store.commit_lock(released)
-    locks.updates.notify(grants, NOW)
+    locks.notify(grants, NOW)
     assert outbox.notified == ["late"]
     stored = store.load_lock(KEY).lock
     assert [one.task_id for one in stored.waiters] == ["late"]
@@ -126,13 +126,13 @@ def test_a_run_that_waits_while_the_lock_is_passed_on_gets_its_turn_afterwards(
     store.commit_lock(released)
     between = store.load_lock(KEY)
     store.commit_lock(replace(between, lock=between.lock.model_copy(update={"holders": (holder("b"),)})))
-    locks.updates.notify(grants, NOW)
+    locks.notify(grants, NOW)
     assert outbox.notified == []
     assert store.load_lock(KEY).lock.queued_limit == 1
     last, grants = locks.release("b", leased_run(), NOW)
     assert last
     store.commit_lock(last)
-    locks.updates.notify(grants, NOW)
+    locks.notify(grants, NOW)
     assert outbox.notified == ["late"]
 
 
@@ -150,7 +150,7 @@ def test_a_run_that_waits_while_the_one_before_it_starts_gets_its_turn_when_that
     released, grants = locks.release("a", leased_run(), NOW)
     assert released
     store.commit_lock(released)
-    locks.updates.notify(grants, NOW)
+    locks.notify(grants, NOW)
     assert outbox.notified == ["late"]
 
 
@@ -160,7 +160,7 @@ def test_a_run_that_waits_while_another_wait_is_withdrawn_gets_the_lock_at_once(
     """A cancelled wait is a commit of the lock alone."""
     put(store, waiters=(waiter("gone", is_notified=True),))
     let_enter_before_commit(store, monkeypatch, waiter("late"))
-    locks.waits.cancel(KEY, "gone", "e", NOW)
+    locks.cancel(KEY, "gone", "e", NOW)
     assert outbox.notified == ["late"]
 
 
@@ -173,7 +173,7 @@ def test_a_run_that_waits_while_the_answer_to_a_release_is_lost_gets_the_lock_fr
     enter(store, waiter("late"))
     assert released
     store.commit_lock(released)
-    locks.waits.cancel(KEY, "a", "e", NOW)
+    locks.cancel(KEY, "a", "e", NOW)
     assert outbox.notified == ["late"]
 
 
@@ -191,7 +191,7 @@ def test_a_run_that_waits_while_the_answer_to_a_withdrawal_is_lost_gets_the_lock
         raise VersionConflict("the lock")
 
     monkeypatch.setattr(store, "commit_lock", commit_lock)
-    locks.waits.cancel(KEY, "gone", "e", NOW)
+    locks.cancel(KEY, "gone", "e", NOW)
     assert outbox.notified == ["late"]
 
 
@@ -204,7 +204,7 @@ def test_a_grant_is_sent_again_if_the_answer_to_the_release_was_lost(
     released, _ = locks.release("a", leased_run(), NOW)
     assert released
     store.commit_lock(released)
-    locks.waits.cancel(KEY, "a", "e", NOW)
+    locks.cancel(KEY, "a", "e", NOW)
     assert outbox.notified == ["next"]
 
 
@@ -215,9 +215,9 @@ def test_a_run_with_a_greater_limit_is_not_forgotten_for_those_that_stay(
     put(store, holders=("a",), queued_limit=3)
     enter(store, waiter("small"), waiter("gone", 3))
     let_enter_before_commit(store, monkeypatch, waiter("wide", 3))
-    locks.waits.cancel(KEY, "gone", "e", NOW)
+    locks.cancel(KEY, "gone", "e", NOW)
     assert store.load_lock(KEY).lock.queued_limit == 3
-    locks.waits.cancel(KEY, "small", "e", NOW)
+    locks.cancel(KEY, "small", "e", NOW)
     assert outbox.notified == ["wide"]
 
 
@@ -234,7 +234,7 @@ def test_a_lock_that_nobody_waited_for_is_released_without_another_look(
     released, grants = locks.release("a", leased_run(), NOW)
     assert released
     store.commit_lock(released)
-    locks.updates.notify(grants, NOW)
+    locks.notify(grants, NOW)
     assert store.load_lock(KEY).version is None
 
 
@@ -251,5 +251,5 @@ def test_a_store_that_fails_after_the_release_does_not_fail_the_release(
         raise StoreUnavailable("The store", "it is being restarted")
 
     monkeypatch.setattr(store, "list_waiters", list_waiters)
-    locks.updates.notify(grants, NOW)
+    locks.notify(grants, NOW)
     assert outbox.notified == []

@@ -108,7 +108,7 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
 
 
 def _snooze_until_done(ctx: Context, go_on: Callable[[Reached], Reached | None]) -> Snooze | None:
-    notes = ctx.output.progress
+    notes = ctx.progress_notes
     reached = go_on(Reached.from_text(notes[-1].text) if notes else Reached())
     if reached is None:
         return None

@@ -248,7 +248,7 @@ class ChildTasks:
         now = self._engine.clock.now()  # before the calls are listed: one that is made after that is not among them
         are_all_cancelled = not may_have_children(task) or self.cancel_descendants(task)
         self.notify_parent(task)
-        self._engine.locks.waits.cancel_task(task, now)
+        self._engine.locks.cancel_task(task, now)
         if can_still_call(task, now) or holds_lock(task, now) or not are_all_cancelled:
             return False
         self._engine.store.purge(task.id)

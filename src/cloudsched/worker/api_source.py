@@ -213,7 +213,7 @@ class ApiWork(ClaimedWork):
 
     def release(self, reason: str) -> bool:
         """Return the run to its queue."""
-        progress = () if self._context is None else self._context.output.progress
+        progress = () if self._context is None else self._context.progress_notes
         try:
             self._source.client.release(self._claim, reason, progress=progress or None, logs=self._find_unreported())
         except (LeaseLost, NotFound):

@@ -32,7 +32,6 @@ from tenacity import (
     wait_random,
 )
 
-from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, Request, handlers_loop
 from cloudsched.engine.durable.procedure import run_on_loop
@@ -43,6 +42,7 @@ from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Forbidden, QuotaExceeded, Unauthenticated, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
+    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.handlers.context import Context
     from cloudsched.worker.source import ClaimedWork
 
@@ -370,20 +370,9 @@ def _heartbeat_interval(work: ClaimedWork) -> float:
 
 def _report_crash(context: Context, error: BaseException) -> AttemptReport:
     """Return the report for a handler that raised SystemExit or the like: it has failed."""
-    output = context.output
     trace = "".join(traceback.format_exception(error))
     execution_error = truncate_error(type(error).__qualname__, _error_text(error), trace)
-    return AttemptReport(
-        Retry(execution_error.message),
-        execution_error,
-        progress=output.progress,
-        queries=output.queries,
-        tokens=output.tokens,
-        step_queries=output.step_queries,
-        step_tokens=output.step_tokens,
-        entries=output.entries,
-        calls_made=output.calls_made,
-    )
+    return context.report(Retry(execution_error.message), execution_error)
 
 
 def _summarize(work: ClaimedWork, report: AttemptReport) -> _Ending:

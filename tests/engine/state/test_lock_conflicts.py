@@ -28,6 +28,6 @@ def test_a_lock_that_keeps_changing_is_left_to_the_sweep(monkeypatch: pytest.Mon
     monkeypatch.setattr(store, "commit_lock", commits)
     locks = Locks(store, cast("DispatchSender", Mock()))
     with pytest.raises(StoreUnavailable, match=f"^Lock k changed {MAX_CONFLICTS} times"):
-        locks.waits.cancel("k", "t", "e", NOW)
+        locks.cancel("k", "t", "e", NOW)
     assert commits.call_count == MAX_CONFLICTS
     store.close()

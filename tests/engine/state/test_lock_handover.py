@@ -12,7 +12,7 @@ from tests.engine.state.test_locks import waiter
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.state.locks import LockWaits
+from cloudsched.engine.state.locks import Locks
 from cloudsched.testing import START, Simulation
 
 MINUTE = timedelta(minutes=1)
@@ -72,7 +72,7 @@ def test_a_grant_of_an_edited_task_is_taken_back_at_once(app: App, sim: Simulati
             sim.clock.advance(SECOND)
             sim.queue.deliver_due()
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(LockWaits, "cancel_task", lambda *_: None)
+                patch.setattr(Locks, "cancel_task", lambda *_: None)
                 app.update("edited", jitter=timedelta(days=1))  # the same occurrence, at another time
             wait_lists.append(lock_wait_list(sim))
 

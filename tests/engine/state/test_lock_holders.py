@@ -41,7 +41,7 @@ def test_an_executor_that_lost_a_run_does_not_release_its_lock(app: App, sim: Si
 
     @app.handler("hold")
     def hold(ctx: Context) -> None:
-        app.container.locks.waits.cancel("door", "t", ctx.execution_id, ctx.now())  # as a late finisher does
+        app.container.locks.cancel("door", "t", ctx.execution_id, ctx.now())  # as a late finisher does
         held.append(len(app.container.store.load_lock("door").lock.holders))
 
     app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")

@@ -128,7 +128,7 @@ def test_a_recreated_task_keeps_its_new_position_at_a_lock(app: App, sim: Simula
         create(app, sim, lock_key="k")
         sim.queue.deliver_due()
         wait_lists.append(lock_wait_list(sim))
-        app.container.locks.waits.cancel_task(old.model_copy(update={"deleted_at": sim.now}), sim.now)
+        app.container.locks.cancel_task(old.model_copy(update={"deleted_at": sim.now}), sim.now)
         wait_lists.append(lock_wait_list(sim))
 
     create(app, sim, id="holder", handler="hold", lock_key="k")

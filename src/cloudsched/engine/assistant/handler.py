@@ -313,7 +313,7 @@ def _count_running(context: Context) -> int:
     """Return how many queries the execution's steps have made that its task has not counted yet."""
     run = context.task.find_run(context.execution_id)
     counted = 0 if run is None or run.usage is None else run.usage.step_queries
-    return max(0, context.output.step_queries - counted)
+    return max(0, context.durable_run.recorded.usage.queries - counted)
 
 
 def with_assistant(

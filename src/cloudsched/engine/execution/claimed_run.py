@@ -124,7 +124,7 @@ class ClaimedRun:
         if committed is None or committed.stored.task.deleted_at is None:
             return committed
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.updates.notify(committed.commit.grants, self._engine.clock.now())
+            self._engine.locks.notify(committed.commit.grants, self._engine.clock.now())
         return None
 
     def release(

@@ -420,9 +420,7 @@ class Executor:
             # The commit of this very result may have taken effect although its answer was lost.
             self.dispatch_wakeups(claimed_run.task)
             if run.lock_key is not None:
-                self._engine.locks.waits.cancel(
-                    run.lock_key, claimed_run.task.id, run.execution_id, self._engine.clock.now()
-                )
+                self._engine.locks.cancel(run.lock_key, claimed_run.task.id, run.execution_id, self._engine.clock.now())
             self.notify_parent(claimed_run.task)
             return
         commit, task = committed.commit, committed.stored.task
@@ -432,7 +430,7 @@ class Executor:
             self._dispatch_others(commit.others)
         self.dispatch_wakeups(task, already_sent=claimed_run.sent_wakeups)  # guard: next dispatch
         if commit.grants is not NO_GRANTS:
-            self._engine.locks.updates.notify(commit.grants, self._engine.clock.now())
+            self._engine.locks.notify(commit.grants, self._engine.clock.now())
         self.notify_parent(task)
 
     def _dispatch_others(self, writes: Sequence[TaskWrite]) -> None:
@@ -446,7 +444,7 @@ class Executor:
                 self._engine.committer.defer(each.task.id, self._engine.clock.now())
             with suppress(StoreUnavailable, QueueUnavailable):
                 if each.base is not None and had_turn and each.base.task.revision != each.task.revision:
-                    self._engine.locks.waits.cancel_task(each.base.task, self._engine.clock.now())  # as in `Scheduler`
+                    self._engine.locks.cancel_task(each.base.task, self._engine.clock.now())  # as in `Scheduler`
                 self.notify_parent(each.task)
 
     def notify_parent(self, task: Task) -> None:
@@ -478,7 +476,7 @@ class Executor:
         if stored is None:
             if dispatch.lock_key:
                 waiting = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
-                self._engine.locks.waits.cancel(*waiting, self._engine.clock.now())
+                self._engine.locks.cancel(*waiting, self._engine.clock.now())
             return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
         match decision:
             case Drop(reason):
@@ -495,7 +493,7 @@ class Executor:
 
     def _complete_record(self, dispatch: Dispatch, task: Task, commit: Commit) -> DeliveryResult:
         """Dispatch what follows from a commit that only records something."""
-        self._engine.locks.updates.notify(commit.grants, self._engine.clock.now())
+        self._engine.locks.notify(commit.grants, self._engine.clock.now())
         self.dispatch_wakeups(task)
         self.notify_parent(task)
         self._release_stale_lock(dispatch, task)
@@ -513,16 +511,16 @@ class Executor:
         run, now = task.find_run(dispatch.execution_id), self._engine.clock.now()
         if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.scoped_lock_key, task.revision):
             identity = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
-            self._engine.locks.waits.cancel(*identity, now, revision=dispatch.revision)
+            self._engine.locks.cancel(*identity, now, revision=dispatch.revision)
         if task.is_active and run is not None and run.waiting_for is not None:
             if missed_lock_turn(run, dispatch):  # else it stays in the wait list until a worker claims it
-                self._engine.locks.waits.cancel_group(task, now)
+                self._engine.locks.cancel_group(task, now)
             return
         lock_key = task.scoped_lock_key
         if lock_key is not None and not any(
             wake.execution_id == dispatch.execution_id for wake in executor_wakeups(task)
         ):
-            self._engine.locks.waits.cancel(lock_key, task.id, dispatch.execution_id, now)
+            self._engine.locks.cancel(lock_key, task.id, dispatch.execution_id, now)
 
 
 def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
-from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.calls import CallHandle
@@ -30,6 +29,7 @@ from cloudsched.errors import InvalidInput, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.procedure import Procedure
@@ -175,21 +175,11 @@ def _report_failure(context: Context, outcome: Outcome, error: BaseException) ->
 
 
 def _report(context: Context, outcome: Outcome, error: BaseException | None = None) -> AttemptReport:
-    output = context.output
     has_failed = isinstance(outcome, Fail | Retry | Cancel)
-    return AttemptReport(
-        outcome=outcome,
-        error=None if error is None else _to_execution_error(error, context.task),
-        notices=output.notices,
-        progress=output.progress,
-        queries=output.queries,
-        tokens=output.tokens,
-        step_queries=output.step_queries,
-        step_tokens=output.step_tokens,
-        entries=output.entries,
-        calls_made=output.calls_made,
-        defined_by=output.defined_by,
-        failure_cause=context.durable_run.find_failure_cause(error) if has_failed else None,
+    return context.report(
+        outcome,
+        None if error is None else _to_execution_error(error, context.task),
+        context.durable_run.find_failure_cause(error) if has_failed else None,
     )
 
 

@@ -23,7 +23,7 @@ from cloudsched.domain.documents.json_limits import (
     truncate,
 )
 from cloudsched.domain.documents.task import MAX_COUNT, Task
-from cloudsched.domain.transitions.finish import InboxMessage
+from cloudsched.domain.transitions.finish import AttemptReport, InboxMessage
 from cloudsched.domain.transitions.suspend import parse_event_name
 from cloudsched.engine.durable.arguments import (
     deadline,
@@ -43,8 +43,10 @@ from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.execution import ExecutionError
+    from cloudsched.domain.documents.journal import FailureCause
     from cloudsched.domain.documents.policy import RetryPolicy
+    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.handlers.payload_fields import EventType
     from cloudsched.engine.ports.clock import Clock
@@ -430,11 +432,19 @@ class Context(Calls):
         spent.tokens += tokens
 
     @property
-    def output(self) -> HandlerOutput:
-        """The handler's messages, progress and usage so far, and its journal's part of the report."""
+    def progress_notes(self) -> Sequence[ProgressNote]:
+        """The progress that it has recorded so far."""
+        return tuple(self._progress)
+
+    def report(
+        self, outcome: Outcome, error: ExecutionError | None = None, cause: FailureCause | None = None
+    ) -> AttemptReport:
+        """Return how this attempt ended, with the handler's messages, progress and usage, and its journal's part."""
         recorded = self.durable_run.recorded
         inside = recorded.usage
-        return HandlerOutput(
+        return AttemptReport(
+            outcome=outcome,
+            error=error,
             notices=tuple(self._notices),
             progress=tuple(self._progress),
             queries=self._usage.queries + inside.queries,
@@ -443,6 +453,7 @@ class Context(Calls):
             step_tokens=inside.tokens,
             entries=recorded.entries,
             calls_made=recorded.calls_made,
+            failure_cause=cause,
             defined_by=self._author,
         )
 
@@ -457,22 +468,3 @@ def truncate_notice(title: str, body: str) -> InboxMessage:
     body = escape_surrogates(body)
     require_storable("body", body, MAX_CONTENT)
     return InboxMessage(truncate(title, MAX_TEXT), body)
-
-
-@dataclass(frozen=True, slots=True)
-class HandlerOutput:
-    """The output of a handler besides its result."""
-
-    notices: tuple[InboxMessage, ...]
-    progress: tuple[ProgressNote, ...]
-    queries: int
-    tokens: int
-    step_queries: int
-    """The part of `queries` that the steps of the journal have, also those of earlier attempts."""
-    step_tokens: int
-    entries: tuple[JournalEntry, ...]
-    """The journal's entries that are not committed yet."""
-    calls_made: int
-    """The entry number up to which all calls are known to have tasks."""
-    defined_by: Requesters | None
-    """USERS if a user wrote what it ran beside its task."""

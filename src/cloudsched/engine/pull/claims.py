@@ -80,7 +80,7 @@ class WorkerClaims:
 
     def release(self, attempt: Attempt, reason: str) -> Task | None:
         """Let another worker run it: it uses up no attempt and keeps its place. None if the lease was lost."""
-        return self._release(attempt.claimed_run, attempt.context.output.progress, reason)
+        return self._release(attempt.claimed_run, attempt.context.progress_notes, reason)
 
     # ── Claims of other processes, by their lease token ──────────────────────────────────────────────────────────
 
@@ -210,7 +210,7 @@ class WorkerClaims:
         with self._defer_dispatch_on_outage(task.id):  # the process that committed it may have died before dispatching
             self._executor.dispatch_wakeups(task)
             if run is None and task.scoped_lock_key is not None:  # it may have died before it notified the next run
-                self._engine.locks.waits.cancel(task.scoped_lock_key, task.id, execution_id, self._engine.clock.now())
+                self._engine.locks.cancel(task.scoped_lock_key, task.id, execution_id, self._engine.clock.now())
             self._executor.notify_parent(task)
         return task
 

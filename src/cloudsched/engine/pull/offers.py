@@ -323,7 +323,7 @@ class WorkQueue:
             return WorkerClaim(found.stored, run, lease_token)
         claim_attempt.blocked_locks[grants.key] = []
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.updates.notify(grants, self._engine.clock.now())
+            self._engine.locks.notify(grants, self._engine.clock.now())
         return None
 
     def _decide_claim(self, stored: VersionedTask, token_hash: str, claim_attempt: _ClaimAttempt) -> Commit | None:

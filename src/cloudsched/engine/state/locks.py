@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task
@@ -45,13 +44,270 @@ MAX_WAITS = 2 * MAX_OPEN_RUNS
 """The most waits of one task that are read at once: one for each open run, and some of an older revision."""
 
 
-class LockReader:
-    """Reads locks."""
+@dataclass(frozen=True, slots=True)
+class AcquireResult:
+    """The result of asking for a lock."""
 
-    def __init__(self, store: Store) -> None:
+    lock: VersionedLock | None
+    """The lock to commit with the task, or None if it did not change."""
+    is_acquired: bool
+    """If not, it is in the wait list, and will be notified when there is a place."""
+    grants: Grants
+    """The waiters to notify after that: those ahead of it that nobody has notified yet."""
+
+
+class Locks:
+    """Acquires, extends and releases resource locks, cancels waits, and notifies the waiters that are granted one."""
+
+    def __init__(self, store: Store, sender: DispatchSender) -> None:
         self._store = store
+        self._sender = sender
 
-    def load(
+    def acquire(self, task: Task, run: Run, dispatch: Dispatch, now: datetime) -> AcquireResult:
+        """Ask for the lock for a run that an executor is about to start. If it must wait, this commits the wait.
+
+        Raises:
+            VersionConflict: Another process changed the lock or started the run. Read the task again and retry.
+            QueueUnavailable: The waiters ahead of it could not be notified.
+        """
+        waiter = _make_waiter(task, run, dispatch)
+        result = self._try_acquire(self._read(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
+        if not result.is_acquired:
+            if result.lock is not None:
+                self._store.commit_lock(result.lock)
+            self.notify(result.grants, now)
+        return result
+
+    def acquire_for_worker(self, task: Task, run: Run, now: datetime) -> AcquireResult:
+        """Ask for the lock for a run that a worker has claimed.
+
+        Raises:
+            VersionConflict: Another process has started the run. Read the task again and retry.
+        """
+        waiter = _make_waiter(task, run, run)
+        return self._try_acquire(self._read(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
+
+    def wait_if_taken(self, task: Task, run: Run, now: datetime) -> bool:
+        """Let a run for workers keep waiting, if it could not get its task's lock now. Return whether it waits.
+
+        Its place in the wait list stays, or is restored if it was lost.
+
+        Raises:
+            VersionConflict: Another process changed the lock. Read the task again and retry.
+            QueueUnavailable: The waiters ahead of it could not be notified.
+        """
+        key = task.scoped_lock_key
+        if key is None:
+            return False
+        waiter = _make_waiter(task, run, run)
+        stored = self._read(key, now, asking=[waiter])
+        lock, is_free, granted = acquire(stored.lock, waiter, now, now)
+        if is_free:
+            return False
+        if lock != stored.lock:
+            self._store.commit_lock(_with_lock(stored, lock, may_drain=False))
+        self.notify(Grants(key, granted), now)
+        return True
+
+    def enqueue_many(self, key: str, claimed: Sequence[tuple[Task, Run]], now: datetime) -> set[tuple[str, str]]:
+        """Add runs that a worker would claim to the wait list of a lock that is taken: one read and one commit for all.
+
+        Returns:
+            The (task id, execution id) of the runs that could not get the lock. The others may get it if they ask.
+
+        Raises:
+            VersionConflict: Another process changed the lock.
+            QueueUnavailable: The waiters ahead of them could not be notified.
+        """
+        waiters = [_make_waiter(task, run, run) for task, run in claimed]
+        before = stored = self._read(key, now, asking=waiters)
+        waiting, granted = set[tuple[str, str]](), list[Waiter]()
+        for waiter, (task, run) in zip(waiters, claimed, strict=True):
+            with suppress(VersionConflict):
+                result = self._try_acquire(stored, run, waiter, now)
+                if not result.is_acquired:
+                    stored = result.lock or stored
+                    waiting.add((task.id, run.execution_id))
+                    granted += result.grants.waiters
+        if stored is not before:
+            self._store.commit_lock(stored)
+        self.notify(Grants(key, tuple(granted)), now)
+        return waiting
+
+    def _try_acquire(self, stored: VersionedLock, run: Run, waiter: Waiter, now: datetime) -> AcquireResult:
+        if run.lease is None:
+            raise ValueError("only a claimed run may acquire a lock")
+        # Another process has started the run since its task was read.
+        if is_held_by(stored.lock, waiter.task_id, run.execution_id, now):
+            raise VersionConflict(f"execution {run.execution_id} of task {waiter.task_id}")
+        lock, is_acquired, granted = acquire(
+            stored.lock, waiter, run.lease.until, now, holder_execution_id=run.execution_id
+        )
+        # Only those who call `notify` after the commit may say that nobody waits.
+        changed = None if lock == stored.lock else _with_lock(stored, lock, may_drain=False)
+        return AcquireResult(changed, is_acquired, Grants(stored.lock.key, granted))
+
+    def extend(self, task_id: str, run: Run, until: datetime) -> VersionedLock | None:
+        """Return the lock with the run's hold extended, to commit with its lease, or None if it has no lock key."""
+        if run.lock_key is None:
+            return None
+        stored = self._store.load_lock(run.lock_key)
+        return VersionedLock(extend(stored.lock, task_id, run.execution_id, until), stored.version)
+
+    def release(self, task_id: str, run: Run, now: datetime) -> tuple[VersionedLock | None, Grants]:
+        """Return the lock without the run, to commit with the run's end, and the waiters to `notify` after that."""
+        if run.lock_key is None:
+            return None, NO_GRANTS
+        stored = self._read(run.lock_key, now, leaving=(task_id, run.execution_id))
+        lock, granted = release(stored.lock, task_id, run.execution_id, now)
+        changed = _with_lock(stored, lock)
+        return changed, Grants(run.lock_key, granted, changed.has_drained)
+
+    def _update(
+        self,
+        key: str,
+        change: Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]],
+        now: datetime,
+        should_abort: Callable[[], bool] = lambda: False,
+        if_unchanged: Callable[[Lock], Grants] = lambda _: NO_GRANTS,
+        **which: Any,
+    ) -> None:
+        """Read a lock, change it and commit that, again after each conflict. Then notify the waiters that get it.
+
+        Args:
+            key: The lock's key.
+            change: Returns the changed lock, and the waiters that are granted it.
+            now: The current time.
+            should_abort: Returns whether to leave the lock as it is after all. It is called after the lock was read.
+            if_unchanged: Returns whom to notify if nothing changes.
+            which: Says which waiters matter, as for `_read`.
+
+        Raises:
+            Contended: Others kept changing the lock.
+            QueueUnavailable: The queue did not take a dispatch. The sweep notifies the remaining waiters.
+        """
+
+        def commit(stored: VersionedLock) -> Grants:
+            lock, granted = change(stored.lock)
+            if lock == stored.lock:
+                return if_unchanged(lock)
+            if should_abort():
+                return NO_GRANTS
+            changed = _with_lock(stored, lock)
+            self._store.commit_lock(changed)
+            return Grants(lock.key, granted, changed.has_drained)
+
+        self.notify(compare_and_set(f"lock {key}", lambda: self._read(key, now, **which), commit), now)
+
+    def notify(self, grants: Grants, now: datetime) -> None:
+        """Send each waiter a dispatch that is due now, and find those that began to wait unnoticed.
+
+        Raises:
+            QueueUnavailable: The queue did not take one. The sweep notifies the remaining waiters.
+        """
+        self._dispatch(grants.waiters, now, grants.key)
+        if grants.has_drained:
+            with suppress(StoreUnavailable):  # the sweep notifies them
+                self._grant_to_late_waiters(grants.key, now)
+
+    def _grant_to_late_waiters(self, key: str, now: datetime) -> None:
+        """Grant turns to those that entered the wait list after it was read and before it was marked as empty.
+
+        Entering it leaves the lock's document as it is, so the commit with the mark did not conflict with theirs. All
+        of them were stored before that commit: whoever came later has seen it.
+        """
+        late = self._store.list_waiters(key, limit=MAX_WAITS)
+        if late:
+            limit = max(one.limit for one in late)
+            self._update(key, lambda lock: grant_turns(lock, limit, now), now, late_limit=limit)
+
+    def _dispatch(self, waiters: Sequence[Waiter], now: datetime, lock_key: str = "") -> None:
+        """Send each waiter a dispatch that is due now. Raises QueueUnavailable."""
+        for waiter in waiters:
+            dispatch = Dispatch(
+                task_id=waiter.task_id,
+                revision=waiter.revision,
+                execution_id=waiter.execution_id,
+                scheduled_for=waiter.scheduled_for,
+                attempt=waiter.attempt,
+                due_at=waiter.due_at,
+                at=now,
+                suspension_count=waiter.suspension_count,
+                lock_key=lock_key,
+                lock_turn=waiter.lock_turn,
+            )
+            self._sender.send_dispatch(dispatch, waiter.priority)
+
+    def cancel(self, key: str, task_id: str, execution_id: str, now: datetime, *, revision: int | None = None) -> None:
+        """Remove a run that will not ask any more from the lock, and notify the next waiters.
+
+        A running attempt keeps the lock, in any process: the task is read after the lock, so a claim committed in
+        between makes this commit conflict.
+
+        If the run is gone already, a commit whose answer was lost may have removed it: then its grants are sent again.
+
+        Args:
+            key: The lock's key.
+            task_id: The run's task.
+            execution_id: The run's execution.
+            now: The current time.
+            revision: Remove only the wait of this revision. The task was changed since. If it still names the lock, its
+                run asks for it again.
+        """
+
+        def is_running() -> bool:
+            current = self._store.load(task_id)
+            run = current and current.task.find_run(execution_id)
+            return bool(run and run.lease and run.lock_key == key)
+
+        if revision is not None:
+            which = WaitFilter(task_id, execution_id, revision)
+            self._update(key, _cancel(which, now), now, task_ids=[task_id])
+            return
+        self._update(
+            key,
+            lambda lock: release(lock, task_id, execution_id, now),
+            now,
+            is_running,
+            _repeat_grants,
+            task_ids=[task_id],
+            leaving=(task_id, execution_id),
+        )
+
+    def cancel_task(self, task: Task, now: datetime) -> None:
+        """Remove the waits of a deleted or edited task from its locks. One read for each of its lock keys.
+
+        If the next waiter cannot be notified, the sweep does it. A new task that has taken the same id keeps its waits:
+        the task is read after the lock, as in `cancel`.
+        """
+
+        def is_recreated() -> bool:
+            stored = self._store.load(task.id)
+            return stored is not None and was_recreated(task, stored.task)
+
+        change = _cancel(WaitFilter(task.id), now)
+        for key in {task.scoped_lock_key, *(run.lock_key for run in task.runs)} - {None}:
+            with suppress(QueueUnavailable):
+                self._update(key or "", change, now, is_recreated, task_ids=[task.id])
+
+    def cancel_group(self, task: Task, now: datetime) -> None:
+        """Send the waiters of this task's worker group back to their queue, as no worker claimed this task in time.
+
+        Raises:
+            QueueUnavailable: A dispatch could not be sent. The sweep sends it.
+        """
+        requeued: list[Waiter] = []
+        group, lock_key = worker_group(task), task.scoped_lock_key
+
+        def change(lock: Lock) -> tuple[Lock, tuple[Waiter, ...]]:
+            remaining, granted, requeued[:] = cancel_waits(lock, WaitFilter(worker_group=group), now)
+            return remaining, granted
+
+        if lock_key is not None:
+            self._update(lock_key, change, now, worker_group=group)
+            self._dispatch([one.with_next_turn(now) for one in requeued], now)
+
+    def _read(
         self,
         key: str,
         now: datetime,
@@ -96,183 +352,9 @@ class LockReader:
         return VersionedLock(view, stored.version, tuple(entries.values()), document, is_whole)
 
 
-def with_lock(stored: VersionedLock, lock: Lock, *, may_drain: bool = True) -> VersionedLock:
+def _with_lock(stored: VersionedLock, lock: Lock, *, may_drain: bool = True) -> VersionedLock:
     """Return a lock that was read with its new content, to commit."""
     return replace(stored, lock=with_queued_limit(lock, is_whole=stored.is_whole and may_drain))
-
-
-class LockUpdates:
-    """Changes locks, and notifies the waiters that are granted one."""
-
-    def __init__(self, store: Store, sender: DispatchSender) -> None:
-        self._store = store
-        self._reader = LockReader(store)
-        self._sender = sender
-
-    def update(
-        self,
-        key: str,
-        load: Callable[[], VersionedLock],
-        change: Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]],
-        now: datetime,
-        should_abort: Callable[[], bool] = lambda: False,
-        if_unchanged: Callable[[Lock], Grants] = lambda _: NO_GRANTS,
-    ) -> None:
-        """Load a lock, change it and commit that, again after each conflict. Then notify the waiters that get it.
-
-        Args:
-            key: The lock's key.
-            load: Reads the lock with the waiters that matter.
-            change: Returns the changed lock, and the waiters that are granted it.
-            now: The current time.
-            should_abort: Returns whether to leave the lock as it is after all. It is called after the lock was read.
-            if_unchanged: Returns whom to notify if nothing changes.
-
-        Raises:
-            Contended: Others kept changing the lock.
-            QueueUnavailable: The queue did not take a dispatch. The sweep notifies the remaining waiters.
-        """
-
-        def commit(stored: VersionedLock) -> Grants:
-            lock, granted = change(stored.lock)
-            if lock == stored.lock:
-                return if_unchanged(lock)
-            if should_abort():
-                return NO_GRANTS
-            changed = with_lock(stored, lock)
-            self._store.commit_lock(changed)
-            return Grants(lock.key, granted, changed.has_drained)
-
-        self.notify(compare_and_set(f"lock {key}", load, commit), now)
-
-    def notify(self, grants: Grants, now: datetime) -> None:
-        """Send each waiter a dispatch that is due now, and find those that began to wait unnoticed.
-
-        Raises:
-            QueueUnavailable: The queue did not take one. The sweep notifies the remaining waiters.
-        """
-        self.dispatch(grants.waiters, now, grants.key)
-        if grants.has_drained:
-            with suppress(StoreUnavailable):  # the sweep notifies them
-                self._grant_to_late_waiters(grants.key, now)
-
-    def _grant_to_late_waiters(self, key: str, now: datetime) -> None:
-        """Grant turns to those that entered the wait list after it was read and before it was marked as empty.
-
-        Entering it leaves the lock's document as it is, so the commit with the mark did not conflict with theirs. All
-        of them were stored before that commit: whoever came later has seen it.
-        """
-        late = self._store.list_waiters(key, limit=MAX_WAITS)
-        if late:
-            limit = max(one.limit for one in late)
-            self.update(
-                key,
-                lambda: self._reader.load(key, now, late_limit=limit),
-                lambda lock: grant_turns(lock, limit, now),
-                now,
-            )
-
-    def dispatch(self, waiters: Sequence[Waiter], now: datetime, lock_key: str = "") -> None:
-        """Send each waiter a dispatch that is due now. Raises QueueUnavailable."""
-        for waiter in waiters:
-            dispatch = Dispatch(
-                task_id=waiter.task_id,
-                revision=waiter.revision,
-                execution_id=waiter.execution_id,
-                scheduled_for=waiter.scheduled_for,
-                attempt=waiter.attempt,
-                due_at=waiter.due_at,
-                at=now,
-                suspension_count=waiter.suspension_count,
-                lock_key=lock_key,
-                lock_turn=waiter.lock_turn,
-            )
-            self._sender.send_dispatch(dispatch, waiter.priority)
-
-
-class LockWaits:
-    """Cancels waits, and notifies those that are next."""
-
-    def __init__(self, store: Store, updates: LockUpdates) -> None:
-        self._store = store
-        self._reader = LockReader(store)
-        self._updates = updates
-
-    def cancel(self, key: str, task_id: str, execution_id: str, now: datetime, *, revision: int | None = None) -> None:
-        """Remove a run that will not ask any more from the lock, and notify the next waiters.
-
-        A running attempt keeps the lock, in any process: the task is read after the lock, so a claim committed in
-        between makes this commit conflict.
-
-        If the run is gone already, a commit whose answer was lost may have removed it: then its grants are sent again.
-
-        Args:
-            key: The lock's key.
-            task_id: The run's task.
-            execution_id: The run's execution.
-            now: The current time.
-            revision: Remove only the wait of this revision. The task was changed since. If it still names the lock, its
-                run asks for it again.
-        """
-
-        def is_running() -> bool:
-            current = self._store.load(task_id)
-            run = current and current.task.find_run(execution_id)
-            return bool(run and run.lease and run.lock_key == key)
-
-        if revision is not None:
-            which = WaitFilter(task_id, execution_id, revision)
-            self._updates.update(
-                key, partial(self._reader.load, key, now, task_ids=[task_id]), _cancel(which, now), now
-            )
-            return
-        self._updates.update(
-            key,
-            lambda: self._reader.load(key, now, task_ids=[task_id], leaving=(task_id, execution_id)),
-            lambda lock: release(lock, task_id, execution_id, now),
-            now,
-            is_running,
-            if_unchanged=_repeat_grants,
-        )
-
-    def cancel_task(self, task: Task, now: datetime) -> None:
-        """Remove the waits of a deleted or edited task from its locks. One read for each of its lock keys.
-
-        If the next waiter cannot be notified, the sweep does it. A new task that has taken the same id keeps its waits:
-        the task is read after the lock, as in `cancel`.
-        """
-
-        def is_recreated() -> bool:
-            stored = self._store.load(task.id)
-            return stored is not None and was_recreated(task, stored.task)
-
-        change = _cancel(WaitFilter(task.id), now)
-        for key in {task.scoped_lock_key, *(run.lock_key for run in task.runs)} - {None}:
-            with suppress(QueueUnavailable):
-                self._updates.update(
-                    key or "",
-                    partial(self._reader.load, key or "", now, task_ids=[task.id]),
-                    change,
-                    now,
-                    is_recreated,
-                )
-
-    def cancel_group(self, task: Task, now: datetime) -> None:
-        """Send the waiters of this task's worker group back to their queue, as no worker claimed this task in time.
-
-        Raises:
-            QueueUnavailable: A dispatch could not be sent. The sweep sends it.
-        """
-        requeued: list[Waiter] = []
-        group, lock_key = worker_group(task), task.scoped_lock_key
-
-        def change(lock: Lock) -> tuple[Lock, tuple[Waiter, ...]]:
-            remaining, granted, requeued[:] = cancel_waits(lock, WaitFilter(worker_group=group), now)
-            return remaining, granted
-
-        if lock_key is not None:
-            self._updates.update(lock_key, partial(self._reader.load, lock_key, now, worker_group=group), change, now)
-            self._updates.dispatch([one.with_next_turn(now) for one in requeued], now)
 
 
 def _repeat_grants(lock: Lock) -> Grants:
@@ -286,173 +368,24 @@ def _cancel(which: WaitFilter, now: datetime) -> Callable[[Lock], tuple[Lock, tu
     return lambda lock: cancel_waits(lock, which, now)[:2]
 
 
-@dataclass(frozen=True, slots=True)
-class AcquireResult:
-    """The result of asking for a lock."""
-
-    lock: VersionedLock | None
-    """The lock to commit with the task, or None if it did not change."""
-    is_acquired: bool
-    """If not, it is in the wait list, and will be notified when there is a place."""
-    grants: Grants
-    """The waiters to notify after that: those ahead of it that nobody has notified yet."""
-
-
-class Locks:
-    """Acquires, extends and releases resource locks.
-
-    Attributes:
-        updates: Notifies the waiters that are granted one.
-        waits: Cancels the waits of runs that will not come.
-    """
-
-    def __init__(self, store: Store, sender: DispatchSender) -> None:
-        self._store = store
-        self._reader = LockReader(store)
-        self.updates = LockUpdates(store, sender)
-        self.waits = LockWaits(store, self.updates)
-
-    def acquire(self, task: Task, run: Run, dispatch: Dispatch, now: datetime) -> AcquireResult:
-        """Ask for the lock for a run that an executor is about to start. If it must wait, this commits the wait.
-
-        Raises:
-            VersionConflict: Another process changed the lock or started the run. Read the task again and retry.
-            QueueUnavailable: The waiters ahead of it could not be notified.
-        """
-        waiter = _make_waiter(task, run, dispatch)
-        result = self._try_acquire(self._reader.load(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
-        if not result.is_acquired:
-            if result.lock is not None:
-                self._store.commit_lock(result.lock)
-            self.updates.notify(result.grants, now)
-        return result
-
-    def acquire_for_worker(self, task: Task, run: Run, now: datetime) -> AcquireResult:
-        """Ask for the lock for a run that a worker has claimed.
-
-        Raises:
-            VersionConflict: Another process has started the run. Read the task again and retry.
-        """
-        waiter = _make_worker_waiter(task, run)
-        return self._try_acquire(self._reader.load(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
-
-    def wait_if_taken(self, task: Task, run: Run, now: datetime) -> bool:
-        """Let a run for workers keep waiting, if it could not get its task's lock now. Return whether it waits.
-
-        Its place in the wait list stays, or is restored if it was lost.
-
-        Raises:
-            VersionConflict: Another process changed the lock. Read the task again and retry.
-            QueueUnavailable: The waiters ahead of it could not be notified.
-        """
-        key = task.scoped_lock_key
-        if key is None:
-            return False
-        waiter = _make_worker_waiter(task, run)
-        stored = self._reader.load(key, now, asking=[waiter])
-        lock, is_free, granted = acquire(stored.lock, waiter, now, now)
-        if is_free:
-            return False
-        if lock != stored.lock:
-            self._store.commit_lock(with_lock(stored, lock, may_drain=False))
-        self.updates.notify(Grants(key, granted), now)
-        return True
-
-    def enqueue_many(self, key: str, claimed: Sequence[tuple[Task, Run]], now: datetime) -> set[tuple[str, str]]:
-        """Add runs that a worker would claim to the wait list of a lock that is taken: one read and one commit for all.
-
-        Returns:
-            The (task id, execution id) of the runs that could not get the lock. The others may get it if they ask.
-
-        Raises:
-            VersionConflict: Another process changed the lock.
-            QueueUnavailable: The waiters ahead of them could not be notified.
-        """
-        waiters = [_make_worker_waiter(task, run) for task, run in claimed]
-        before = stored = self._reader.load(key, now, asking=waiters)
-        waiting, granted = set[tuple[str, str]](), list[Waiter]()
-        for waiter, (task, run) in zip(waiters, claimed, strict=True):
-            with suppress(VersionConflict):
-                result = self._try_acquire(stored, run, waiter, now)
-                if not result.is_acquired:
-                    stored = result.lock or stored
-                    waiting.add((task.id, run.execution_id))
-                    granted += result.grants.waiters
-        if stored is not before:
-            self._store.commit_lock(stored)
-        self.updates.notify(Grants(key, tuple(granted)), now)
-        return waiting
-
-    def _try_acquire(self, stored: VersionedLock, run: Run, waiter: Waiter, now: datetime) -> AcquireResult:
-        if run.lease is None:
-            raise ValueError("only a claimed run may acquire a lock")
-        # Another process has started the run since its task was read.
-        if is_held_by(stored.lock, waiter.task_id, run.execution_id, now):
-            raise VersionConflict(f"execution {run.execution_id} of task {waiter.task_id}")
-        lock, is_acquired, granted = acquire(
-            stored.lock, waiter, run.lease.until, now, holder_execution_id=run.execution_id
-        )
-        # Only those who call `LockUpdates.notify` after the commit may say that nobody waits.
-        changed = None if lock == stored.lock else with_lock(stored, lock, may_drain=False)
-        return AcquireResult(
-            changed,
-            is_acquired,
-            Grants(stored.lock.key, granted),
-        )
-
-    def extend(self, task_id: str, run: Run, until: datetime) -> VersionedLock | None:
-        """Return the lock with the run's hold extended, to commit with its lease, or None if it has no lock key."""
-        if run.lock_key is None:
-            return None
-        stored = self._store.load_lock(run.lock_key)
-        return VersionedLock(extend(stored.lock, task_id, run.execution_id, until), stored.version)
-
-    def release(self, task_id: str, run: Run, now: datetime) -> tuple[VersionedLock | None, Grants]:
-        """Return the lock without the run, to commit with the run's end, and the waiters to `notify` after that."""
-        if run.lock_key is None:
-            return None, NO_GRANTS
-        stored = self._reader.load(run.lock_key, now, leaving=(task_id, run.execution_id))
-        lock, granted = release(stored.lock, task_id, run.execution_id, now)
-        changed = with_lock(stored, lock)
-        return changed, Grants(run.lock_key, granted, changed.has_drained)
-
-
 def _require_lock_key(run: Run) -> str:
     if run.lock_key is None:
         raise ValueError("only a run with a lock key may acquire a lock")
     return run.lock_key
 
 
-def _make_worker_waiter(task: Task, run: Run) -> Waiter:
-    return Waiter(
-        execution_id=run.execution_id,
-        scheduled_for=run.scheduled_for,
-        due_at=run.due_at,
-        attempt=run.attempt,
-        lock_turn=run.lock_turn,
-        suspension_count=run.suspension_count,
-        **_waiter_task_fields(task),
-    )
-
-
-def _make_waiter(task: Task, run: Run, dispatch: Dispatch) -> Waiter:
+def _make_waiter(task: Task, run: Run, asking: Run | Dispatch) -> Waiter:
     """Return a waiter for the dispatched execution, even if another occurrence of the backlog is to run instead."""
     return Waiter(
-        execution_id=dispatch.execution_id,
-        scheduled_for=dispatch.scheduled_for,
+        task_id=task.id,
+        revision=task.revision,
+        limit=task.lock_limit,
+        priority=task.priority,
+        worker_group=worker_group(task),
+        execution_id=asking.execution_id,
+        scheduled_for=asking.scheduled_for,
         due_at=run.due_at,
-        attempt=dispatch.attempt,
-        lock_turn=dispatch.lock_turn,
-        suspension_count=dispatch.suspension_count,
-        **_waiter_task_fields(task),
+        attempt=asking.attempt,
+        lock_turn=asking.lock_turn,
+        suspension_count=asking.suspension_count,
     )
-
-
-def _waiter_task_fields(task: Task) -> dict[str, Any]:
-    return {
-        "task_id": task.id,
-        "revision": task.revision,
-        "limit": task.lock_limit,
-        "priority": task.priority,
-        "worker_group": worker_group(task),
-    }

@@ -430,7 +430,7 @@ class Scheduler:
         is_new_revision = base is not None and base.task.revision != changed.stored.task.revision
         if base is not None and is_new_revision and any(run.lock_turn_until for run in base.task.runs):
             # Runs of the old revision give up their turn. If the task still needs the lock, it asks again.
-            self._engine.locks.waits.cancel_task(base.task, self._engine.clock.now())
+            self._engine.locks.cancel_task(base.task, self._engine.clock.now())
         return self._dispatch_or_defer(changed.stored)
 
     def _tell_of_budget(self, task: Task) -> Task:

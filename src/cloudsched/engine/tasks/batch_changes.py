@@ -15,8 +15,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.batch_change import (
@@ -24,6 +23,7 @@ from cloudsched.domain.documents.batch_change import (
     BatchAction,
     BatchChange,
     BatchRetry,
+    ExecutionName,
     RetryFilter,
     has_failed,
 )
@@ -47,8 +47,21 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
 
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
 PAGE_SIZE: Final = 100
 """The number of tasks that one step changes. A journal has room for 5,000 steps."""
+_RETRY_PAGE_SIZE: Final = 50
+"""The number of executions that one step retries."""
+MAX_REFUSALS: Final = 20
+"""The most refusals that the result describes."""
+COUNTS: Final = ("changed", "skipped", "refused")
+
+
+class Skip(Exception):
+    """The change does not concern a task or an execution, or there is nothing to do."""
 
 
 def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
@@ -74,85 +87,128 @@ class BatchChangeRun:
         self._scheduler = scheduler
 
     def run(self, ctx: Context) -> dict[str, Any]:
-        """Carry out the batch change that a task's payload describes, and return the counts."""
+        """Carry out the change or the retries that a task's payload describes, and return the counts."""
+        page: _TaskPage | _ExecutionPage
+        parts = self._store, self._scheduler, ctx.task, ctx.execution_id
         if "executions" in ctx.task.payload:
-            return run_retries(ctx, self._store, self._scheduler)
-        change = BatchChange.model_validate(ctx.task.payload)
-        page = _Page(self._store, self._scheduler, change, ctx.task, ctx.execution_id)
+            page = _ExecutionPage(*parts, BatchRetry.model_validate(ctx.task.payload).executions)
+            name, lists = "retry a page", 1
+        else:
+            change = BatchChange.model_validate(ctx.task.payload)
+            page = _TaskPage(*parts, change)
+            name, lists = f"{change.action} a page", 1 if change.filter.ids else len(to_queries(change))
         total: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "refusals": []}
-        for number in range(1 if change.filter.ids else len(to_queries(change))):
+        for number in range(lists):
             token: str | None = None
             while True:
-                done: dict[str, Any] = ctx.step(f"{change.action} a page", page.change, number, token)
-                token = add_page(ctx, total, done)
+                done = ctx.step(name, page.change, number, token)
+                for counted in COUNTS:
+                    total[counted] += done[counted]
+                total["refusals"] = [*total["refusals"], *done["refusals"]][:MAX_REFUSALS]
+                ctx.progress(", ".join(f"{total[counted]} {counted}" for counted in COUNTS))
+                token = done["next"]
                 if token is None:
                     break
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """Changes a page of tasks."""
+@dataclass(frozen=True)
+class _Page(Generic[T]):
+    """Changes a page of tasks or executions, each once, with the rights of the own task's owner."""
 
     store: Store
     scheduler: Scheduler
-    batch: BatchChange
     own_task: Task
     execution_id: str
     """The run that changes it. A batch change that is rescheduled has another one."""
 
     def change(self, number: int, token: str | None) -> dict[str, Any]:
-        """Change a page of a query's tasks. Return the counts, and the token of the next page."""
-        tasks, following, absent = self._read(number, token)
+        """Change a page of one of the lists. Return the counts, and the token of the next page."""
+        found, following, absent = self._read(number, token)
         done: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
-        for task in tasks:
-            count_change(done, task.id, partial(self._change_task, task))
+        for task_id, each in found:
+            try:
+                self._change_one(each)
+            except (Skip, NotFound):
+                done["skipped"] += 1
+            except Unavailable:  # all of the page is tried again
+                raise
+            except Exception as error:  # a problem of one task must not keep the others from being changed
+                is_known = isinstance(error, CloudschedError)
+                if not is_known:
+                    log.exception("not changed", extra={"action": "unchanged", "taskId": task_id})
+                done["refused"] += 1
+                problem = str(error) if is_known else type(error).__name__
+                done["refusals"] = [*done["refusals"], {"taskId": task_id, "problem": problem}][:MAX_REFUSALS]
+            else:
+                done["changed"] += 1
         return done
 
-    def _read(self, number: int, token: str | None) -> tuple[Sequence[Task], str | None, int]:
-        """Return a page of tasks, the token of the next one, and the number of skipped ids, which have no task."""
-        ids = self.batch.filter.ids
-        if ids is None:
-            page = self.store.list_tasks(to_queries(self.batch)[number], limit=PAGE_SIZE, page_token=token)
-            return page.items, page.next_page_token, 0
-        start = int(token or 0)
-        end = start + PAGE_SIZE
-        named = set(ids[start:end])
-        found = [each.task for each in self.store.load_many(ids[start:end]) if each.task.deleted_at is None]
-        return found, str(end) if end < len(ids) else None, len(named - {each.id for each in found})
+    def _read(self, number: int, token: str | None) -> tuple[Sequence[tuple[str, T]], str | None, int]:
+        """Return a page, by the ids of the tasks, the token of the next one, and how many named ones there are not."""
+        raise NotImplementedError
 
-    def _change_task(self, task: Task) -> None:
-        scheduler, by, mark = self.scheduler, self._authority, self._mark
-        if mark.is_known_to(task):
-            raise Skip
-        match self.batch.action:
-            case BatchAction.PAUSE:
-                scheduler.pause(task.id, by, mark)
-            case BatchAction.RESUME:
-                scheduler.resume(task.id, by, mark)
-            case BatchAction.CANCEL:
-                scheduler.cancel(task.id, by, mark)
-            case BatchAction.DELETE:
-                scheduler.delete(task.id, by, mark)
-            case BatchAction.RETRY_FAILED:
-                scheduler.manual_runs.retry(task.id, self._find_failed(task), by=by, mark=mark)
+    def _change_one(self, found: T) -> None:
+        """Make the change. Raises Skip if it does not concern what was found."""
+        raise NotImplementedError
 
-    @property
-    def _mark(self) -> RequestMark:
-        """The mark by which each task remembers this change, so that it is not made again if somebody takes it back."""
-        return RequestMark.of_name(["batch", self.own_task.id, self.execution_id], depends_on_time=False)
+    def _concerns(self, task: Task) -> bool:
+        raise NotImplementedError
+
+    def _make_mark(self, *names: str) -> RequestMark:
+        """Return the mark by which a task remembers this change: it is not made again if somebody takes it back."""
+        return RequestMark.of_name(["batch", self.own_task.id, self.execution_id, *names], depends_on_time=False)
 
     @property
     def _authority(self) -> Authority:
-        return make_authority(self.own_task, self._check)
+        """The authority of the caller of a change. Their task goes on after the end of their credential."""
+        owner = self.own_task.owner
+        sender = next((each.by for each in self.own_task.history if each.by is not None), None)
+        if owner == SYSTEM_OWNER:
+            return replace(OWN_CODE, sender=sender or TRUSTED_CODE, authorize=self._check)
+        user = sender or EventSender(role=SenderRole.OWNER, subject=f"user:{owner}")
+        return Authority(Requesters.USERS, user, owner=owner, is_valid=lambda: True, authorize=self._check)
 
     def _check(self, task: Task) -> None:
         """Check a task that is about to be changed. Raises Skip, or Forbidden if it is not the caller's to change."""
         owner = self.own_task.owner
-        if owner not in {SYSTEM_OWNER, task.owner} or not self.batch.concerns(task, self.own_task.created_at):
+        if owner not in {SYSTEM_OWNER, task.owner} or not self._concerns(task):
             raise Skip
         if task.parent is not None and owner != SYSTEM_OWNER:
             raise Forbidden(f"This task is a call of task {task.parent.task_id}, and only that may change it.")
+
+
+@dataclass(frozen=True)
+class _TaskPage(_Page[Task]):
+    batch: BatchChange
+
+    def _read(self, number: int, token: str | None) -> tuple[Sequence[tuple[str, Task]], str | None, int]:
+        ids = self.batch.filter.ids
+        if ids is None:
+            page = self.store.list_tasks(to_queries(self.batch)[number], limit=PAGE_SIZE, page_token=token)
+            return [(each.id, each) for each in page.items], page.next_page_token, 0
+        named, following = _cut(ids, token, PAGE_SIZE)
+        found = [each.task for each in self.store.load_many(named) if each.task.deleted_at is None]
+        return [(each.id, each) for each in found], following, len({*named} - {each.id for each in found})
+
+    def _change_one(self, found: Task) -> None:
+        scheduler, by, mark = self.scheduler, self._authority, self._make_mark()
+        if mark.is_known_to(found):
+            raise Skip
+        match self.batch.action:
+            case BatchAction.PAUSE:
+                scheduler.pause(found.id, by, mark)
+            case BatchAction.RESUME:
+                scheduler.resume(found.id, by, mark)
+            case BatchAction.CANCEL:
+                scheduler.cancel(found.id, by, mark)
+            case BatchAction.DELETE:
+                scheduler.delete(found.id, by, mark)
+            case BatchAction.RETRY_FAILED:
+                scheduler.manual_runs.retry(found.id, self._find_failed(found), by=by, mark=mark)
+
+    def _concerns(self, task: Task) -> bool:
+        return self.batch.concerns(task, self.own_task.created_at)
 
     def _find_failed(self, task: Task) -> str:
         """Return the execution to retry: it failed before the change was asked for, and not again since."""
@@ -162,11 +218,49 @@ class _Page:
         except NotAllowed:
             raise Skip from None
         execution = None if task.find_run(execution_id) else self.store.load_execution(task.id, execution_id)
-        if execution is None or execution.status not in FAILURE_STATUSES or execution.finished_at is None:
+        if execution is None or execution.status not in FAILURE_STATUSES:
             raise Skip
-        if execution.finished_at > self.own_task.created_at:
+        if execution.finished_at is None or execution.finished_at > self.own_task.created_at:
             raise Skip
         return execution_id
+
+
+@dataclass(frozen=True)
+class _ExecutionPage(_Page[Execution]):
+    chosen: RetryFilter
+
+    def _read(
+        self,
+        number: int,  # noqa: ARG002 - there is one list
+        token: str | None,
+    ) -> tuple[Sequence[tuple[str, Execution]], str | None, int]:
+        if self.chosen.ids is None:
+            query, only = to_query(self.chosen), to_filter(self.chosen)
+            page = find_executions_with_tasks(self.store.search, query, _RETRY_PAGE_SIZE, token, only)
+            found = [each.execution for each in page.items if each.execution.status in FAILURE_STATUSES]
+            is_over = len(found) < len(page.items) or not (page.next_page_token or "").startswith("0.")
+            return [(each.task_id, each) for each in found], None if is_over else page.next_page_token, 0
+        named, following = _cut(tuple(dict.fromkeys(self.chosen.ids)), token, _RETRY_PAGE_SIZE)
+        found = _load_retryable(self.store, self.chosen, named)
+        return [(each.task_id, each) for each in found], following, len(named) - len(found)
+
+    def _change_one(self, found: Execution) -> None:
+        if found.finished_at is None or found.finished_at > self.own_task.created_at:
+            raise Skip
+        mark, task = self._make_mark(found.id), self.store.load(found.task_id)
+        if task is None or mark.is_known_to(task.task) or task.task.find_run(found.id) is not None:
+            raise Skip
+        self.scheduler.manual_runs.retry(found.task_id, found.id, by=self._authority, mark=mark)
+
+    def _concerns(self, task: Task) -> bool:
+        return task.deleted_at is None
+
+
+def _cut(ids: Sequence[T], token: str | None, size: int) -> tuple[Sequence[T], str | None]:
+    """Return a page of named ids, and the token of the next one."""
+    start = int(token or 0)
+    end = start + size
+    return ids[start:end], str(end) if end < len(ids) else None
 
 
 MAX_COUNT: Final = 10_000
@@ -295,8 +389,6 @@ def _hash(content: object) -> str:
 
 MAX_RETRIES_READ: Final = 1_000
 """The number of failed executions after which counting stops."""
-_RETRY_PAGE_SIZE: Final = 50
-"""The number of executions that one step retries. A journal has room for 5,000 steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,138 +424,16 @@ def find_retries(store: Store, chosen: RetryFilter) -> MatchingExecutions:
     if chosen.ids is None:
         found, is_cut = list_failures(store.search, to_query(chosen), to_filter(chosen), MAX_RETRIES_READ)
         return MatchingExecutions(found, is_cut)
-    records = (store.load_execution(each.task_id, each.execution_id) for each in dict.fromkeys(chosen.ids))
-    failed = [each for each in records if each is not None and _is_retryable(each, chosen)]
-    return MatchingExecutions(failed, is_at_least=False)
+    return MatchingExecutions(_load_retryable(store, chosen, tuple(dict.fromkeys(chosen.ids))), is_at_least=False)
 
 
-def run_retries(ctx: Context, store: Store, scheduler: Scheduler) -> dict[str, Any]:
-    """Carry out the batch retry that a task's payload describes, and return the counts."""
-    retry = BatchRetry.model_validate(ctx.task.payload)
-    page = _RetryPage(store, scheduler, retry.executions, ctx.task, ctx.execution_id)
-    total: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "refusals": []}
-    token: str | None = None
-    while True:
-        token = add_page(ctx, total, ctx.step("retry a page", page.retry, token))
-        if token is None:
-            return total
-
-
-def _is_retryable(execution: Execution, chosen: RetryFilter) -> bool:
-    is_of_owner = chosen.owner in {None, execution.owner}
-    return is_of_owner and execution.status in FAILURE_STATUSES and execution.called_by is None
-
-
-@dataclass(frozen=True, slots=True)
-class _RetryPage:
-    """Retries a page of executions."""
-
-    store: Store
-    scheduler: Scheduler
-    chosen: RetryFilter
-    own_task: Task
-    own_execution_id: str
-
-    def retry(self, token: str | None) -> dict[str, Any]:
-        """Retry a page of executions. Return the counts, and the token of the next page."""
-        found, following, absent = self._read(token)
-        done: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
-        for execution in found:
-            count_change(done, execution.task_id, partial(self._retry_one, execution))
-        return done
-
-    def _read(self, token: str | None) -> tuple[Sequence[Execution], str | None, int]:
-        """Return a page of executions, the token of the next one, and the number of ids of none that failed."""
-        if self.chosen.ids is None:
-            query, only = to_query(self.chosen), to_filter(self.chosen)
-            page = find_executions_with_tasks(self.store.search, query, _RETRY_PAGE_SIZE, token, only)
-            found = [each.execution for each in page.items if each.execution.status in FAILURE_STATUSES]
-            is_over = len(found) < len(page.items) or not (page.next_page_token or "").startswith("0.")
-            return found, None if is_over else page.next_page_token, 0
-        ids, start = tuple(dict.fromkeys(self.chosen.ids)), int(token or 0)
-        named = ids[start : start + _RETRY_PAGE_SIZE]
-        records = [self.store.load_execution(each.task_id, each.execution_id) for each in named]
-        found = [each for each in records if each is not None and _is_retryable(each, self.chosen)]
-        end = start + _RETRY_PAGE_SIZE
-        return found, str(end) if end < len(ids) else None, len(named) - len(found)
-
-    def _retry_one(self, execution: Execution) -> None:
-        if execution.finished_at is None or execution.finished_at > self.own_task.created_at:
-            raise Skip
-        mark = RequestMark.of_name(
-            ["batch", self.own_task.id, self.own_execution_id, execution.id], depends_on_time=False
-        )
-        task = self.store.load(execution.task_id)
-        if task is None or mark.is_known_to(task.task) or task.task.find_run(execution.id) is not None:
-            raise Skip
-        self.scheduler.manual_runs.retry(execution.task_id, execution.id, by=self._authority, mark=mark)
-
-    @property
-    def _authority(self) -> Authority:
-        return make_authority(self.own_task, self._check)
-
-    def _check(self, task: Task) -> None:
-        """Check a task before one of its executions is retried. Raises Skip, or Forbidden for a call."""
-        owner = self.own_task.owner
-        if owner not in {SYSTEM_OWNER, task.owner} or task.deleted_at is not None:
-            raise Skip
-        if task.parent is not None and owner != SYSTEM_OWNER:
-            raise Forbidden(f"This task is a call of task {task.parent.task_id}, and only that may change it.")
-
-
-log = logging.getLogger(__name__)
-
-MAX_REFUSALS: Final = 20
-"""The most refusals that the result describes."""
-COUNTS: Final = ("changed", "skipped", "refused")
-
-
-class Skip(Exception):
-    """The change does not concern a task or an execution, or there is nothing to do."""
-
-
-def make_authority(own_task: Task, check: Callable[[Task], None]) -> Authority:
-    """Return the authority of the caller of a change. Their task goes on after the end of their credential."""
-    owner = own_task.owner
-    sender = next((each.by for each in own_task.history if each.by is not None), None)
-    if owner == SYSTEM_OWNER:
-        return replace(OWN_CODE, sender=sender or TRUSTED_CODE, authorize=check)
-    user = sender or EventSender(role=SenderRole.OWNER, subject=f"user:{owner}")
-    return Authority(Requesters.USERS, user, owner=owner, is_valid=lambda: True, authorize=check)
-
-
-def count_change(done: dict[str, Any], task_id: str, change: Callable[[], object]) -> None:
-    """Make one of many changes, and count whether it was made, skipped or refused.
-
-    Raises:
-        Unavailable: The store or the queue failed. All of the page is tried again.
-    """
-    try:
-        change()
-    except (Skip, NotFound):
-        done["skipped"] += 1
-    except Unavailable:
-        raise
-    except CloudschedError as error:
-        _note_refusal(done, task_id, str(error))
-    except Exception as error:  # a problem of one task must not keep the others from being changed
-        log.exception("not changed", extra={"action": "unchanged", "taskId": task_id})
-        _note_refusal(done, task_id, type(error).__name__)
-    else:
-        done["changed"] += 1
-
-
-def _note_refusal(done: dict[str, Any], task_id: str, problem: str) -> None:
-    done["refused"] += 1
-    if len(done["refusals"]) < MAX_REFUSALS:
-        done["refusals"].append({"taskId": task_id, "problem": problem})
-
-
-def add_page(ctx: Context, total: dict[str, Any], done: dict[str, Any]) -> str | None:
-    """Add the counts of a page, report them as progress, and return the token of the next page."""
-    for name in COUNTS:
-        total[name] += done[name]
-    total["refusals"] = [*total["refusals"], *done["refusals"]][:MAX_REFUSALS]
-    ctx.progress(", ".join(f"{total[name]} {name}" for name in COUNTS))
-    token: str | None = done["next"]
-    return token
+def _load_retryable(store: Store, chosen: RetryFilter, named: Sequence[ExecutionName]) -> list[Execution]:
+    records = [store.load_execution(each.task_id, each.execution_id) for each in named]
+    return [
+        each
+        for each in records
+        if each is not None
+        and chosen.owner in {None, each.owner}
+        and each.status in FAILURE_STATUSES
+        and each.called_by is None
+    ]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import MAX_TREE_CALLS, ScriptTree, StoredScript, script_key
-from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.engine.state.record_changes import change_record
 from cloudsched.errors import LimitExceeded, ScriptFailed
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore, VersionedRecord
+    from cloudsched.engine.ports.store import RecordStore
 
 SCRIPT_CALL: Final = "script_call"
 """The field of a call that says which script is called, in which tree, and whether a user wrote it."""
@@ -68,19 +68,17 @@ class CalledScripts:
         Raises:
             LimitExceeded: There have been as many as there may be.
         """
-        records = self._records()
 
-        def count(stored: VersionedRecord[ScriptTree] | None) -> None:
+        def count(known: ScriptTree | None) -> ScriptTree:
             now = self._clock.now()
-            calls = 1 if stored is None else stored.record.calls + 1
+            calls = 1 if known is None else known.calls + 1
             if calls > MAX_TREE_CALLS:
                 raise LimitExceeded(f"Scripts call each other more than {MAX_TREE_CALLS} times, the most for one run.")
-            counted = ScriptTree(
+            return ScriptTree(
                 id=tree, owner=owner, created_at=now, updated_at=now, expire_at=now + _COUNTED_FOR, calls=calls
             )
-            records.write(counted, None if stored is None else stored.version)
 
-        compare_and_set(f"the count of scripts below {tree}", lambda: records.load(ScriptTree, tree), count)
+        change_record(self._records(), ScriptTree, tree, count)
 
 
 def read_pinned(recorded: dict[str, Any]) -> PinnedScript:

@@ -24,7 +24,7 @@ from cloudsched.domain.documents.person import (
     with_verified_webhook,
 )
 from cloudsched.domain.transitions.invalid_input import WIRE, to_invalid_input
-from cloudsched.engine.state.record_changes import change_person, delete_record, retry_conflicts
+from cloudsched.engine.state.record_changes import change_person, change_record, delete_record
 from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 
@@ -56,22 +56,19 @@ class WebhookSecrets:
         """Return a new secret for a URL. The previous one of the same URL signs for a day beside it, if it is kept."""
         secret = f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
-        def write() -> str:
+        def change(stored: ContactSecrets | None) -> ContactSecrets:
             now = self._clock.now()
-            stored = self._records.load(ContactSecrets, owner)
-            empty = ContactSecrets(id=owner, owner=owner, created_at=now, updated_at=now)
-            known = empty if stored is None else stored.record
+            known = stored or ContactSecrets(id=owner, owner=owner, created_at=now, updated_at=now)
             previous = known.webhook_secrets[:1] if keeps_previous and known.webhook_url == url else ()
             until = now + OVERLAP
             kept = (
                 WebhookSecret(value=secret),
                 *(WebhookSecret(value=each.value, until=until) for each in previous),
             )
-            changed = known.model_copy(update={"webhook_url": url, "webhook_secrets": kept, "updated_at": now})
-            self._records.write(changed, None if stored is None else stored.version)
-            return secret
+            return known.model_copy(update={"webhook_url": url, "webhook_secrets": kept, "updated_at": now})
 
-        return retry_conflicts(f"webhook of {owner}", write)
+        change_record(self._records, ContactSecrets, owner, change)
+        return secret
 
 
 class SavedPerson(NamedTuple):
@@ -156,10 +153,11 @@ class People:
         if spec.webhook is not None:
             self._require_url(spec.webhook.url)
 
-        def write() -> SavedPerson:
+        saved: SavedPerson | None = None
+
+        def write(current: Person | None) -> Person:
+            nonlocal saved
             now = self._clock.now()
-            stored = self._records.load(Person, owner)
-            current = None if stored is None else stored.record
             email = _decide_email(spec.email, current, may_verify=may_verify, proven_address=proven_address)
             person = Person(
                 **{name: getattr(spec, name) for name in PersonSpec.model_fields if name not in {"email", "webhook"}},
@@ -171,11 +169,12 @@ class People:
                 updated_at=now,
             )
             person = self._with_zone_revision(person, current, by)
-            secret = self._make_secret(person, current)
-            self._records.write(person, None if stored is None else stored.version)
-            return SavedPerson(person, stored is None, secret)
+            saved = SavedPerson(person, current is None, self._make_secret(person, current))
+            return person
 
-        return retry_conflicts(owner, write)
+        change_record(self._records, Person, owner, write)
+        assert saved is not None  # noqa: S101 - it was written
+        return saved
 
     def _with_zone_revision(self, person: Person, current: Person | None, by: Authority) -> Person:
         """Return a person who is about to be written. Before another zone is written, create the task that follows it.

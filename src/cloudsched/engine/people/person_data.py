@@ -42,7 +42,7 @@ from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.overview import WorkerPresence
-from cloudsched.engine.state.record_changes import delete_record, retry_conflicts
+from cloudsched.engine.state.record_changes import change_record, delete_record
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.engine.usage.report import UsageSummation
 from cloudsched.errors import NotFound
@@ -97,12 +97,11 @@ class PersonJobs:
         The record is written first, then the task: whoever finds a record without its task makes the task.
         """
 
-        def claim() -> PersonJob:
+        def claim(known: PersonJob | None) -> PersonJob:
             now = self._clock.now()
-            stored = self._store.records.load(PersonJob, job_id(kind, owner))
-            if stored is not None and stored.record.finished_at is None and not self._has_ended(stored.record):
-                return stored.record
-            job = PersonJob(
+            if known is not None and known.finished_at is None and not self._has_ended(known):
+                return known
+            return PersonJob(
                 id=job_id(kind, owner),
                 owner=owner,
                 kind=kind,
@@ -111,10 +110,8 @@ class PersonJobs:
                 created_at=now,
                 updated_at=now,
             )
-            self._store.records.write(job, None if stored is None else stored.version)
-            return job
 
-        job = retry_conflicts(f"{kind} of {owner}", claim)
+        job = change_record(self._store.records, PersonJob, job_id(kind, owner), claim)
         draft = TaskDraft(
             id=job.task_id,
             owner=owner,
@@ -238,12 +235,11 @@ class PersonData:
             now = self._clock.now()
             update = {"cursor": cursor, "updated_at": now, "finished_at": now if is_over else None}
 
-            def save(update: dict[str, Any] = update) -> None:
-                again = self._store.records.load(PersonJob, key)
-                if again is not None and again.record.task_id == ctx.task.id:
-                    self._store.records.write(again.record.model_copy(update=update), again.version)
+            def save(known: PersonJob | None, update: dict[str, Any] = update) -> PersonJob | None:
+                is_own = known is not None and known.task_id == ctx.task.id
+                return known.model_copy(update=update) if known is not None and is_own else known
 
-            retry_conflicts(f"export of {owner}", save)
+            change_record(self._store.records, PersonJob, key, save)
             ctx.progress(f"{section}: {cursor.parts} parts")
             if not is_over and _is_time_up(ctx):
                 return Snooze(_AGAIN, "It goes on where it was.")
@@ -349,12 +345,7 @@ class _Parts:
             updated_at=now,
             expire_at=now + timedelta(days=1),
         )
-
-        def write() -> None:
-            stored = self._store.records.load(ExportPart, key)
-            self._store.records.write(part, None if stored is None else stored.version)
-
-        retry_conflicts("part of an export", write)
+        change_record(self._store.records, ExportPart, key, lambda _: part)
         self._number += 1
         self._lines, self._size = [], 0
 

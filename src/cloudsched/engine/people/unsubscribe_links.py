@@ -20,13 +20,13 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.documents.person import LinkKey, Person, without_channel
-from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.engine.state.record_changes import change_record
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
     from cloudsched.engine.people.people import People
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore, VersionedRecord
+    from cloudsched.engine.ports.store import RecordStore
 
 
 _KEY_ID: Final = "current"
@@ -88,15 +88,11 @@ class UnsubscribeLinks:
             return self._key
 
     def _read_or_make(self) -> str:
-        def make(stored: VersionedRecord[LinkKey] | None) -> str:
-            if stored is not None:
-                return stored.record.value
+        def make(known: LinkKey | None) -> LinkKey:
             now, value = self._clock.now(), base64.b64encode(secrets.token_bytes(32)).decode()
-            key = LinkKey(id=_KEY_ID, owner=SYSTEM_OWNER, value=value, created_at=now, updated_at=now)
-            self._records.write(key, None)
-            return value
+            return known or LinkKey(id=_KEY_ID, owner=SYSTEM_OWNER, value=value, created_at=now, updated_at=now)
 
-        return compare_and_set("key of links", lambda: self._records.load(LinkKey, _KEY_ID), make)
+        return change_record(self._records, LinkKey, _KEY_ID, make).value
 
 
 def _encode(data: bytes) -> str:

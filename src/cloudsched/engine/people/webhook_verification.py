@@ -10,16 +10,15 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
-from functools import partial
+from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.person import secret_hash
 from cloudsched.engine.ports.sender import Asker, Message, Recipient
 from cloudsched.engine.state.record_changes import count_recent
-from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput, QuotaExceeded
+from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput
 
 if TYPE_CHECKING:
     from cloudsched.engine.people.people import People
@@ -34,7 +33,6 @@ MAX_FOR_OWNER: Final = 10
 """The most questions to hosts for one owner within a day."""
 INTERVAL: Final = timedelta(minutes=1)
 """The least time between two questions."""
-_DAY: Final = timedelta(days=1)
 WEBHOOK_KIND: Final = "webhook.verification"
 _HINT: Final = "It has to answer 2xx with the challenge in `data`, as text or as a JSON object of it alone."
 
@@ -78,9 +76,16 @@ class WebhookVerification:
             raise InvalidInput("webhook.url", "has changed meanwhile", "Verify the new one.")
 
     def _count(self, kind: str, name: str, limit: int) -> None:
-        """Count one more question. Raises QuotaExceeded, which says when the next one may be asked."""
-        key = secret_hash(f"webhook {kind}", name)
-        count_recent(self._records, self._clock, key, _DAY, partial(_require_room, limit=limit))
+        count_recent(
+            self._records,
+            self._clock,
+            secret_hash(f"webhook {kind}", name),
+            limit=limit,
+            span=timedelta(days=1),
+            quota="questions to webhooks a day",
+            hint="Each is asked a minute after the last at the earliest.",
+            interval=INTERVAL,
+        )
 
     def _ask(self, owner: str, url: str, challenge: str) -> str:
         message = Message(
@@ -107,15 +112,3 @@ def _is_answer(text: str, challenge: str) -> bool:
     if isinstance(content, dict) and len(content) == 1:
         content = content.get("challenge")
     return isinstance(content, str) and hmac.compare_digest(content.encode("utf-8", "replace"), challenge.encode())
-
-
-def _require_room(recent: Sequence[datetime], now: datetime, *, limit: int) -> None:
-    frees_at = now
-    if recent and now - recent[-1] < INTERVAL:
-        frees_at = recent[-1] + INTERVAL
-    if len(recent) >= limit:
-        frees_at = max(frees_at, recent[-limit] + _DAY)
-    if frees_at > now:
-        seconds = -(-(frees_at - now) // timedelta(seconds=1))
-        hint = f"Each is asked a minute after the last at the earliest. Try again in {seconds} seconds."
-        raise QuotaExceeded("questions to webhooks a day", limit, hint, seconds)

@@ -2,87 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.person import Person, RecentCount
+from cloudsched.domain.documents.record import Record
 from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.errors import QuotaExceeded
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.record import Record
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore, VersionedRecord
 
-T = TypeVar("T")
+R = TypeVar("R", bound=Record)
+Changed = TypeVar("Changed", bound="Record | None")
 
 
-def retry_conflicts(what: str, write: Callable[[], T]) -> T:
-    """Return the result of `write`, which reads, decides and writes, and is called again after a conflict.
+def change_record(
+    records: RecordStore, kind: type[R], record_id: str, change: Callable[[R | None], Changed]
+) -> Changed:
+    """Write what `change` makes of a record, which is None if there is none. Return what it made.
 
-    Raises:
-        Contended: Others kept changing it.
+    It is called again after a conflict. If it returns None, or what there was, nothing is written.
     """
-    return compare_and_set(what, lambda: None, lambda _: write())
+
+    def write(stored: VersionedRecord[R] | None) -> Changed:
+        before = None if stored is None else stored.record
+        after = change(before)
+        if after is not None and after != before:
+            records.write(after, None if stored is None else stored.version)
+        return after
+
+    return compare_and_set(f"{kind.collection}/{record_id}", lambda: records.load(kind, record_id), write)
 
 
 def delete_record(records: RecordStore, kind: type[Record], record_id: str) -> None:
     """Delete a record, if there is one."""
 
-    def delete() -> None:
-        stored = records.load(kind, record_id)
+    def delete(stored: VersionedRecord[Record] | None) -> None:
         if stored is not None:
             records.delete(kind, record_id, stored.version)
 
-    retry_conflicts(record_id, delete)
+    compare_and_set(f"{kind.collection}/{record_id}", lambda: records.load(kind, record_id), delete)
 
 
 def change_person(records: RecordStore, clock: Clock, owner: str, change: Callable[[Person], Person]) -> Person | None:
     """Change the record of a person, if there is one. A change that changes nothing writes nothing."""
 
-    def write() -> Person | None:
-        stored = records.load(Person, owner)
-        if stored is None:
-            return None
-        changed = change(stored.record)
-        if changed != stored.record:
-            changed = changed.model_copy(update={"updated_at": clock.now()})
-            records.write(changed, stored.version)
-        return changed
+    def decide(person: Person | None) -> Person | None:
+        changed = None if person is None else change(person)
+        return (
+            person if changed is None or changed == person else changed.model_copy(update={"updated_at": clock.now()})
+        )
 
-    return retry_conflicts(owner, write)
+    return change_record(records, Person, owner, decide)
 
 
-def count_recent(
+def count_recent(  # noqa: PLR0913 - each is a part of the limit
     records: RecordStore,
     clock: Clock,
     key: str,
+    *,
+    limit: int,
     span: timedelta,
-    require_room: Callable[[Sequence[datetime], datetime], None],
+    quota: str,
+    hint: str,
+    interval: timedelta = timedelta(0),
 ) -> None:
-    """Count one more event within a span of time.
+    """Count one more event of at most `limit` within a span of time, each at least an interval after the last.
 
-    The counts belong to the system: erasing a person's data begins no new span.
+    The counts belong to the system: erasing a person's data begins no new span. If there is no room, nothing is
+    counted.
 
-    Args:
-        records: The store of the count.
-        clock: The current time.
-        key: The id of the count.
-        span: The time for which each event counts.
-        require_room: Called with the instants of the events within the span, the earliest first, and the current time.
-            If it raises, its error propagates, and nothing is counted.
+    Raises:
+        QuotaExceeded: There were enough. It says when the next one may be made, after the hint.
     """
 
-    def write(stored: VersionedRecord[RecentCount] | None) -> None:
+    def count(known: RecentCount | None) -> RecentCount:
         now = clock.now()
-        known = () if stored is None else stored.record.sent_at
-        recent = tuple(each for each in known if now - each < span)
-        require_room(recent, now)
-        made = now if stored is None else stored.record.created_at
-        counted = RecentCount(
-            id=key, owner=SYSTEM_OWNER, sent_at=(*recent, now), created_at=made, updated_at=now, expire_at=now + span
+        recent = tuple(each for each in (() if known is None else known.sent_at) if now - each < span)
+        frees_at = recent[-1] + interval if recent else now
+        if len(recent) >= limit:
+            frees_at = max(frees_at, recent[-limit] + span)
+        if frees_at > now:
+            seconds = -(-(frees_at - now) // timedelta(seconds=1))
+            raise QuotaExceeded(quota, limit, f"{hint} Try again in {seconds} seconds.".lstrip(), seconds)
+        return RecentCount(
+            id=key,
+            owner=SYSTEM_OWNER,
+            sent_at=(*recent, now),
+            created_at=now if known is None else known.created_at,
+            updated_at=now,
+            expire_at=now + span,
         )
-        records.write(counted, None if stored is None else stored.version)
 
-    compare_and_set("count of what was sent", lambda: records.load(RecentCount, key), write)
+    change_record(records, RecentCount, key, count)

@@ -23,11 +23,10 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
-from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.engine.state.record_changes import count_recent
+from cloudsched.engine.state.record_changes import change_record, count_recent
 from cloudsched.engine.tasks.follow_changes import FollowChange, count_replan, make_follower
 from cloudsched.engine.tasks.owner_schedules import find_calendar
-from cloudsched.errors import InvalidInput, NotFound, QuotaExceeded
+from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.lifecycle import Transition
@@ -67,40 +66,20 @@ MAX_FOR_OWNER: Final = 30
 """The most calendars that a user may have fetched in a day by writing them. Refreshed ones do not count."""
 MAX_FROM_HOST: Final = 20
 """The most calendars that are fetched from one host in a minute, for all users together."""
-_DAY: Final = timedelta(days=1)
-_MINUTE: Final = timedelta(minutes=1)
 
 
-class FetchLimits:
-    """Counts fetches before they are made.
+def count_fetch(records: RecordStore, clock: Clock, owner: str, host: str) -> None:
+    """Count one more fetch for an owner from a host, before it is made.
 
-    Args:
-        records: The store of the counts.
-        clock: The current time.
+    Raises:
+        QuotaExceeded: There were enough. It says when the next one may be made.
     """
-
-    def __init__(self, records: RecordStore, clock: Clock) -> None:
-        self._records = records
-        self._clock = clock
-
-    def count(self, owner: str, host: str) -> None:
-        """Count one more fetch for an owner from a host.
-
-        Raises:
-            QuotaExceeded: There were enough. It says when the next one may be made.
-        """
-        if owner != SYSTEM_OWNER:
-            self._count(secret_hash("calendar owner", owner), MAX_FOR_OWNER, _DAY, "calendars fetched in a day")
-        quota = "calendars fetched from one host in a minute"
-        self._count(secret_hash("calendar host", host.casefold()), MAX_FROM_HOST, _MINUTE, quota)
-
-    def _count(self, key: str, limit: int, span: timedelta, quota: str) -> None:
-        def require_room(recent: Sequence[datetime], now: datetime) -> None:
-            if len(recent) >= limit:
-                seconds = -(-(recent[0] + span - now) // timedelta(seconds=1))
-                raise QuotaExceeded(quota, limit, f"Try again in {seconds} seconds, or give the days as text.", seconds)
-
-        count_recent(self._records, self._clock, key, span, require_room)
+    hint = "You may give the days as text."
+    if owner != SYSTEM_OWNER:
+        key, quota = secret_hash("calendar owner", owner), "calendars fetched in a day"
+        count_recent(records, clock, key, limit=MAX_FOR_OWNER, span=timedelta(days=1), quota=quota, hint=hint)
+    key, quota = secret_hash("calendar host", host.casefold()), "calendars fetched from one host in a minute"
+    count_recent(records, clock, key, limit=MAX_FROM_HOST, span=timedelta(minutes=1), quota=quota, hint=hint)
 
 
 class FollowedCalendar:
@@ -152,7 +131,6 @@ class Calendars:
         self._scheduler = scheduler
         self._source = source
         self._chance = chance
-        self._fetches = FetchLimits(store.records, clock)
 
     def put(  # noqa: PLR0913 - each is an option of its own
         self,
@@ -196,7 +174,7 @@ class Calendars:
                 self._require_room(owner)
             else:
                 by.require_author("calendar", known.record.defined_by)
-            self._fetches.count(owner, host)
+            count_fetch(self._store.records, self._clock, owner, host)
             text, etag = self._source.fetch(url, None) or ("", None)
             days = read_ics_days(text, now.date())
             fields |= {"url": url, "etag": etag, "fetched_at": now}
@@ -301,17 +279,15 @@ class Calendars:
     def _write(self, key: str, change: Callable[[Calendar | None], Calendar]) -> Calendar:
         """Write a calendar. If it was there, first create the task that plans its tasks again."""
 
-        def write(stored: VersionedRecord[Calendar] | None) -> Calendar:
-            before = None if stored is None else stored.record
+        def decide(before: Calendar | None) -> Calendar:
             calendar = change(before)
             if before is not None and before.content != calendar.content:
                 calendar = calendar.model_copy(update={"revision": before.revision + 1})
             if before is not None:
                 self._create_follower(calendar)  # guard: calendar follower
-            self._store.records.write(calendar, None if stored is None else stored.version)
             return calendar
 
-        return compare_and_set(f"calendar {key}", lambda: self._store.records.load(Calendar, key), write)
+        return change_record(self._store.records, Calendar, key, decide)
 
     def _create_follower(self, calendar: Calendar) -> None:
         """Create the task that plans a changed calendar's tasks again."""

@@ -10,7 +10,7 @@ nothing if the task has been planned again already.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from random import Random
@@ -26,7 +26,7 @@ from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.engine.tasks.owner_schedules import OPEN_FOR, FollowedPerson
-from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, StoreUnavailable, VersionConflict
+from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
@@ -44,7 +44,6 @@ MAX_PAGES: Final = 10
 """The number of pages of a record's tasks that one run plans again. The next one continues."""
 MAX_REPLANS: Final = 60
 """The most changes of their zone or calendars, in all, that a user may make in an hour: each replans their tasks."""
-_HOUR: Final = timedelta(hours=1)
 _DURATION: Final = timedelta(minutes=15)
 _RETRY: Final = RetryPolicy(max_retries=20, cap=timedelta(minutes=15))
 _RETENTION: Final = timedelta(hours=1)
@@ -56,14 +55,15 @@ def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
     Raises:
         QuotaExceeded: There were enough. It says when the next one may be made.
     """
-
-    def require_room(recent: Sequence[datetime], now: datetime) -> None:
-        if len(recent) >= MAX_REPLANS:
-            seconds = -(-(recent[0] + _HOUR - now) // timedelta(seconds=1))
-            hint = f"Each has all tasks planned again that depend on it. Try again in {seconds} seconds."
-            raise QuotaExceeded("changes of a time zone or calendar in an hour", MAX_REPLANS, hint, seconds)
-
-    count_recent(records, clock, secret_hash("replans", owner), _HOUR, require_room)
+    count_recent(
+        records,
+        clock,
+        secret_hash("replans", owner),
+        limit=MAX_REPLANS,
+        span=timedelta(hours=1),
+        quota="changes of a time zone or calendar in an hour",
+        hint="Each has all tasks planned again that depend on it.",
+    )
 
 
 class Followed(Protocol[R]):

@@ -11,7 +11,7 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.stored_script import StoredScript, is_script_name, script_key
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.invalid_input import join_faults, to_invalid_input
-from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.engine.state.record_changes import change_record
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -58,15 +58,14 @@ class Scripts:
         content = self._check(name, owner, source, tools, by)
         key = script_key(owner, name)
 
-        def write(stored: VersionedRecord[StoredScript] | None) -> StoredScript:
-            before = None if stored is None else stored.record
+        def write(before: StoredScript | None) -> StoredScript:
             if before is None:
                 self._require_room(owner)
             else:
                 by.require_author("script", before.defined_by)
             now = self._engine.clock.now()
             is_same = before is not None and (before.source, before.tools) == content
-            script = _make(
+            return _make(
                 id=key,
                 owner=owner,
                 name=name,
@@ -78,10 +77,8 @@ class Scripts:
                 created_at=now if before is None else before.created_at,
                 updated_at=now,
             )
-            self._records.write(script, None if stored is None else stored.version)
-            return script
 
-        return compare_and_set(f"script {name}", lambda: self._records.load(StoredScript, key), write)
+        return change_record(self._records, StoredScript, key, write)
 
     def get(self, name: str, owner: str) -> StoredScript:
         """Return an owner's script. Raises NotFound."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
@@ -32,6 +32,7 @@ from cloudsched.engine.ports.pages import Page, make_token, read_token
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.engine.state.record_changes import change_record
 from cloudsched.errors import CloudschedError, NotAllowed, NotFound, VersionConflict
 
 if TYPE_CHECKING:
@@ -113,25 +114,17 @@ class Budgets:
         """Set an owner's budget, and enforce it at once. Return it, and whether it is new. Users may not: Forbidden."""
         by.require_server()
 
-        def write(_: None) -> bool:
-            now = self._clock.now()
-            stored = self._store.records.load(Budget, owner)
-            if stored is None:
-                new = Budget(
-                    id=owner,
-                    owner=owner,
-                    created_at=now,
-                    updated_at=now,
-                    max_queries_per_month=max_queries_per_month,
-                )
-                self._store.records.write(new, None)
-                return True
-            changes: dict[str, object] = {"max_queries_per_month": max_queries_per_month, "updated_at": now}
-            changes |= {"warned_month": None, "is_ending": False}
-            self._store.records.write(stored.record.model_copy(update=changes), stored.version)
-            return False
+        is_new = False
 
-        is_new = compare_and_set(f"budget of {owner}", lambda: None, write)
+        def write(known: Budget | None) -> Budget:
+            nonlocal is_new
+            is_new, now = known is None, self._clock.now()
+            changes: dict[str, Any] = {"max_queries_per_month": max_queries_per_month, "updated_at": now}
+            if known is None:
+                return Budget(id=owner, owner=owner, created_at=now, **changes)
+            return known.model_copy(update={**changes, "warned_month": None, "is_ending": False})
+
+        change_record(self._store.records, Budget, owner, write)
         self._is_unused = False
         self.enforce(owner)
         return self.get(owner), is_new
@@ -336,18 +329,15 @@ class Budgets:
     def _write(self, owner: str, decide: Callable[[Budget], dict[str, object]]) -> Budget | None:
         """Change a budget, if there is one. A change that changes nothing writes nothing."""
 
-        def write(_: None) -> Budget | None:
-            stored = self._store.records.load(Budget, owner)
-            if stored is None:
+        def write(known: Budget | None) -> Budget | None:
+            if known is None:
                 return None
-            changed = stored.record.model_copy(update=decide(stored.record))
-            before = stored.record.model_copy(update={"summed_until": changed.summed_until})
-            if changed != before:
-                changed = changed.model_copy(update={"updated_at": self._clock.now()})
-                self._store.records.write(changed, stored.version)
-            return changed
+            changed = known.model_copy(update=decide(known))
+            if changed == known.model_copy(update={"summed_until": changed.summed_until}):
+                return known
+            return changed.model_copy(update={"updated_at": self._clock.now()})
 
-        return compare_and_set(f"budget of {owner}", lambda: None, write)
+        return change_record(self._store.records, Budget, owner, write)
 
 
 def _is_exempt(task: Task) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.owner_usage import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
 from cloudsched.domain.documents.system_tasks import ERASE_HANDLER
 from cloudsched.domain.documents.usage import UsageCounts, month_of
-from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.engine.state.record_changes import change_record
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
@@ -135,20 +135,20 @@ class UsageLedger:
         """Write marks into a sheet, or with `adds` add them to those. Return the marks that it has no room for."""
         key = sheet_id(month, owner, number)
 
-        def write(_: None) -> Sequence[UsageMark]:
+        left: Sequence[UsageMark] = ()
+
+        def write(known: UsageSheet | None) -> UsageSheet | None:
+            nonlocal left
             now = self._clock.now()
-            stored = self._records.load(UsageSheet, key)
-            before = UsageSheet(id=key, owner=owner, created_at=now, updated_at=now, month=month, number=number)
-            if stored is not None:
-                before = stored.record
+            before = known or UsageSheet(
+                id=key, owner=owner, created_at=now, updated_at=now, month=month, number=number
+            )
             found = _add_to_known(before, marks) if adds else marks
             after, left = _add_marks(_settle(before, now - SETTLED_AFTER), found)
-            if after != before:
-                changed = after.model_copy(update={"updated_at": now})
-                self._records.write(changed, None if stored is None else stored.version)
-            return left
+            return known if after == before else after.model_copy(update={"updated_at": now})
 
-        return compare_and_set(f"usage of {month}", lambda: None, write)
+        change_record(self._records, UsageSheet, key, write)
+        return left
 
 
 def sheet_id(month: str, owner: str, number: int) -> str:

@@ -19,11 +19,10 @@ NEW: Final = {"title": "Stretch", "handler": "open", **WHEN}
 FROM_SERVERS_ALONE: Final[dict[str, dict[str, Any]]] = {
     "a handler for servers": {"handler": "closed"},
     "the system's refreshing of calendars": {"handler": "cloudsched.calendar.refresh", "payload": {"calendar": "cal"}},
-    "the system's planning again": {"handler": "cloudsched.calendar.replan", "payload": {"calendar": "cal"}},
+    "the system's planning again": {"handler": "cloudsched.follow", "payload": {"calendar": "cal"}},
     "a batch change as a task": {"handler": "cloudsched.change-tasks", "payload": {"action": "delete", "filter": {}}},
     "an erasure as a task": {"handler": "cloudsched.erase-person"},
     "an export as a task": {"handler": "cloudsched.export-person"},
-    "a journey as a task": {"handler": "cloudsched.follow-person"},
     "a delivery as a task": {"handler": "cloudsched.delivery"},
     "the operator's priority": {"priority": "CRITICAL"},
     "an operator's queue": {"pull": "theirs"},

@@ -18,7 +18,7 @@ from tests.simulation.schedules import covers, without_calendars
 from cloudsched import Execution, Schedule, Task
 from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
-from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, REPLAN_HANDLER
+from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 
@@ -84,7 +84,7 @@ class CalendarInvariants:
         for task in self._world.tasks():
             if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
                 continue
-            if task.handler in {FOLLOW_HANDLER, REPLAN_HANDLER}:
+            if task.handler == FOLLOW_HANDLER:
                 self._fail(f"C4: nobody finished {task.id}")
             for rule in task.schedule.calendars:
                 stored = records.load(Calendar, rule.id)

@@ -261,7 +261,7 @@ class PullInvariants:
         """Note that a worker reads the queue, and whether it will follow the queue's order."""
         process = self._world.current
         assert process
-        if process.app.container.work_queue.contention.competitors:
+        if process.app.container.work_queue.competitors:
             self._in_a_crowd.add(process.name)
 
     def on_claimed(self, wanted: WorkerFilter, limit: int, claims: Sequence[WorkerClaim]) -> None:

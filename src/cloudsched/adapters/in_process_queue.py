@@ -74,17 +74,6 @@ class _DueMessage(NamedTuple):
     pending: _PendingMessage
 
 
-class QueueCounts(NamedTuple):
-    """The content of an in-process queue."""
-
-    pending: int
-    """Dispatches that were created and not yet accepted."""
-    due: int
-    """Those of them that are due and wait for a worker thread."""
-    remembered: int
-    """Names of delivered dispatches that are still refused as duplicates."""
-
-
 class _Delivery:
     """A dispatch that is being delivered."""
 
@@ -189,11 +178,10 @@ class InProcessDispatcher:
             self._pending_names.add(message.name)
             self._put(_PendingMessage(message.at, next(self._numbers), message, 0))
 
-    def inspect(self) -> QueueCounts:
-        """Return what the queue contains now."""
-        with self._lock:
-            self._find_due()
-            return QueueCounts(len(self._pending_names), len(self._due), len(self._delivered_names))
+    @property
+    def pending(self) -> int:
+        """The number of dispatches that were created and not yet accepted."""
+        return len(self._pending_names)
 
     def close(self) -> None:
         """Finish the deliveries in progress and stop. The sweep sends waiting dispatches again."""

@@ -21,8 +21,6 @@ from cloudsched.domain.documents.system_tasks import (
     EXPORT_HANDLER,
     FOLLOW_HANDLER,
     REFRESH_HANDLER,
-    REPLAN_HANDLER,
-    CalendarJobs,
     ChangeToFollow,
     Reached,
 )
@@ -38,7 +36,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.people.person_data import PersonData
     from cloudsched.engine.tasks.batch_changes import BatchChangeRun
-    from cloudsched.engine.tasks.follow_changes import Journeys
+    from cloudsched.engine.tasks.calendars import Calendars
+    from cloudsched.engine.tasks.follow_changes import Followers
 
     Check = Callable[[TaskDraft, Requesters], None]
 
@@ -53,22 +52,23 @@ class BuiltInRunners:
     deliveries: Callable[[], DeliveryHandler]
     person_data: Callable[[], PersonData]
     batch_changes: Callable[[], BatchChangeRun]
-    calendars: Callable[[], CalendarJobs]
-    journeys: Callable[[], Journeys]
+    calendars: Callable[[], Calendars]
+    followers: Callable[[], Followers]
 
 
 def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Registry:
     """Return a registry that has all built-in handlers."""
     people = _refuse_users("Use DELETE or GET …/export of /v1/people/{owner}.")
-    by_calendars = "Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself."
-
-    def replan(ctx: Context, payload: dict[str, Any]) -> Snooze | None:
-        change = ChangeToFollow.from_payload(payload)
-        return _snooze_until_done(ctx, lambda reached: runners.calendars().replan(change, reached))
 
     def follow(ctx: Context, payload: dict[str, Any]) -> Snooze | None:
-        owner, change = str(payload["owner"]), ChangeToFollow.from_payload(payload)
-        return _snooze_until_done(ctx, lambda reached: runners.journeys().replan(owner, change, reached))
+        notes = ctx.progress_notes
+        change, known = ChangeToFollow.from_payload(payload), Reached.from_text(notes[-1].text) if notes else Reached()
+        reached = runners.followers().follow(change, known)
+        if reached is None:
+            return None
+        ctx.replace_progress([ProgressNote(at=ctx.now(), text=reached.to_text())])
+        reason = "There are more tasks to plan again, or some that are just being stored."
+        return Snooze(_REPLAN_AGAIN_AFTER, reason)
 
     return registry.with_builtin(
         builtin_handler(
@@ -90,31 +90,19 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
             REFRESH_HANDLER,
             lambda payload: runners.calendars().refresh(_read_calendar(payload)),
             takes_context=False,
-            check=_refuse_users(by_calendars, _read_calendar),
-        ),
-        builtin_handler(
-            REPLAN_HANDLER,
-            replan,
-            check=_refuse_users(by_calendars, ChangeToFollow.from_payload),
+            check=_refuse_users(
+                "Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself.", _read_calendar
+            ),
         ),
         builtin_handler(
             FOLLOW_HANDLER,
             follow,
             check=_refuse_users(
-                "Use PUT /v1/people/{owner}; the system then makes its tasks itself.", ChangeToFollow.from_payload
+                "Use PUT of a calendar or a person; the system then makes its tasks itself.",
+                ChangeToFollow.from_payload,
             ),
         ),
     )
-
-
-def _snooze_until_done(ctx: Context, go_on: Callable[[Reached], Reached | None]) -> Snooze | None:
-    notes = ctx.progress_notes
-    reached = go_on(Reached.from_text(notes[-1].text) if notes else Reached())
-    if reached is None:
-        return None
-    ctx.replace_progress([ProgressNote(at=ctx.now(), text=reached.to_text())])
-    reason = "There are more tasks to plan again, or some that are just being stored."
-    return Snooze(_REPLAN_AGAIN_AFTER, reason)
 
 
 def _read_calendar(payload: Mapping[str, Any]) -> str:

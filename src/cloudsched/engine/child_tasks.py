@@ -28,6 +28,7 @@ from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
 from cloudsched.engine.durable.results import load_call_outcome
+from cloudsched.engine.ports.pages import iterate_pages
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
@@ -227,16 +228,9 @@ class ChildTasks:
         return found
 
     def pages(self, task_id: str, status: TaskStatus | None = None) -> Iterator[Page[Task]]:
-        """Yield the pages of a task's calls, newest first."""
-        token: str | None = None
-        while True:
-            page = self._engine.store.list_tasks(
-                TaskQuery(parent=task_id, status=status), limit=_PAGE_SIZE, page_token=token
-            )
-            yield page
-            token = page.next_page_token
-            if token is None:
-                return
+        """Return the pages of a task's calls, newest first."""
+        query = TaskQuery(parent=task_id, status=status)
+        return iterate_pages(lambda token: self._engine.store.list_tasks(query, limit=_PAGE_SIZE, page_token=token))
 
     def remove(self, task: Task) -> bool:
         """Remove a task that is being deleted, and cancel its descendants. Return whether it has been purged.

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from cloudsched.drafts.service import Drafts
     from cloudsched.drafts.tokens import DraftTokens
     from cloudsched.engine.delivery.handler import DeliveryHandler
+    from cloudsched.engine.delivery.recipients import PeopleRecipients
     from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
@@ -56,14 +57,14 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.sender import Recipients, Sender
+    from cloudsched.engine.ports.sender import Sender
     from cloudsched.engine.ports.store import Blobs, Listener, Store, TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue
     from cloudsched.engine.pull.overview import PresenceNotes
     from cloudsched.engine.tasks.calendars import Calendars
-    from cloudsched.engine.tasks.follow_changes import Journeys
+    from cloudsched.engine.tasks.follow_changes import Followers
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.shard_sweeps import ShardSweeps
     from cloudsched.engine.tasks.sweeper import Sweeper
@@ -188,7 +189,7 @@ class Container:
         return Senders(self.settings, lambda: self.registry.registrations.mail_template)
 
     @lazy_property
-    def recipients(self) -> Recipients:
+    def recipients(self) -> PeopleRecipients:
         """Knows how people want to be reached."""
         from cloudsched.engine.delivery.recipients import PeopleRecipients  # noqa: PLC0415 - imported only when used
 
@@ -217,7 +218,7 @@ class Container:
             person_data=lambda: self._person_data,
             batch_changes=lambda: self.many_tasks.batch_change_run,
             calendars=lambda: self.calendars,
-            journeys=lambda: self._journeys,
+            followers=lambda: self.followers,
         )
         return self.with_assistant(with_builtin_handlers(self.registry, runners))
 
@@ -289,18 +290,20 @@ class Container:
     @lazy_property
     def people(self) -> People:
         """The contacts and preferences of owners."""
-        from cloudsched.engine.people.people import People  # noqa: PLC0415 - imported only when used
+        from cloudsched.domain.documents.calendar import zone_key  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.people.people import People  # noqa: PLC0415 - the same
 
         def follow(owner: str, revision: int) -> None:
-            self._journeys.begin(owner, revision)
+            self.followers.begin(zone_key(owner), revision, owner)
 
         return People(self.store, self.clock, self._require_webhook_url, follow)
 
     @lazy_property
-    def _journeys(self) -> Journeys:
-        from cloudsched.engine.tasks.follow_changes import Journeys  # noqa: PLC0415 - imported only when used
+    def followers(self) -> Followers:
+        """Plans again what depends on a changed calendar or zone."""
+        from cloudsched.engine.tasks.follow_changes import Followers  # noqa: PLC0415 - imported only when used
 
-        return Journeys(self.store, self.clock, lambda: self.scheduler, self._chance)
+        return Followers(self.store, self.clock, lambda: self.scheduler, self._chance)
 
     @lazy_property
     def webhook_verification(self) -> WebhookVerification:
@@ -337,7 +340,7 @@ class Container:
         from cloudsched.engine.tasks.calendars import Calendars  # noqa: PLC0415 - the same
 
         sources = CalendarSources(partial(make_session, self.settings.access.reachable))
-        return Calendars(self.store, self.clock, lambda: self.scheduler, sources, self._chance)
+        return Calendars(self.store, self.clock, lambda: self.scheduler, sources, self.followers)
 
     @lazy_property
     def many_tasks(self) -> ManyTasks:

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.listener import FirestoreListener
     from cloudsched.adapters.firestore.store import FirestoreStore, FirestoreTaskCounter
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+    from cloudsched.engine.delivery.recipients import PeopleRecipients
     from cloudsched.engine.people.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.sender import Recipients, Sender
+    from cloudsched.engine.ports.sender import Sender
     from cloudsched.engine.ports.store import Blobs, Listener, Store
     from cloudsched.engine.ports.tracing import Tracer
 
@@ -49,7 +50,7 @@ class Replacements(Parts, total=False):
     interpreter: Interpreter | None
     listener: Listener | None
     model: Model | None
-    recipients: Recipients
+    recipients: PeopleRecipients
     senders: Mapping[str, Sender]
     tracer: Tracer
     webhook_verification: WebhookVerification

@@ -34,7 +34,7 @@ from tenacity import (
 
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, Request, handlers_loop
-from cloudsched.engine.durable.procedure import run_on_loop
+from cloudsched.engine.durable.user_calls import run_on_loop
 from cloudsched.engine.execution.failure_hooks import AsyncHookDue, HookCalls
 from cloudsched.engine.execution.invoke import truncate_error
 from cloudsched.engine.ports.procedure import run_procedure

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from cloudsched.engine.durable.async_functions import is_async
+from cloudsched.engine.durable.user_calls import is_async
 from cloudsched.engine.execution.failure_hooks import failure_hook
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
 

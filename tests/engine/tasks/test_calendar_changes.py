@@ -14,13 +14,13 @@ from cloudsched import Task
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
-from cloudsched.domain.documents.system_tasks import REPLAN_HANDLER, ChangeToFollow, Reached
+from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFollow, Reached
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.engine.tasks.calendars import FollowedCalendar
+from cloudsched.engine.tasks.follow_changes import FollowedCalendar
 from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
@@ -49,7 +49,7 @@ def upcoming_days(sim: Simulation) -> set[date]:
 
 def open_changes(sim: Simulation) -> list[Task]:
     """Return the tasks that still plan the tasks of a changed calendar again."""
-    query = TaskQuery(handler=REPLAN_HANDLER, status=TaskStatus.ACTIVE)
+    query = TaskQuery(handler=FOLLOW_HANDLER, status=TaskStatus.ACTIVE)
     return list(sim.app.container.store.list_tasks(query, limit=5).items)
 
 
@@ -275,10 +275,10 @@ def test_a_run_that_knows_older_days_leaves_no_task_with_them(sim: Simulation, m
         sim.advance(3 * OPEN_FOR)
 
     stand_still(monkeypatch, change_back)
-    reached = sim.app.container.calendars.replan(change, Reached())
+    reached = sim.app.container.followers.follow(change, Reached())
     assert reached
     assert holiday not in upcoming_days(sim), "the older days were not written, so this tries nothing"
-    assert sim.app.container.calendars.replan(change, reached) is None
+    assert sim.app.container.followers.follow(change, reached) is None
     assert holiday in upcoming_days(sim)
 
 

@@ -16,7 +16,7 @@ from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.system_tasks import REPLAN_HANDLER
+from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.authority import OWN_CODE
@@ -46,7 +46,7 @@ def finish_changes(sim: Simulation) -> None:
     """Let the system's tasks plan again what changed calendars concern, until nothing is left."""
     for _ in range(20):
         sim.advance(timedelta(minutes=1))
-        query = TaskQuery(handler=REPLAN_HANDLER, status=TaskStatus.ACTIVE)
+        query = TaskQuery(handler=FOLLOW_HANDLER, status=TaskStatus.ACTIVE)
         if not sim.app.container.store.list_tasks(query, limit=1).items:
             return
     raise AssertionError("a change is never finished")

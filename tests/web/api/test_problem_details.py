@@ -373,7 +373,7 @@ def test_an_edit_is_not_a_creation(call: Call, greeting: dict[str, Any]) -> None
 
 def test_a_task_of_the_system_takes_no_other_payload(call: Call) -> None:
     """An admin may run it now, with its own payload; another one is refused where it failed with a KeyError."""
-    made = {"owner": "system", "title": "R", "handler": "cloudsched.calendar.replan", "payload": {"calendar": "shop"}}
+    made = {"owner": "system", "title": "R", "handler": "cloudsched.follow", "payload": {"calendar": "shop"}}
     refused = call("POST", "/v1/tasks", made)
     assert (refused.status_code, refused.get_json()["field"]) == (400, "payload")
     refresh = {**made, "handler": "cloudsched.calendar.refresh", "schedule": "every day at 3am", "timezone": "UTC"}

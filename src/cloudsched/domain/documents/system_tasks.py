@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, Protocol, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, StringConstraints
 
@@ -16,8 +16,8 @@ ASSISTANT_HANDLER: Final = "assistant"
 """The name of the handler. It has no prefix: people name it themselves."""
 ERASE_HANDLER: Final = "cloudsched.erase-person"
 EXPORT_HANDLER: Final = "cloudsched.export-person"
-FOLLOW_HANDLER: Final = "cloudsched.follow-person"
-"""The name of the handler of the tasks that plan again, in another time zone, the tasks that follow a person."""
+FOLLOW_HANDLER: Final = "cloudsched.follow"
+"""The name of the handler of the tasks that plan again what depends on a changed calendar, or on a person's zone."""
 MAX_TOOLS: Final = 20
 
 
@@ -33,26 +33,26 @@ class AssistantPayload(WireModel):
 
 REFRESH_HANDLER: Final = "cloudsched.calendar.refresh"
 """The name of the handler of the tasks that fetch calendars from their URLs."""
-REPLAN_HANDLER: Final = "cloudsched.calendar.replan"
-"""The name of the handler of the tasks that plan a changed calendar's tasks again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeToFollow:
-    """A change of a calendar, as the task that follows it knows it."""
+    """A change of a calendar or of a person's zone, as the task that follows it knows it."""
 
     calendar: str
-    """The calendar's id."""
+    """The calendar's id, or the key of the person's zone."""
     revision: int
-    """The calendar's revision once the change is written."""
+    """The revision of the calendar or the zone once the change is written."""
     since: datetime
     """The time at which the writer began."""
+    owner: str | None = None
+    """The person, None for a calendar."""
 
     @property
     def payload(self) -> dict[str, Any]:
         """The payload of the task."""
-        since = self.since.isoformat()
-        return {"calendar": self.calendar, "revision": self.revision, "since": since}
+        content = {"calendar": self.calendar, "revision": self.revision, "since": self.since.isoformat()}
+        return content if self.owner is None else {**content, "owner": self.owner}
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Self:
@@ -61,6 +61,7 @@ class ChangeToFollow:
             str(payload["calendar"]),
             int(payload["revision"]),
             datetime.fromisoformat(str(payload["since"])),
+            payload.get("owner"),
         )
 
 
@@ -86,15 +87,3 @@ class Reached:
     def from_text(cls, text: str) -> Self:
         """Read it from such a text."""
         return cls(**json.loads(text))
-
-
-class CalendarJobs(Protocol):
-    """The system's work on calendars."""
-
-    def refresh(self, key: str) -> str:
-        """Fetch a calendar again, and return the result in words."""
-        ...
-
-    def replan(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
-        """Plan tasks of a changed calendar again. Return the progress, or None if nothing is left to do."""
-        ...

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, PING, Delivery, DeliveryChannel, PingEvent
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry
-from cloudsched.engine.ports.sender import Message, Recipient, Recipients, Sender, Suppress
+from cloudsched.engine.ports.sender import Message, Recipient, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.delivery.recipients import PeopleRecipients
     from cloudsched.engine.handlers.context import Context
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class DeliveryHandler:
     def __init__(
         self,
         senders: Callable[[], Mapping[str, Sender]],
-        recipients: Callable[[], Recipients],
+        recipients: Callable[[], PeopleRecipients],
         random: Random,
         has_ended: Callable[[str, str], bool],
     ) -> None:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class PeopleRecipients:
-    """`Recipients` over the stored people. One document is read, for a webhook also its secrets.
+    """Knows how people want to be reached. One document is read, for a webhook also its secrets.
+
+    It is asked when something is sent, so that a late change still counts.
 
     Args:
         records: The store of people.
@@ -43,7 +45,7 @@ class PeopleRecipients:
         self._secrets = WebhookSecrets(records, clock)
 
     def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipients, or why nothing may be sent."""
+        """Return the recipients, or why nothing may be sent: one for most channels, one for each device for MOBILE."""
         way = DeliveryChannel(channel)
         if way is DeliveryChannel.OPERATOR:
             return (Recipient(address=""),)  # the sender has its own

@@ -5,6 +5,8 @@ survive from one attempt to the next. A coroutine may ask the waiting thread to 
 calls that block, or that must stay in one thread, run in the attempt's own thread.
 """
 
+# ruff: noqa: ASYNC109 - a step's timeout, whose task is abandoned
+
 from __future__ import annotations
 
 import asyncio
@@ -20,6 +22,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from cloudsched.engine.durable.user_calls import is_async, make_coroutine_function
 from cloudsched.errors import WorkflowError
 
 log = logging.getLogger(__name__)
@@ -272,6 +275,54 @@ def run_coroutine(
             calls.serve(lambda: job.has_ended, CLEANUP_SECONDS)
             raise TimeoutError(f"The step took longer than {timeout}.")
     return job.outcome.unwrap()
+
+
+_running = set["asyncio.Task[Any]"]()
+"""The running tasks: the event loop alone would let them be collected."""
+
+
+async def call_on_loop(
+    function: Callable[[], Any], blocking: Blocking, context: contextvars.Context, timeout: timedelta | None = None
+) -> Any:  # noqa: ANN401 - whatever it returns
+    """Call a function and await its result. A function that is not asynchronous runs in a thread."""
+    if not is_async(function):
+        result = await blocking.call(partial(context.run, function))
+        if not inspect.isawaitable(result) and not isinstance(result, AsyncIterator):
+            return result
+        function = make_coroutine_function(result)
+    return await run_in_task(function, context.copy(), timeout)
+
+
+async def run_in_task(
+    function: Callable[[], Any], context: contextvars.Context, timeout: timedelta | None = None
+) -> Any:  # noqa: ANN401 - the same
+    """Await a function's result in a task of its own.
+
+    Raises:
+        TimeoutError: It took longer than `timeout`: it was cancelled, and is abandoned unless it ends soon.
+    """
+    task, outcome = _start(function, context)
+    await asyncio.wait({task}, timeout=None if timeout is None else limit_seconds(timeout))
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=CLEANUP_SECONDS)
+        raise TimeoutError(f"The step took longer than {timeout}.")
+    return outcome.unwrap()
+
+
+async def shield(function: Callable[[], Any]) -> Outcome:
+    """Await a function's result in a task of its own, which goes on if the caller is cancelled."""
+    task, outcome = _start(function, contextvars.copy_context())
+    await asyncio.wait({task})
+    return outcome
+
+
+def _start(function: Callable[[], Any], context: contextvars.Context) -> tuple[asyncio.Task[None], Outcome]:
+    outcome = Outcome()
+    task = asyncio.get_running_loop().create_task(outcome.capture(function), context=context)
+    _running.add(task)
+    task.add_done_callback(_running.discard)
+    return task, outcome
 
 
 def limit_seconds(timeout: timedelta) -> float:

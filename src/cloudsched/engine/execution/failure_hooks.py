@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.engine.durable.async_functions import call_function, is_async
 from cloudsched.engine.durable.suspend import is_handler_failure
+from cloudsched.engine.durable.user_calls import call_function, is_async
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task

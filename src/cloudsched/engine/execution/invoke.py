@@ -20,8 +20,8 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.calls import CallHandle
-from cloudsched.engine.durable.procedure import SyncCall, UserCall
 from cloudsched.engine.durable.suspend import Suspended, is_handler_failure
+from cloudsched.engine.durable.user_calls import SyncCall, UserCall
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.handlers.context import MAX_TEXT, Context
 from cloudsched.engine.handlers.signature import Dependencies
@@ -40,10 +40,8 @@ _CALLING_MODULES = frozenset(
     {
         __name__,
         "cloudsched.engine.execution.async_handler",
-        "cloudsched.engine.durable.async_calls",
-        "cloudsched.engine.durable.async_functions",
-        "cloudsched.engine.durable.procedure",
         "cloudsched.engine.durable.event_loop",
+        "cloudsched.engine.durable.user_calls",
         "cloudsched.engine.ports.procedure",
         "cloudsched.engine.handlers.signature",
     }

@@ -15,9 +15,9 @@ from uuid import UUID
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, EventSender
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.calls import CallHandle, NotAValue, R_co, X
-from cloudsched.engine.durable.procedure import run_on_loop
 from cloudsched.engine.durable.step_attempt import in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
+from cloudsched.engine.durable.user_calls import run_on_loop
 from cloudsched.engine.durable.waits import sleep_until
 from cloudsched.engine.handlers.typed_calls import AnyContext, C, CallFields, R
 from cloudsched.errors import CallFailed, WorkflowError
@@ -329,7 +329,7 @@ class AsyncContext(AnyContext):
 
     async def _durable(self, what: str, operation: StepRequest | Callable[[], Any]) -> Any:
         """Make a durable operation, one at a time."""
-        from cloudsched.engine.durable.async_calls import shield  # noqa: PLC0415 - imports asyncio
+        from cloudsched.engine.durable.event_loop import shield  # noqa: PLC0415 - imports asyncio
 
         self._require_turn(what)
         if self._current is not None:  # within a step, where the durable run refuses it

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin,
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
-from cloudsched.engine.durable.async_functions import is_async
-from cloudsched.engine.durable.procedure import UserCall
+from cloudsched.engine.durable.user_calls import UserCall, is_async
 from cloudsched.engine.handlers.async_context import AsyncContext
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.handlers.payload_fields import find_secret_field

@@ -40,6 +40,7 @@ from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.outcome import Done, Outcome, Snooze
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
+from cloudsched.engine.ports.pages import iterate_pages
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.overview import WorkerPresence
 from cloudsched.engine.state.record_changes import change_record, delete_record
@@ -282,13 +283,8 @@ class PersonData:
         return cursor
 
     def _iter_executions(self, task_id: str) -> Iterator[Any]:
-        token: str | None = None
-        while True:
-            page = self._store.list_executions(task_id, limit=_PAGE, page_token=token)
+        for page in iterate_pages(lambda token: self._store.list_executions(task_id, limit=_PAGE, page_token=token)):
             yield from page.items
-            token = page.next_page_token
-            if token is None:
-                return
 
     def _iter_months(self, owner: str) -> Iterator[dict[str, Any]]:
         ledger = UsageLedger(self._store.records, self._clock)

@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
@@ -42,6 +42,17 @@ class Page(Generic[T]):
 
 
 log = logging.getLogger(__name__)
+
+
+def iterate_pages(read: Callable[[str | None], Page[T]]) -> Iterator[Page[T]]:
+    """Yield all pages of a list. `read` returns the page of a token, None for the first one."""
+    token: str | None = None
+    while True:
+        page = read(token)
+        yield page
+        token = page.next_page_token
+        if token is None:
+            return
 
 
 MAX_PAGE = 500

@@ -1,4 +1,4 @@
-"""The ports of deliveries: senders, which carry a message to one recipient, and the recipients of a channel."""
+"""The port of deliveries: senders, which carry a message to one recipient."""
 
 from __future__ import annotations
 
@@ -101,37 +101,3 @@ class Suppress:
     """Nothing is sent, now or later."""
 
     reason: str
-
-
-class Recipients(Protocol):
-    """Knows how people want to be reached.
-
-    * It is asked when something is sent, so that a late change still counts.
-    """
-
-    def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipients: one for most channels, one for each device for MOBILE."""
-        ...
-
-    def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipient of a task's own completion callback, signed like its owner's webhook.
-
-        If a user may have named the URL (`is_users`), it has to be at the host of the owner's webhook.
-        """
-        ...
-
-    def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipient of a task's ping.
-
-        If a user may have named the URL (`is_users`), it has to be at the host of the owner's webhook, or at one that
-        the operator allows.
-        """
-        ...
-
-    def unsubscribe_url(self, owner: str, category: str) -> str | None:
-        """Return the address where an owner can end mails of a category without signing in, None if none is known."""
-        ...
-
-    def remove(self, owner: str, channel: str, address: str) -> None:
-        """Forget an address that takes no more messages. Safe to repeat."""
-        ...

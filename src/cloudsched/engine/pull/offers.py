@@ -150,21 +150,6 @@ class _ClaimAttempt:
         return offer.is_code_call or bool(offer.is_for_servers) or offer.handler not in self.for_users
 
 
-class _ContentionEstimate:
-    """Estimates how many others claim at the same time: more with each race lost, fewer with each won."""
-
-    def __init__(self) -> None:
-        self.competitors = 0
-
-    def record_loss(self) -> None:
-        """Count a claim that another worker committed first."""
-        self.competitors = min(self.competitors + 2, _MAX_COMPETITORS)
-
-    def record_win(self) -> None:
-        """Count a claim that succeeded."""
-        self.competitors = max(0, self.competitors - 1)
-
-
 class WorkQueue:
     """Hands out offered runs to workers."""
 
@@ -173,7 +158,8 @@ class WorkQueue:
         self._monotonic = monotonic
         """Seconds of real time, from any starting point. The engine's clock may be moved or stand still, and so cannot
         measure how long the caller has been waiting."""
-        self.contention = _ContentionEstimate()
+        self.competitors = 0
+        """An estimate of how many others claim at the same time: more with each race lost, fewer with each won."""
 
     def claim(self, worker_filter: WorkerFilter, by: ClaimCaller, limit: int = 1) -> list[WorkerClaim]:
         """Claim up to `limit` runs (at least 1), for whoever asks: by priority, then by due time.
@@ -230,7 +216,7 @@ class WorkQueue:
             if stored is None:
                 continue  # it cannot be read, or was removed
             if stored.task.offer is None:
-                self.contention.record_loss()  # another worker claimed it after the offers were listed
+                self._record_loss()  # another worker claimed it after the offers were listed
                 continue
             self._try_claim(claim_attempt, stored)
 
@@ -275,13 +261,13 @@ class WorkQueue:
         worker_filter = claim_attempt.worker_filter
         keys = queue_keys(worker_filter.queue, worker_filter.skills)
         after: tuple[str, str] | None = None
-        page_size, examined, of_others = claim_attempt.limit + self.contention.competitors, 0, 0
+        page_size, examined, of_others = claim_attempt.limit + self.competitors, 0, 0
         while examined < MAX_SCANNED and of_others < MAX_OF_OTHERS:
             offers = list(self._engine.store.list_offers(keys, worker_filter.owner, limit=page_size, after=after))
             if not offers:
                 return
             after = offers[-1].order, offers[-1].task_id
-            if self.contention.competitors:
+            if self.competitors:
                 shuffled = {each.task_id: self._engine.random.random() for each in offers}
                 offers.sort(key=lambda each: (priority_rank(each), shuffled[each.task_id]))
             yield offers
@@ -292,12 +278,15 @@ class WorkQueue:
                 return
             page_size = min(2 * page_size, _MAX_PAGE_SIZE)
 
+    def _record_loss(self) -> None:
+        self.competitors = min(self.competitors + 2, _MAX_COMPETITORS)
+
     def _claim_with_retries(self, stored: VersionedTask, claim_attempt: _ClaimAttempt) -> WorkerClaim | None:
         lease_token = secrets.token_hex(16)
         token_hash = lease_fingerprint(lease_token)
 
         def reload() -> VersionedTask | None:
-            self.contention.record_loss()
+            self._record_loss()
             is_over = self._monotonic() >= claim_attempt.deadline
             return None if is_over else self._engine.store.load(stored.task.id)
 
@@ -319,7 +308,7 @@ class WorkQueue:
             return found
         run, grants = found.commit.run, found.commit.grants
         if run is not None:
-            self.contention.record_win()
+            self.competitors = max(0, self.competitors - 1)
             return WorkerClaim(found.stored, run, lease_token)
         claim_attempt.blocked_locks[grants.key] = []
         with suppress(QueueUnavailable):  # the sweep notifies them

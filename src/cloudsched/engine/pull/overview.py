@@ -18,7 +18,7 @@ from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.policy import is_quota_lock_key, owner_lock_keys
 from cloudsched.domain.documents.pull import MAX_SKILLS, OfferEntry, QueueName, Skill  # noqa: F401, TC001 - fields of the model
 from cloudsched.domain.documents.record import Record
-from cloudsched.engine.ports.pages import make_token, read_token
+from cloudsched.engine.ports.pages import Page, make_token, read_token
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
@@ -141,14 +141,6 @@ class QueueState:
 
 
 @dataclass(frozen=True, slots=True)
-class QueuedTasks:
-    """Some of what waits in a queue, in its order."""
-
-    items: Sequence[tuple[OfferEntry, Task | None]]
-    next_page_token: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class LockState:
     """A lock, its first waiters in order, and the tasks that hold it or wait."""
 
@@ -193,7 +185,7 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> list[QueueSta
 
 def list_queued_tasks(
     store: Store, queue: str, owner: str | None, limit: int, page_token: str | None = None
-) -> QueuedTasks:
+) -> Page[tuple[OfferEntry, Task | None]]:
     """Return a page of what waits in a queue, in its order, without claiming it. Two reads for each."""
     query = ("queued", queue, owner)
     after = None
@@ -209,7 +201,7 @@ def list_queued_tasks(
     if len(offers) > limit:
         last = page[-1]
         token = make_token(query, get_offered_since(last), f"{last.order.partition(' ')[0]}.{last.task_id}")
-    return QueuedTasks([(offer, tasks.get(offer.task_id)) for offer in page], token)
+    return Page([(offer, tasks.get(offer.task_id)) for offer in page], token)
 
 
 def list_locks(store: Store, owner: str | None, limit: int, after: str = "") -> tuple[list[LockState], str | None]:

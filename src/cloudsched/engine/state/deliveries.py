@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, Delivery, DeliveryChannel, PingEvent
@@ -97,10 +98,11 @@ class DeliveryPlanner:
         planned = plan_deliveries(
             task, run, report, now, status=next(ends, None), make_name=self._make_name, retention=self._retention
         )
-        if planned and is_repeat:
-            existing = {each.task.id for each in self._store.load_many([each.id for each in planned])}
-            planned = tuple(each for each in planned if each.id not in existing)
-        return tuple(TaskWrite(each) for each in planned)
+        return self._leave_out_existing(planned) if is_repeat else tuple(TaskWrite(each) for each in planned)
+
+    def _leave_out_existing(self, planned: Sequence[Task]) -> tuple[TaskWrite, ...]:
+        existing = {each.task.id for each in self._store.load_many([each.id for each in planned])} if planned else ()
+        return tuple(TaskWrite(each) for each in planned if each.id not in existing)
 
     def plan_callbacks(
         self, task: Task, executions: Sequence[Execution], others: Sequence[TaskWrite]
@@ -116,42 +118,23 @@ class DeliveryPlanner:
         planned = [
             plan_callback(task, each, now, make_name=self._make_name, retention=self._retention) for each in ended
         ]
-        existing = {each.task.id for each in self._store.load_many([each.id for each in planned])} if planned else ()
-        return tuple(TaskWrite(each) for each in planned if each.id not in existing)
+        return self._leave_out_existing(planned)
 
     def plan_pings(self, before: Task, after: Task, executions: Sequence[Execution]) -> tuple[TaskWrite, ...]:
         """Return the pings to create with a commit: of executions that begin with it, and of those that end.
 
         Those that exist are left alone: each is told of once. Only a task with a ping costs reads, one for each.
         """
-        now = self._clock.now()
-        events = [
+        ended = [
             (each.id, find_ping_event(each.status), each.defined_by) for each in executions if each.status.is_final
         ]
-        events += [
-            (each.execution_id, PingEvent.START, after.find_author(each))
-            for each in after.runs
-            if _begins(before, each)
-        ]
-        planned = [
-            ping
-            for execution_id, event, author in events
-            if event is not None
-            for ping in [
-                plan_ping(
-                    after,
-                    execution_id,
-                    event,
-                    now,
-                    author=author,
-                    make_name=self._make_name,
-                    retention=self._retention,
-                )
-            ]
-            if ping is not None
-        ]
-        existing = {each.task.id for each in self._store.load_many([each.id for each in planned])} if planned else ()
-        return tuple(TaskWrite(each) for each in planned if each.id not in existing)
+        begun = [each for each in after.runs if _begins(before, each)]
+        events = [*ended, *((each.execution_id, PingEvent.START, after.find_author(each)) for each in begun)]
+        plan = partial(plan_ping, make_name=self._make_name, retention=self._retention)
+        now = self._clock.now()
+        pings = [plan(after, key, event, now, author=author) for key, event, author in events if event is not None]
+        planned = [each for each in pings if each is not None]
+        return self._leave_out_existing(planned)
 
     def dispatch(self, callbacks: Sequence[TaskWrite]) -> None:
         """Send the dispatches of callbacks. Those that the queue does not take are left to the sweep."""

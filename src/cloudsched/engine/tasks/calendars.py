@@ -8,30 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
-from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, HolidaySource, calendar_key, is_calendar_name, is_owned_key
 from cloudsched.domain.documents.person import secret_hash
-from cloudsched.domain.documents.system_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow, Reached
-from cloudsched.domain.documents.task import Task, owner_id_prefix
+from cloudsched.domain.documents.system_tasks import REFRESH_HANDLER
+from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.state.record_changes import change_record, count_recent
-from cloudsched.engine.tasks.follow_changes import FollowChange, count_replan, make_follower
+from cloudsched.engine.tasks.follow_changes import Followers, count_replan
 from cloudsched.engine.tasks.owner_schedules import find_calendar
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore, Store, VersionedRecord
+    from cloudsched.engine.ports.store import RecordStore, Store
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 
@@ -82,34 +79,6 @@ def count_fetch(records: RecordStore, clock: Clock, owner: str, host: str) -> No
     count_recent(records, clock, key, limit=MAX_FROM_HOST, span=timedelta(minutes=1), quota=quota, hint=hint)
 
 
-class FollowedCalendar:
-    """A calendar that tasks name. See `Followed`."""
-
-    def __init__(self, records: RecordStore, key: str) -> None:
-        self._records = records
-        self.key = key
-
-    def load(self) -> VersionedRecord[Calendar] | None:
-        """Return the calendar, None if it was deleted."""
-        return self._records.load(Calendar, self.key)
-
-    def revision_of(self, record: Calendar) -> int:
-        """Return the number of changes of its days."""
-        return record.revision
-
-    def depends(self, task: Task) -> bool:
-        """Return whether the task names the calendar."""
-        return any(rule.id == self.key for rule in task.schedule.calendars)
-
-    def replan(self, task: Task, record: Calendar, now: datetime) -> Transition:
-        """Return the task planned with the days as they are now."""
-        return replan_calendars(task, {self.key: record.content}, now)
-
-    def is_missing_over(self, since: timedelta) -> bool:  # noqa: ARG002 - a part of the protocol
-        """Return True: only existing calendars get a follower, so a missing one was deleted."""
-        return True
-
-
 _REFRESH_EVERY: Final = timedelta(days=1)
 _REFRESH_JITTER: Final = timedelta(hours=1)
 _MAX_URL: Final = 2000
@@ -124,13 +93,13 @@ class Calendars:
         clock: Clock,
         scheduler: Callable[[], Scheduler],
         source: CalendarSource,
-        chance: Random,
+        followers: Followers,
     ) -> None:
         self._store = store
         self._clock = clock
         self._scheduler = scheduler
         self._source = source
-        self._chance = chance
+        self._followers = followers
 
     def put(  # noqa: PLR0913 - each is an option of its own
         self,
@@ -271,11 +240,6 @@ class Calendars:
         is_same = self._write(key, change).revision == before.revision
         return "Its days are the same." if is_same else "Its days have changed."
 
-    def replan(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
-        """Plan some of a changed calendar's tasks again. Return how far that came, None if nothing is left to do."""
-        calendar = FollowedCalendar(self._store.records, change.calendar)
-        return FollowChange(self._store, self._scheduler(), self._clock, calendar).run(change, reached)
-
     def _write(self, key: str, change: Callable[[Calendar | None], Calendar]) -> Calendar:
         """Write a calendar. If it was there, first create the task that plans its tasks again."""
 
@@ -284,17 +248,10 @@ class Calendars:
             if before is not None and before.content != calendar.content:
                 calendar = calendar.model_copy(update={"revision": before.revision + 1})
             if before is not None:
-                self._create_follower(calendar)  # guard: calendar follower
+                self._followers.begin(calendar.id, calendar.revision)  # guard: calendar follower
             return calendar
 
         return change_record(self._store.records, Calendar, key, decide)
-
-    def _create_follower(self, calendar: Calendar) -> None:
-        """Create the task that plans a changed calendar's tasks again."""
-        key = f"{calendar.id}-{self._chance.getrandbits(64):016x}"
-        change = ChangeToFollow(calendar.id, calendar.revision, self._clock.now())
-        title = f"Plan the tasks of the calendar {calendar.id} again"
-        make_follower(f"calendar-change-{key}", title, REPLAN_HANDLER, change.payload, self._scheduler())
 
     def _require_room(self, owner: str) -> None:
         if len(self._store.records.list(Calendar, owner, limit=Calendar.max_per_owner)) >= Calendar.max_per_owner:

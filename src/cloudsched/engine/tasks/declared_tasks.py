@@ -19,6 +19,7 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.pages import iterate_pages
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidInput, InvalidSchedule, KeyReused, NotAllowed, NotFound
 
@@ -193,13 +194,9 @@ class DeclaredTasks:
             raise NotAllowed("resume", "paused by somebody else")
 
     def _list_marked(self, owner: str) -> Iterator[Task]:
-        token: str | None = None
-        while True:
-            page = self._engine.store.list_tasks(TaskQuery(owner=owner), limit=_PAGE, page_token=token)
+        query = TaskQuery(owner=owner)
+        for page in iterate_pages(lambda token: self._engine.store.list_tasks(query, limit=_PAGE, page_token=token)):
             yield from (each for each in page.items if self._mark.is_known_to(each))
-            token = page.next_page_token
-            if token is None:
-                return
 
 
 def _tell(schedule: Schedule, now: datetime) -> str:

@@ -252,14 +252,14 @@ def _read_token(token: str | None, parts: int) -> tuple[int, str | None]:
 
 
 MAX_COUNT: Final = 10_000
-"""The most executions of a day that are counted, of failed ones and of all others: ten billed reads each."""
+"""The most executions that are counted at a time, of failed ones and of all others: ten billed reads each."""
 MAX_DAYS: Final = 62
 """The most days that are counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class DayCounts:
-    """The counts of what was scheduled for a day, or for a part of it, and has ended."""
+class EndCounts:
+    """The counts of what was scheduled for a span of time, and has ended."""
 
     start: datetime
     failed: int
@@ -268,7 +268,7 @@ class DayCounts:
 
 def count_days(
     search: SearchStore, query: ExecutionQuery, since: datetime, until: datetime, zone: ZoneInfo
-) -> Sequence[DayCounts]:
+) -> Sequence[EndCounts]:
     """Return the counts of each day from `since` to `until`, the earliest first. Both may lie within a day.
 
     A count is a billed read for each 1,000 counted, or part of it. There are two a day.
@@ -279,7 +279,7 @@ def count_days(
     parts = list(_split(since, until, zone))
     if len(parts) > MAX_DAYS:
         raise InvalidInput("until", f"is more than {MAX_DAYS} days after from", "Ask for some of them.")
-    return [_count(search, replace(query, since=start, until=end)) for start, end in parts]
+    return [count_ended(search, query, start, end) for start, end in parts]
 
 
 def _split(since: datetime, until: datetime, zone: ZoneInfo) -> Iterator[tuple[datetime, datetime]]:
@@ -296,12 +296,11 @@ def _split(since: datetime, until: datetime, zone: ZoneInfo) -> Iterator[tuple[d
         start = end
 
 
-def _count(search: SearchStore, query: ExecutionQuery) -> DayCounts:
-    failed, others = (
-        search.count_finished(query, is_failure=is_failure, up_to=MAX_COUNT) for is_failure in (True, False)
-    )
-    assert query.since is not None  # noqa: S101 - each part has a beginning
-    return DayCounts(query.since, failed, others)
+def count_ended(search: SearchStore, query: ExecutionQuery, start: datetime, end: datetime) -> EndCounts:
+    """Return the counts of what was scheduled from one instant to before another. See `MAX_COUNT`."""
+    within = replace(query, since=start, until=end)
+    failed, others = (search.count_finished(within, is_failure=each, up_to=MAX_COUNT) for each in (True, False))
+    return EndCounts(start, failed, others)
 
 
 MAX_FAILURES: Final = 500

@@ -14,18 +14,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.calendar import CalendarLink, zone_key
-from cloudsched.domain.documents.person import secret_hash
+from cloudsched.domain.documents.calendar import Calendar, CalendarLink, zone_key
+from cloudsched.domain.documents.person import Person, secret_hash
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFollow, Reached
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.lifecycle import Transition
+from cloudsched.domain.transitions.replan import follow_owner, replan_calendars
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import count_recent
-from cloudsched.engine.tasks.owner_schedules import OPEN_FOR, FollowedPerson
+from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
 from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R", bound="Any")
 
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 10
@@ -66,43 +65,73 @@ def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
     )
 
 
-class Followed(Protocol[R]):
-    """A record that tasks depend on. Each of these is linked to it by a `CalendarLink` under the record's key."""
+class FollowedCalendar:
+    """A calendar that tasks name. Each of these is linked to it by a `CalendarLink` under its key."""
 
-    @property
-    def key(self) -> str:
-        """Return the owner of the links."""
-        ...
+    def __init__(self, records: RecordStore, key: str) -> None:
+        self._records = records
+        self.key = key
 
-    def load(self) -> VersionedRecord[R] | None:
-        """Return the record, None if it was deleted, or was not written yet."""
-        ...
+    def load(self) -> VersionedRecord[Calendar] | None:
+        """Return the calendar, None if it was deleted."""
+        return self._records.load(Calendar, self.key)
 
-    def revision_of(self, record: R) -> int:
-        """Return the number of changes of the part that tasks depend on."""
-        ...
+    def revision_of(self, record: Calendar) -> int:
+        """Return the number of changes of its days."""
+        return record.revision
 
     def depends(self, task: Task) -> bool:
-        """Return whether the task depends on the record."""
-        ...
+        """Return whether the task names the calendar."""
+        return any(rule.id == self.key for rule in task.schedule.calendars)
 
-    def replan(self, task: Task, record: R, now: datetime) -> Transition:
-        """Return the task planned by the record, unchanged if it already is."""
-        ...
+    def replan(self, task: Task, record: Calendar, now: datetime) -> Transition:
+        """Return the task planned with the days as they are now, unchanged if it already is."""
+        return replan_calendars(task, {self.key: record.content}, now)
+
+    def is_missing_over(self, since: timedelta) -> bool:  # noqa: ARG002 - as for a person
+        """Return True: only existing calendars get a follower, so a missing one was deleted."""
+        return True
+
+
+class FollowedPerson:
+    """A person whose time zone tasks follow. Each of these is linked to them, too."""
+
+    def __init__(self, records: RecordStore, owner: str) -> None:
+        self._records = records
+        self._owner = owner
+        self.key = zone_key(owner)
+
+    def load(self) -> VersionedRecord[Person] | None:
+        """Return the person, None if they were deleted, or are not written yet."""
+        return self._records.load(Person, self._owner)
+
+    def revision_of(self, record: Person) -> int:
+        """Return the number of changes of their zone."""
+        return record.zone_revision
+
+    def depends(self, task: Task) -> bool:
+        """Return whether the task follows its owner."""
+        return task.schedule.follows_owner
+
+    def replan(self, task: Task, record: Person, now: datetime) -> Transition:
+        """Return the task planned in the person's zone."""
+        return follow_owner(task, record.timezone, now)
 
     def is_missing_over(self, since: timedelta) -> bool:
-        """Return whether a record that is not there, so long after its writer began, will not be written any more."""
-        ...
+        """Return whether nobody is about to write the person any more, so long after a writer began."""
+        return since >= OPEN_FOR
 
 
-class FollowChange(Generic[R]):
+class FollowChange:
     """Plans the tasks that depend on a changed record again."""
 
-    def __init__(self, store: Store, scheduler: Scheduler, clock: Clock, followed: Followed[R]) -> None:
+    def __init__(
+        self, store: Store, scheduler: Scheduler, clock: Clock, followed: FollowedCalendar | FollowedPerson
+    ) -> None:
         self._store = store
         self._scheduler = scheduler
         self._clock = clock
-        self._followed = followed
+        self._followed: Any = followed
 
     def run(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
         """Continue with a change. Return how far that came, None if nothing is left to do."""
@@ -120,7 +149,7 @@ class FollowChange(Generic[R]):
             return reached
         return None
 
-    def _fence(self, stored: VersionedRecord[R]) -> None:
+    def _fence(self, stored: VersionedRecord[Any]) -> None:
         """Give up on a writer that has died: should it live, its write conflicts, and begins with another task.
 
         Raises:
@@ -128,7 +157,7 @@ class FollowChange(Generic[R]):
         """
         self._store.records.write(stored.record, stored.version)
 
-    def _follow_all(self, record: R, reached: Reached) -> Reached | None:
+    def _follow_all(self, record: Calendar | Person, reached: Reached) -> Reached | None:
         """Plan the next tasks again. Return how far that came, None if all are planned by the record as it is now."""
         records, revision = self._store.records, self._followed.revision_of(record)
         is_same = reached.revision == revision
@@ -201,22 +230,8 @@ class FollowChange(Generic[R]):
         return True
 
 
-def make_follower(task_id: str, title: str, handler: str, payload: dict[str, Any], scheduler: Scheduler) -> None:
-    """Create the task of the system that follows a change. It comes before the change is written."""
-    draft = TaskDraft(
-        id=task_id,
-        title=title,
-        handler=handler,
-        payload=payload,
-        expected_duration=_DURATION,
-        retry=_RETRY,
-        retention=_RETENTION,
-    )
-    scheduler.create(draft, by=OWN_CODE, lead=NO_LEAD)
-
-
-class Journeys:
-    """Follows people from one time zone to another."""
+class Followers:
+    """Has the tasks planned again that depend on a record which changes."""
 
     def __init__(self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler], chance: Random) -> None:
         self._store = store
@@ -224,15 +239,23 @@ class Journeys:
         self._scheduler = scheduler
         self._chance = chance
 
-    def begin(self, owner: str, revision: int) -> None:
-        """Create the task that follows a person to another zone, before that is written with this revision."""
-        key = f"{zone_key(owner).removeprefix('zone:')}-{self._chance.getrandbits(64):016x}"
-        change = ChangeToFollow(zone_key(owner), revision, self._clock.now())
-        title = f"Plan the tasks that follow {owner} again"[:200]
-        payload = {**change.payload, "owner": owner}
-        make_follower(f"journey-{key}", title, FOLLOW_HANDLER, payload, self._scheduler())
+    def begin(self, key: str, revision: int, owner: str | None = None) -> None:
+        """Create the task that follows a calendar, or a person to another zone, before this revision is written."""
+        change = ChangeToFollow(key, revision, self._clock.now(), owner)
+        what = f"follow {owner}" if owner is not None else f"name the calendar {key}"
+        draft = TaskDraft(
+            id=f"follow-{key.replace(':', '-')}-{self._chance.getrandbits(64):016x}",
+            title=f"Plan the tasks that {what} again"[:200],
+            handler=FOLLOW_HANDLER,
+            payload=change.payload,
+            expected_duration=_DURATION,
+            retry=_RETRY,
+            retention=_RETENTION,
+        )
+        self._scheduler().create(draft, by=OWN_CODE, lead=NO_LEAD)
 
-    def replan(self, owner: str, change: ChangeToFollow, reached: Reached) -> Reached | None:
-        """Plan some of a person's tasks again. Return how far that came, None if nothing is left to do."""
-        person = FollowedPerson(self._store.records, owner)
-        return FollowChange(self._store, self._scheduler(), self._clock, person).run(change, reached)
+    def follow(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
+        """Plan some of the tasks again. Return how far that came, None if nothing is left to do."""
+        records, owner = self._store.records, change.owner
+        followed = FollowedCalendar(records, change.calendar) if owner is None else FollowedPerson(records, owner)
+        return FollowChange(self._store, self._scheduler(), self._clock, followed).run(change, reached)

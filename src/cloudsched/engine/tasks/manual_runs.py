@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +20,6 @@ from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.authority import Requesters
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.child_tasks import ChildTasks
@@ -38,29 +36,6 @@ OWN_PAYLOAD: Final = "With a payload of its own."
 """The reason of such a trigger in a task's history."""
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerRequest:
-    """A caller's request to trigger a task."""
-
-    payload: dict[str, Any] | None
-    """The payload of this run in place of the task's."""
-    validate: Callable[[TaskDraft], object]
-    """Checks that the caller could give the task this payload."""
-    author: Requesters | None
-    """The author of the payload, None for a server's."""
-
-    def decide(self, task: Task, now: datetime) -> Transition:
-        """Decide to run a task now.
-
-        Raises:
-            InvalidInput: The payload does not fit the handler, is not the caller's to set, or finds no room.
-            NotAllowed: The task is not active, or has too many open runs.
-        """
-        if self.payload is not None:
-            self.validate(edit_draft(task, {}).model_copy(update={"payload": self.payload}))
-        return manual_runs.trigger(task, now, self.payload, author=self.author)
-
-
 def make_mark() -> RequestMark:
     """Return the mark of a request without a name, by which it recognizes its own commit after a lost answer."""
     return RequestMark.of_name(secrets.token_hex(8), depends_on_time=False)
@@ -72,64 +47,6 @@ def to_payload(value: object) -> dict[str, Any]:
     if not isinstance(payload, dict):
         raise InvalidInput("payload", "is not an object", "Give one JSON object, {…}, or a model of its fields.")
     return payload
-
-
-@dataclass(frozen=True, slots=True)
-class RetryRequest:
-    """A caller's request to retry an execution."""
-
-    execution_id: str | None
-    """The execution, the one that finished last if None."""
-    from_step: int | None
-    """The first step to forget. If None, only the step that made it fail is forgotten."""
-    require_start: Callable[[Task], None]
-    """Checks that the caller may start the task."""
-
-
-def decide_retry(
-    engine: EngineContext, child_tasks: ChildTasks, request: RetryRequest, task: Task, now: datetime
-) -> Transition:
-    """Decide to give an execution one more attempt, by default the one that finished last.
-
-    Raises:
-        NotFound: There is no such execution.
-        InvalidInput: It has no such step, or there is no room for its payload.
-        NotAllowed: It succeeded or is open, none has finished, its task is paused or cancelled, or its completed steps
-            are missing.
-    """
-    from_step = request.from_step
-    chosen_id = request.execution_id or lifecycle.last_finished_execution_id(task)
-    execution = engine.store.load_execution(task.id, chosen_id)
-    if execution is None and (run := task.find_run(chosen_id)) is not None:
-        raise open_run_error(run)
-    if execution is None:
-        raise NotFound("execution", chosen_id)
-    loaded = engine.archive.load_execution(execution)
-    kept = loaded.model_copy(update={"steps": tuple(keep_before(loaded.steps, from_step))})
-    cancelled, retried = child_tasks.cancelled_calls(kept.steps), child_tasks.retried_calls(kept)
-    transition = lifecycle.retry(task, loaded, now, cancelled, retried, from_step=from_step)
-    if loaded.steps_reference is not None:  # without them, completed steps would run again
-        raise missing_steps_error(loaded.steps_reference)
-    if from_step is not None and transition.executions:
-        require_step(loaded, from_step)
-        request.require_start(task)
-        for run in transition.task.runs:
-            if run.execution_id == chosen_id:
-                request.require_start(transition.task.as_begun(run))
-        _cancel_forgotten_calls(child_tasks, loaded, from_step)
-    return engine.archive.restore_for_retry(transition, chosen_id)
-
-
-def _cancel_forgotten_calls(child_tasks: ChildTasks, execution: Execution, from_step: int) -> None:
-    """Cancel the calls under way that a retry from a step is about to forget.
-
-    This comes before the commit of the retry, once all its checks have passed, as with the losers of a race: after it,
-    a crash would leave calls that nobody awaits. If the commit fails, the execution has ended without success as
-    before, and a retry makes again what it still needs of these calls.
-    """
-    for step in execution.steps:
-        if step.number >= from_step and step.kind is StepKind.CALL and step.child is not None:
-            child_tasks.cancel_call(step.child, "Its caller was retried from an earlier step.")
 
 
 class ManualRuns:
@@ -169,9 +86,14 @@ class ManualRuns:
             KeyReused: The mark's key was used for another request.
         """
         given = None if payload is None else to_payload(payload)
-        request = TriggerRequest(given, lambda draft: self._validate(draft, by, ("payload",)), by.author)
+
+        def decide(task: Task, now: datetime) -> Transition:
+            if given is not None:
+                self._validate(edit_draft(task, {}).model_copy(update={"payload": given}), by, ("payload",))
+            return manual_runs.trigger(task, now, given, author=by.author)
+
         reason = None if given is None else OWN_PAYLOAD
-        return self.start(task_id, Action.TRIGGERED, request.decide, by, reason, mark or make_mark())
+        return self.start(task_id, Action.TRIGGERED, decide, by, reason, mark or make_mark())
 
     def snooze(self, task_id: str, until: datetime, by: Authority, mark: RequestMark | None = None) -> Task:
         """Run a task's latest run again at an instant, once for each mark, without changing its schedule."""
@@ -190,10 +112,54 @@ class ManualRuns:
         by: Authority,
         mark: RequestMark | None = None,
     ) -> Task:
-        """Give an execution one more attempt, if need be from a step on, once for each mark. See `decide_retry`."""
-        request = RetryRequest(execution_id, from_step, partial(self._require_start, by=by))
-        decide = partial(decide_retry, self._engine, self._child_tasks, request)
+        """Give an execution one more attempt, by default the one that finished last, once for each mark.
+
+        Without `from_step`, only the step that made it fail is forgotten. With it, that one and all after it are.
+
+        Raises:
+            NotFound: There is no such execution.
+            InvalidInput: It has no such step, or there is no room for its payload.
+            NotAllowed: It succeeded or is open, none has finished, its task is paused or cancelled, or its completed
+                steps are missing.
+        """
+        decide = partial(self._decide_retry, execution_id, from_step, by)
         return self.start(task_id, Action.RETRIED, decide, by, mark=mark)
+
+    def _decide_retry(
+        self, execution_id: str | None, from_step: int | None, by: Authority, task: Task, now: datetime
+    ) -> Transition:
+        engine, child_tasks = self._engine, self._child_tasks
+        chosen_id = execution_id or lifecycle.last_finished_execution_id(task)
+        execution = engine.store.load_execution(task.id, chosen_id)
+        if execution is None and (run := task.find_run(chosen_id)) is not None:
+            raise open_run_error(run)
+        if execution is None:
+            raise NotFound("execution", chosen_id)
+        loaded = engine.archive.load_execution(execution)
+        kept = loaded.model_copy(update={"steps": tuple(keep_before(loaded.steps, from_step))})
+        cancelled, retried = child_tasks.cancelled_calls(kept.steps), child_tasks.retried_calls(kept)
+        transition = lifecycle.retry(task, loaded, now, cancelled, retried, from_step=from_step)
+        if loaded.steps_reference is not None:  # without them, completed steps would run again
+            raise missing_steps_error(loaded.steps_reference)
+        if from_step is not None and transition.executions:
+            require_step(loaded, from_step)
+            self._require_start(task, by)
+            for run in transition.task.runs:
+                if run.execution_id == chosen_id:
+                    self._require_start(transition.task.as_begun(run), by)
+            self._cancel_forgotten_calls(loaded, from_step)
+        return engine.archive.restore_for_retry(transition, chosen_id)
+
+    def _cancel_forgotten_calls(self, execution: Execution, from_step: int) -> None:
+        """Cancel the calls under way that a retry from a step is about to forget.
+
+        This comes before the commit of the retry, once all its checks have passed, as with the losers of a race: after
+        it, a crash would leave calls that nobody awaits. If the commit fails, the execution has ended without success
+        as before, and a retry makes again what it still needs of these calls.
+        """
+        for step in execution.steps:
+            if step.number >= from_step and step.kind is StepKind.CALL and step.child is not None:
+                self._child_tasks.cancel_call(step.child, "Its caller was retried from an earlier step.")
 
     def backfill(
         self, task_id: str, start: datetime, end: datetime, by: Authority, mark: RequestMark | None = None

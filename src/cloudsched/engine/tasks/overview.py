@@ -13,6 +13,7 @@ from cloudsched.domain.documents.overview_responses import NeedCause, NeedCount
 from cloudsched.domain.documents.task import TaskStatus, Trouble, find_trouble
 from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
+from cloudsched.engine.tasks.execution_search import EndCounts, count_ended
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
@@ -40,15 +41,6 @@ _MAX_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class HourCounts:
-    """The counts of what was scheduled for one hour and has ended."""
-
-    start: datetime
-    failed: int
-    others: int
-
-
-@dataclass(frozen=True, slots=True)
 class Start:
     """The instant for which an occurrence of a schedule was due, and the delay of its start."""
 
@@ -65,7 +57,7 @@ class OverviewCounts:
     tasks: Mapping[TaskStatus, int]
     open: Mapping[ExecutionStatus, int]
     """Tasks by the status of their most active open execution."""
-    hours: Sequence[HourCounts]
+    hours: Sequence[EndCounts]
     """The earliest hour first. The last one has just begun."""
     due_soon: int
     """Tasks whose next occurrence is within the next hour, or overdue."""
@@ -159,7 +151,7 @@ class Overview:
             counted_at=now,
             tasks={status: search.count_tasks(TaskQuery(owner, status), MAX_COUNT) for status in TaskStatus},
             open={status: search.count_open(mine, status, MAX_COUNT) for status in OPEN_STATUSES},
-            hours=[self._count_hour(owner, start) for start in starts],
+            hours=[count_ended(search, mine, start, start + timedelta(hours=1)) for start in starts],
             due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), MAX_COUNT),
             overdue_since=overdue.since[0] if overdue.since else None,
             needs=[*(self._count_need(owner, trouble, now) for trouble in Trouble), overdue.count_late(now)],
@@ -202,11 +194,3 @@ class Overview:
             if one.started_at is not None and one.trigger is Trigger.SCHEDULE
         ]
         return sorted(found, key=lambda each: each.scheduled_for)[-RECENT:]
-
-    def _count_hour(self, owner: str | None, start: datetime) -> HourCounts:
-        query = ExecutionQuery(owner=owner, since=start, until=start + timedelta(hours=1))
-        failed, others = (
-            self._store.search.count_finished(query, is_failure=is_failure, up_to=MAX_COUNT)
-            for is_failure in (True, False)
-        )
-        return HourCounts(start, failed, others)

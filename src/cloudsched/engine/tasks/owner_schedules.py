@@ -208,32 +208,3 @@ def plan_at_owner(records: RecordStore, task: Task, clock: Clock) -> Callable[[T
     write_link(records, zone_key(task.owner), task.id, clock.now())
     zone = find_owner_zone(records, task.owner)
     return lambda stored, now: follow_owner(stored, zone or stored.schedule.timezone, now)
-
-
-class FollowedPerson:
-    """A person whose time zone tasks follow. See `Followed`."""
-
-    def __init__(self, records: RecordStore, owner: str) -> None:
-        self._records = records
-        self._owner = owner
-        self.key = zone_key(owner)
-
-    def load(self) -> VersionedRecord[Person] | None:
-        """Return the person, None if they were deleted, or are not written yet."""
-        return self._records.load(Person, self._owner)
-
-    def revision_of(self, record: Person) -> int:
-        """Return the number of changes of their zone."""
-        return record.zone_revision
-
-    def depends(self, task: Task) -> bool:
-        """Return whether the task follows its owner."""
-        return task.schedule.follows_owner
-
-    def replan(self, task: Task, record: Person, now: datetime) -> Transition:
-        """Return the task planned in the person's zone."""
-        return follow_owner(task, record.timezone, now)
-
-    def is_missing_over(self, since: timedelta) -> bool:
-        """Return whether nobody is about to write the person again."""
-        return since >= OPEN_FOR

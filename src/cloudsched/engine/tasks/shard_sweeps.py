@@ -174,21 +174,9 @@ class ShardSweeps:
 
     def _note(self, part: SweepPart, found: Sweep, *, is_continuing: bool) -> None:
         """Note how far the sweep of a shard has come."""
-        now, records = self._engine.clock.now(), self._engine.store.records
-        note_id = f"shard-{part.shard}"
+        records, note_id = self._engine.store.records, f"shard-{part.shard}"
         stored = records.load(SweepNote, note_id)
-        note = SweepNote(
-            id=note_id,
-            owner=SYSTEM_OWNER,
-            created_at=now,
-            updated_at=now,
-            started_at=part.started_at,
-            examined=found.examined,
-            dispatched=found.dispatched,
-            unsent=found.unsent,
-            failed=found.failed,
-            is_continuing=is_continuing,
-        )
+        note = SweepNote.of(note_id, part.started_at, self._engine.clock.now(), found, is_continuing=is_continuing)
         try:
             records.write(note, None if stored is None else stored.version)
         except VersionConflict:  # of two sweeps at a time, either one's note does
@@ -218,6 +206,24 @@ class SweepNote(Record):
     """Tasks that could not be repaired."""
     is_continuing: bool = False
     """True if another part of it follows, in a sweep of one shard (``sweeps/shard-3``)."""
+
+    @classmethod
+    def of(
+        cls, note_id: str, started_at: datetime, now: datetime, sweep: Sweep, *, is_continuing: bool = False
+    ) -> SweepNote:
+        """Return the note of a sweep, or of its last part, that ends now."""
+        return cls(
+            id=note_id,
+            owner=SYSTEM_OWNER,
+            created_at=now,
+            updated_at=now,
+            started_at=started_at,
+            examined=sweep.examined,
+            dispatched=sweep.dispatched,
+            unsent=sweep.unsent,
+            failed=sweep.failed,
+            is_continuing=is_continuing,
+        )
 
 
 INTERVAL: Final = timedelta(seconds=50)
@@ -261,15 +267,4 @@ class SweepNotes:
         if self._version is None:
             stored = self._store.records.load(SweepNote, SWEEP_NOTE_ID)
             self._version = None if stored is None else stored.version
-        note = SweepNote(
-            id=SWEEP_NOTE_ID,
-            owner=SYSTEM_OWNER,
-            created_at=now,
-            updated_at=now,
-            started_at=started_at,
-            examined=sweep.examined,
-            dispatched=sweep.dispatched,
-            unsent=sweep.unsent,
-            failed=sweep.failed,
-        )
-        return self._store.records.write(note, self._version)
+        return self._store.records.write(SweepNote.of(SWEEP_NOTE_ID, started_at, now, sweep), self._version)

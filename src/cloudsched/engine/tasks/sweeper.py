@@ -29,6 +29,7 @@ from cloudsched.domain.transitions.planning import (
     repair_number,
 )
 from cloudsched.domain.transitions.zone_plans import can_replan
+from cloudsched.engine.ports.pages import Page, iterate_pages
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
@@ -36,7 +37,6 @@ from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailab
 if TYPE_CHECKING:
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.pages import Page
 
 
 S = TypeVar("S")
@@ -226,30 +226,23 @@ class Sweeper:
             StoreUnavailable: The tasks could not be read to the end.
         """
         count = 0 if self._holder is None else self._resend_orphaned(self._holder)
-        token: str | None = None
-        while True:
-            page = self._engine.store.list_due_tasks(until, limit=PAGE_SIZE, page_token=token)
+        for page in iterate_pages(
+            lambda token: self._engine.store.list_due_tasks(until, limit=PAGE_SIZE, page_token=token)
+        ):
             for task in page.items:
                 wakeups = [wake for wake in executor_wakeups(task) if wake.due_at <= until]
                 count += self._engine.sender.send(task, wakeups, self._engine.clock.now())
                 if task.delivery is not None and self._holder is not None:  # those are in no list of what runs
                     count += self._send_orphaned(task, self._holder)
-            token = page.next_page_token
-            if token is None:
-                return count
+        return count
 
     def _resend_orphaned(self, holder: str) -> int:
         """Dispatch attempts that ended with the process before, however long their leases are. Return their number."""
-        count, token = 0, None
-        while True:
-            page = self._engine.store.search.list_open(
-                ExecutionQuery(owner=None), ExecutionStatus.RUNNING, limit=PAGE_SIZE, page_token=token
-            )
-            for task in page.items:
-                count += self._send_orphaned(task, holder)
-            token = page.next_page_token
-            if token is None:
-                return count
+        query, status = ExecutionQuery(owner=None), ExecutionStatus.RUNNING
+        pages = iterate_pages(
+            lambda token: self._engine.store.search.list_open(query, status, limit=PAGE_SIZE, page_token=token)
+        )
+        return sum(self._send_orphaned(task, holder) for page in pages for task in page.items)
 
     def _send_orphaned(self, task: Task, holder: str) -> int:
         return self._engine.sender.send(task, orphaned_attempts(task, holder), self._engine.clock.now(), repair=1)

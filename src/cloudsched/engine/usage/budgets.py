@@ -28,7 +28,7 @@ from cloudsched.domain.documents.usage import month_of
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
 from cloudsched.domain.transitions.lifecycle import Transition, with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
-from cloudsched.engine.ports.pages import Page, make_token, read_token
+from cloudsched.engine.ports.pages import Page, iterate_pages, make_token, read_token
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
@@ -318,13 +318,9 @@ class Budgets:
         return True
 
     def _list(self, owner: str, status: TaskStatus) -> Iterator[Task]:
-        token: str | None = None
-        while True:
-            page = self._store.list_tasks(TaskQuery(owner=owner, status=status), limit=_PAGE, page_token=token)
+        query = TaskQuery(owner=owner, status=status)
+        for page in iterate_pages(lambda token: self._store.list_tasks(query, limit=_PAGE, page_token=token)):
             yield from page.items
-            token = page.next_page_token
-            if token is None:
-                return
 
     def _write(self, owner: str, decide: Callable[[Budget], dict[str, object]]) -> Budget | None:
         """Change a budget, if there is one. A change that changes nothing writes nothing."""

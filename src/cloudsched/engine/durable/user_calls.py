@@ -1,0 +1,117 @@
+"""Calls functions of users, which may be asynchronous, in a thread or on the event loop.
+
+`run_procedure` makes the calls of a procedure in the caller's thread. `run_on_loop` awaits them, so that no thread
+waits for them. A synchronous function does not import asyncio.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from cloudsched.engine.durable.event_loop import Blocking
+    from cloudsched.engine.ports.procedure import Procedure
+
+T = TypeVar("T")
+
+PLAIN_TYPES: Final = frozenset({type(None), bool, int, float, str, dict, list, tuple})
+"""The types that most functions return, and that need no await."""
+_ASYNC_FLAGS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Return whether calls return a coroutine or an asynchronous iterator, as far as the definition says."""
+    while isinstance(function, partial):
+        function = function.func
+    if type(function) is FunctionType and not function.__dict__:  # plain: neither decorated nor marked
+        return bool(function.__code__.co_flags & _ASYNC_FLAGS)
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    candidates = (function, inspect.unwrap(function), getattr(function, "__call__", None))  # noqa: B004 - may be async
+    return any(is_kind(each) for is_kind in kinds for each in candidates)
+
+
+def call_function(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
+    """Call a function, on the event loop if it is asynchronous, and return its final result."""
+    if is_async(function):
+        from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
+
+        return run_coroutine(function)
+    return await_result(function())
+
+
+def await_result(result: Any) -> Any:  # noqa: ANN401 - whatever a function returned
+    """Return the final result of a function that turned out to be asynchronous only when it was called."""
+    if type(result) in PLAIN_TYPES:
+        return result
+    if inspect.isawaitable(result) or isinstance(result, AsyncIterator):
+        return call_function(make_coroutine_function(result))
+    return result
+
+
+async def _await(result: Any) -> Any:  # noqa: ANN401 - the same
+    return result
+
+
+def make_coroutine_function(result: Any) -> Callable[[], Any]:  # noqa: ANN401 - the same
+    """Return a coroutine function that returns an awaitable or an asynchronous iterator, which is then awaited."""
+    return partial(_await, result)
+
+
+@dataclass(frozen=True, slots=True)
+class UserCall:
+    """A call of a user's function, which may be asynchronous. Its result is awaited."""
+
+    function: Callable[[], Any]
+
+    def make(self) -> Any:  # noqa: ANN401 - whatever the function returns
+        """Call the function in this thread. An asynchronous one runs on the event loop meanwhile."""
+        return call_function(self.function)
+
+    async def make_on_loop(self, blocking: Blocking, context: contextvars.Context) -> Any:  # noqa: ANN401 - the same
+        """Call the function on the event loop, or in a thread if it may block."""
+        from cloudsched.engine.durable.event_loop import call_on_loop  # noqa: PLC0415 - imports asyncio
+
+        return await call_on_loop(self.function, blocking, context)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncCall(UserCall):
+    """A call of a function that is known not to be defined as asynchronous, so that nobody looks at its definition."""
+
+    def make(self) -> Any:  # noqa: ANN401 - the same
+        """Call the function in this thread, and await its result if need be."""
+        result = self.function()
+        return result if type(result) in PLAIN_TYPES else await_result(result)
+
+
+async def run_on_loop(procedure: Procedure[T], blocking: Blocking) -> T:
+    """Run a procedure, and return its result. All of it shares a copy of the caller's context variables."""
+    from cloudsched.engine.durable.event_loop import set_blocking  # noqa: PLC0415 - imports asyncio
+
+    context = contextvars.copy_context()
+    context.run(set_blocking, blocking)
+    advance: Callable[[], UserCall] = partial(next, procedure)
+    while True:
+        is_finished, value = await blocking.request(partial(context.run, _advance, advance))
+        if is_finished:
+            result: T = value
+            return result
+        call: UserCall = value
+        try:
+            advance = partial(procedure.send, await call.make_on_loop(blocking, context))
+        except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
+            advance = partial(procedure.throw, error)
+
+
+def _advance(advance: Callable[[], UserCall]) -> tuple[bool, Any]:
+    """Return whether the procedure has ended, and its result or else its next call."""
+    try:
+        return False, advance()
+    except StopIteration as stop:
+        return True, stop.value

@@ -110,12 +110,7 @@ def _read_calendar(payload: Mapping[str, Any]) -> str:
 
 
 def _refuse_users(hint: str, read: Callable[[Mapping[str, Any]], object] = lambda _: None) -> Check:
-    """Return a check for a handler whose tasks users get from an operation of the API only.
-
-    Args:
-        hint: The advice in the error: the operation to use instead.
-        read: Reads a payload of its tasks, as the handler does.
-    """
+    """Return a check for a handler whose tasks users get from an operation of the API only."""
 
     def check(draft: TaskDraft, requesters: Requesters) -> None:
         if requesters is Requesters.USERS:

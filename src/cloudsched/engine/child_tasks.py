@@ -355,13 +355,7 @@ class Tree:
 
 
 def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = None) -> Tree:
-    """Return a task's tree, cut where it is too large. Costs one query for each task that has made calls.
-
-    Args:
-        task: Its root.
-        child_tasks: Reads the calls.
-        execution_id: If given, only that execution's calls and their descendants are shown.
-    """
+    """Return a task's tree, cut where it is too large. Costs one query for each task that has made calls."""
     shown: dict[str, list[Task]] = {}
     left_out: dict[str, int] = {}
     room, unread, bytes_left = MAX_TREE, MAX_READ, MAX_TREE_BYTES
@@ -392,7 +386,6 @@ def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = No
 
 
 def _sized(pages: Iterable[Page[Task]]) -> Iterator[tuple[Task, int]]:
-    """Yield tasks, each with its share of the bytes of its page."""
     for page in pages:
         yield from ((each, page.size // len(page.items)) for each in page.items)
 

@@ -35,11 +35,7 @@ class DispatchSender:
         self._keys = keys
 
     def send(self, task: Task, wakeups: Iterable[WakeUp], now: datetime, *, repair: int = 0) -> int:
-        """Create a dispatch for each wake-up, and return how many there were.
-
-        Raises:
-            QueueUnavailable: A dispatch could not be created. Those before it were.
-        """
+        """Create a dispatch for each wake-up, and return how many there were. Raises QueueUnavailable."""
         dispatches = [dispatch_for(task, wake, now, repair=repair) for wake in wakeups]
         channel = None if task.delivery is None else task.delivery.channel
         for dispatch in dispatches:
@@ -52,9 +48,6 @@ class DispatchSender:
         The queue delivers nothing early by its own clock. A dispatch that is early by this process's clock shows that
         this clock is behind. Without an allowance, dispatches would follow each other until it has caught up. An
         operator may deliver one long before its time, so only a lag that clocks may have counts.
-
-        Raises:
-            QueueUnavailable: It could not be created.
         """
         lag = max(dispatch.at - now, timedelta(0))
         wake = WakeUp(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
@@ -63,19 +56,11 @@ class DispatchSender:
         self.send_dispatch(hop, task.priority, None if task.delivery is None else task.delivery.channel)
 
     def send_body(self, name: str, body: bytes, at: datetime, priority: Priority) -> None:
-        """Create a dispatch that wakes no task, but carries something else to the executor.
-
-        Raises:
-            QueueUnavailable: It could not be created.
-        """
+        """Create a dispatch that wakes no task, but carries something else to the executor."""
         self._dispatcher.create(QueueMessage(name, at, body, self._keys.sign(body), priority))
 
     def send_dispatch(self, dispatch: Dispatch, priority: Priority, channel: str | None = None) -> None:
-        """Create one dispatch.
-
-        Raises:
-            QueueUnavailable: The dispatch could not be created.
-        """
+        """Create one dispatch."""
         name, body = dispatch.encode(trace_for(dispatch.execution_id))
         message = QueueMessage(name, dispatch.at, body, self._keys.sign(body), priority, channel, dispatch.is_hop)
         self._dispatcher.create(message)
@@ -113,8 +98,7 @@ class SigningKeys:
     def verify(self, body: bytes, token: str) -> None:
         """Check a token in constant time: the duration does not depend on how much of it is correct.
 
-        Raises:
-            Unauthenticated: The token is missing, or was not made for this body with one of the secrets.
+        Raises Unauthenticated.
         """
         if not token:
             raise Unauthenticated(f"The {self.purpose} carries no token.")

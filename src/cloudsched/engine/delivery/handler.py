@@ -31,14 +31,7 @@ MAX_WAIT: Final = timedelta(days=1)
 
 
 class DeliveryHandler:
-    """Sends deliveries.
-
-    Args:
-        senders: Returns the sender of each channel that is set up.
-        recipients: Returns what knows how people want to be reached.
-        random: For the jitter of the waits between tries.
-        has_ended: Returns whether an execution, of a task's id and its own, has ended.
-    """
+    """Sends deliveries."""
 
     def __init__(
         self,
@@ -72,7 +65,6 @@ class DeliveryHandler:
     def _find_switch(
         self, task: Task, delivery: Delivery, payload: dict[str, Any]
     ) -> tuple[Recipient, ...] | Suppress | None:
-        """Return the recipients of a ping, None if this is none."""
         if delivery.channel != PING:
             return None
         if payload.get("kind") == _START and self._has_ended(delivery.task_id, delivery.execution_id):

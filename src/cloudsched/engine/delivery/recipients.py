@@ -23,12 +23,6 @@ class PeopleRecipients:
     """Knows how people want to be reached. One document is read, for a webhook also its secrets.
 
     It is asked when something is sent, so that a late change still counts.
-
-    Args:
-        records: The store of people.
-        clock: The current time.
-        make_unsubscribe: Returns the link by which a person ends mails of a category, None if there is none.
-        ping_hosts: The hosts to which users may have their tasks' pings sent, besides that of their own webhook.
     """
 
     def __init__(
@@ -78,7 +72,6 @@ class PeopleRecipients:
         return (Recipient(address=url),)
 
     def _is_own(self, owner: str, url: str) -> bool:
-        """Return whether a URL is at the host of the owner's own, verified webhook."""
         stored = self._records.load(Person, owner)
         own = None if stored is None else stored.record.verified_webhook
         return own is not None and _read_origin(own) == _read_origin(url)

@@ -46,8 +46,7 @@ def list_deliveries(
 ) -> Page[tuple[Task, DeliveryReport]]:
     """Return a page of an owner's deliveries, the newest first, or all owners' failed ones. Two reads each.
 
-    Raises:
-        InvalidInput: The page token was made up, or belongs to another list.
+    Raises InvalidInput.
     """
     query = TaskQuery(owner, is_delivery=True) if owner is not None else TaskQuery(owner=None, trouble=Trouble.DELIVERY)
     page = store.list_tasks(query, limit=limit, page_token=page_token)

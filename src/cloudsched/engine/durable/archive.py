@@ -55,9 +55,7 @@ class JournalArchive:
         """Return the record of a finished execution with its journal as `steps`, or with the reference of their blob.
 
         It includes the outcomes of calls that the handler did not wait for, as far as they can be read and stored now.
-
-        Raises:
-            Unavailable: The blob cannot be written, even without those outcomes.
+        Raises Unavailable.
         """
         completed = with_call_outcomes(self._store, self._blobs, execution, entries)
         try:

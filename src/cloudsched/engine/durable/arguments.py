@@ -26,11 +26,7 @@ _MAX_REPR_CHARS = 50
 
 
 def parse_wait(field: str, value: object) -> timedelta | datetime:
-    """Return how long, or until when (in UTC), a handler should wait.
-
-    Raises:
-        InvalidInput: It is neither a timedelta nor an aware datetime, or it is too long or too far in the future.
-    """
+    """Return how long, or until when (in UTC), a handler should wait. Raises InvalidInput."""
     if isinstance(value, timedelta):
         return parse_duration(field, value)
     if not isinstance(value, datetime) or value.utcoffset() is None:
@@ -48,11 +44,7 @@ def parse_wait(field: str, value: object) -> timedelta | datetime:
 
 
 def parse_duration(field: str, value: object) -> timedelta:
-    """Return a duration that a handler passed.
-
-    Raises:
-        InvalidInput: It is not a timedelta, or it is longer than `MAX_WAIT`.
-    """
+    """Return a duration that a handler passed. Raises InvalidInput."""
     if not isinstance(value, timedelta):
         raise InvalidInput(field, f"is {_short_repr(value)}", "Give a timedelta, such as timedelta(minutes=5).")
     if value > MAX_WAIT:
@@ -68,11 +60,7 @@ def deadline(wait: timedelta | datetime, now: datetime) -> datetime:
 
 
 def require_name(field: str, value: object) -> str:
-    """Return a name that can be stored in a journal.
-
-    Raises:
-        InvalidInput: It is not a string, too long, or not encodable in UTF-8.
-    """
+    """Return a name that can be stored in a journal. Raises InvalidInput."""
     if not isinstance(value, str):
         raise InvalidInput(field, f"is {_short_repr(value)}", "Give a string.")
     if len(value) > MAX_NAME:
@@ -85,11 +73,7 @@ def require_name(field: str, value: object) -> str:
 
 
 def parse_timeout(value: object) -> timedelta | None:
-    """Return the timeout of a step, or None for no limit.
-
-    Raises:
-        InvalidInput: It is not a timedelta, too long, zero or negative.
-    """
+    """Return the timeout of a step, or None for no limit. Raises InvalidInput."""
     if value is None:
         return None
     timeout = parse_duration("timeout", value)
@@ -101,8 +85,7 @@ def parse_timeout(value: object) -> timedelta | None:
 def require_count(field: str, value: Any, minimum: int) -> int:  # noqa: ANN401 - any argument
     """Return a number that a store can hold, as a plain `int` where it is a subclass, such as an `IntEnum`.
 
-    Raises:
-        InvalidInput: It is not an integer (a bool is none), or it is below `minimum` or above `MAX_COUNT`.
+    Raises InvalidInput.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MAX_COUNT:
         raise InvalidInput(field, f"is {_short_repr(value)}", f"Give a whole number from {minimum} to {MAX_COUNT}.")
@@ -110,11 +93,7 @@ def require_count(field: str, value: Any, minimum: int) -> int:  # noqa: ANN401 
 
 
 def require_callable(field: str, value: Any) -> Any:  # noqa: ANN401 - any argument
-    """Return the value if it is callable.
-
-    Raises:
-        InvalidInput: It is not.
-    """
+    """Return the value if it is callable. Raises InvalidInput."""
     if not callable(value):
         hint = "Give the function itself, followed by its arguments: ctx.step('add', add, 1, 2)."
         raise InvalidInput(field, f"is {_short_repr(value)}, which cannot be called", hint)
@@ -122,11 +101,7 @@ def require_callable(field: str, value: Any) -> Any:  # noqa: ANN401 - any argum
 
 
 def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - any argument
-    """Return the retry policy that a value stands for.
-
-    Raises:
-        InvalidInput: It is neither a policy nor a shorthand for one.
-    """
+    """Return the retry policy that a value stands for. Raises InvalidInput."""
     try:
         return to_retry_policy(value)
     except ValidationError:
@@ -135,11 +110,7 @@ def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - any argumen
 
 
 def parse_senders(value: Any) -> tuple[SenderRole, ...]:  # noqa: ANN401 - any argument
-    """Return the sender roles whose events a handler accepts.
-
-    Raises:
-        InvalidInput: It is empty, a single string, or contains something that is not a sender role.
-    """
+    """Return the sender roles whose events a handler accepts. Raises InvalidInput."""
     try:
         senders = () if isinstance(value, str) else tuple(SenderRole(each) for each in value)
     except (TypeError, ValueError):
@@ -151,11 +122,7 @@ def parse_senders(value: Any) -> tuple[SenderRole, ...]:  # noqa: ANN401 - any a
 
 
 def require_instances(field: str, kind: type[K], value: tuple[Any, ...], hint: str) -> tuple[K, ...]:
-    """Return the values if all of them are instances of `kind`.
-
-    Raises:
-        InvalidInput: One of them is not. The error's `field` ends with its index, from 0.
-    """
+    """Return the values if all of them are instances of `kind`. Raises InvalidInput."""
     for number, each in enumerate(value):
         if not isinstance(each, kind):
             raise InvalidInput(f"{field}.{number}", f"is {_short_repr(each)}", hint)

@@ -138,8 +138,7 @@ class BlockingCalls:
     async def request(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
         """Let the waiting thread call a function, with the context variables of the caller, and return its result.
 
-        Raises:
-            WorkflowError: The attempt has ended, so that nobody waits any more.
+        Raises WorkflowError.
         """
         if threading.get_ident() == self._thread:  # a step's function with a loop of its own
             return function()
@@ -296,11 +295,7 @@ async def call_on_loop(
 async def run_in_task(
     function: Callable[[], Any], context: contextvars.Context, timeout: timedelta | None = None
 ) -> Any:  # noqa: ANN401 - the same
-    """Await a function's result in a task of its own.
-
-    Raises:
-        TimeoutError: It took longer than `timeout`: it was cancelled, and is abandoned unless it ends soon.
-    """
+    """Await a function's result in a task of its own. Raises TimeoutError."""
     task, outcome = _start(function, context)
     await asyncio.wait({task}, timeout=None if timeout is None else limit_seconds(timeout))
     if not task.done():

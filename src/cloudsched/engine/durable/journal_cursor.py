@@ -43,11 +43,7 @@ class HandlerThread:
     event_loop: int | None = None
 
     def require_own(self, what: str) -> None:
-        """Check that the request comes from the thread of the handler or of its step.
-
-        Raises:
-            WorkflowError: It does not.
-        """
+        """Check that the request comes from the thread of the handler or of its step. Raises WorkflowError."""
         if self.own is None or threading.get_ident() in {self.own, self.event_loop} or in_step_attempt():
             return
         raise WorkflowError(
@@ -116,12 +112,7 @@ room."""
 
 
 class PendingCalls:
-    """The calls of one attempt by their entry numbers.
-
-    Args:
-        make_call: Creates the task of a call, and returns whether it is new.
-        made: The entry number up to which all calls are known to have tasks.
-    """
+    """The calls of one attempt by their entry numbers."""
 
     def __init__(self, make_call: Callable[[Task], bool], made: int) -> None:
         self._make_call = make_call
@@ -173,13 +164,7 @@ class PendingCalls:
             self.made = number
 
     def await_room(self, suspend: Suspend, now: datetime, first_started_at: Callable[[int], datetime]) -> Suspend:
-        """Return the suspension that also ends when the owner's quota may have room for the calls.
-
-        Args:
-            suspend: The suspension.
-            now: The present instant.
-            first_started_at: Returns when the call with a number was requested.
-        """
+        """Return the suspension that also ends when the owner's quota may have room for the calls."""
         refusal = self._quota_refusal
         if refusal is None:
             return suspend

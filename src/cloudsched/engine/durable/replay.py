@@ -29,14 +29,7 @@ if TYPE_CHECKING:
 
 
 class Replay(DurableRun):
-    """One attempt of a claimed execution, with its journal.
-
-    Args:
-        task_id: Its task.
-        run: The run as it was claimed.
-        clock: The current time.
-        make_surroundings: Returns what the journal needs of the engine. Called when the handler first needs it.
-    """
+    """One attempt of a claimed execution, with its journal."""
 
     def __init__(self, task_id: str, run: Run, clock: Clock, make_surroundings: Callable[[], Surroundings]) -> None:
         super().__init__(task_id, run.execution_id, clock)

@@ -101,11 +101,7 @@ class Results:
 
 
 def put_blob_with_retry(blobs: Blobs, key: str, content: bytes) -> None:
-    """Store a blob, with some retries.
-
-    Raises:
-        BlobsUnavailable: The blob store cannot be reached.
-    """
+    """Store a blob, with some retries. Raises BlobsUnavailable."""
     for _ in range(_MAX_TRIES - 1):
         with suppress(StoreUnavailable):
             blobs.put(key, content)
@@ -180,10 +176,8 @@ def finished_call_fields(
 ) -> dict[str, Any] | None:
     """Return the changes to the entry of a call that has ended, or None if the call is in progress.
 
-    Its end is the instant in its own record, which is before its caller looked, or now if there is no record.
-
-    Raises:
-        Unavailable: The outcome cannot be read, or its result cannot be stored, at the moment.
+    Its end is the instant in its own record, which is before its caller looked, or now if there is no record. Raises
+    Unavailable.
     """
     outcome = load_outcome(entry.name, entry.child or "")
     if outcome is None:

@@ -39,11 +39,7 @@ _STEP_ATTEMPT: contextvars.ContextVar[_StepAttempt | None] = contextvars.Context
 
 
 def require_not_timed_out() -> None:
-    """Check that the caller is not the function of a step that timed out.
-
-    Raises:
-        WorkflowError: It is, and the handler has continued without it.
-    """
+    """Check that the caller is not the function of a step that timed out. Raises WorkflowError."""
     attempt = _STEP_ATTEMPT.get()
     if attempt is not None and attempt.has_timed_out:
         raise WorkflowError(

@@ -35,10 +35,7 @@ def encode_result(result: Any, function: Callable[..., Any]) -> dict[str, Any]: 
     """Return the fields that store a step's result: JSON that decodes as the function's return annotation.
 
     Model fields are stored by alias, as on the wire, or by name where aliases do not round-trip. A result that does not
-    match the annotation is stored as plain JSON.
-
-    Raises:
-        InvalidInput: It cannot be encoded as JSON, or matches the annotation but cannot be decoded as it.
+    match the annotation is stored as plain JSON. Raises InvalidInput.
     """
     value = to_json_value("result", result)
     adapter = None if value is None else _find_adapter(function)
@@ -59,7 +56,6 @@ def encode_result(result: Any, function: Callable[..., Any]) -> dict[str, Any]: 
 
 
 def _round_trips(adapter: TypeAdapter[Any], value: Any, *, by_name: bool) -> bool:  # noqa: ANN401 - any JSON
-    """Return whether JSON is decoded as something that is encoded as the same JSON."""
     try:
         back = _read(adapter, value, by_name=by_name)
         return bool(to_jsonable_python(back, by_alias=not by_name, round_trip=by_name) == value)
@@ -123,11 +119,7 @@ class StepRequest:
     timeout: timedelta | None
 
     def plan(self, durable_run: DurableRun) -> Procedure[Any]:
-        """Return the procedure that runs the step, or answers it from the journal.
-
-        Raises:
-            InvalidInput: The function is not callable, the timeout is not a timedelta, or the retry is not a policy.
-        """
+        """Return the procedure that runs the step, or answers it from the journal. Raises InvalidInput."""
         retry, limit = parse_retry_policy(self.retry), parse_timeout(self.timeout)
         function = require_callable("function", self.function)
         call = partial(function, *self.args, **self.kwargs)
@@ -145,16 +137,7 @@ def run_step(
 ) -> Procedure[Any]:
     """Return the recorded result of a step. Without one, call its function, with retries, and record the result.
 
-    Args:
-        cursor: The attempt's position in its journal.
-        name: The step's name.
-        function: Calls the step's function with its arguments.
-        annotated: The function itself, whose return annotation says how its result is decoded.
-        retry: The policy by which it is retried if it raises.
-        timeout: The time limit of one attempt.
-
-    Raises:
-        StepFailed: It raised, and no retries are left.
+    Raises StepFailed.
     """
     cause: BaseException | None = None
     number, entry = cursor.next_entry(StepKind.STEP, name)
@@ -194,7 +177,6 @@ def _try_step(
     annotated: Callable[..., Any],
     retry: RetryPolicy,
 ) -> Procedure[tuple[JournalEntry, BaseException | None]]:
-    """Return the entry after one more attempt, and what the attempt raised."""
     started_at = cursor.clock.now() if entry.attempts else entry.started_at
     with cursor.step(entry.number) as usage:
         try:

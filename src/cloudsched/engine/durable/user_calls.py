@@ -110,7 +110,6 @@ async def run_on_loop(procedure: Procedure[T], blocking: Blocking) -> T:
 
 
 def _advance(advance: Callable[[], UserCall]) -> tuple[bool, Any]:
-    """Return whether the procedure has ended, and its result or else its next call."""
     try:
         return False, advance()
     except StopIteration as stop:

@@ -62,7 +62,6 @@ def _wait_for_event(cursor: JournalCursor, entry: JournalEntry, senders: tuple[S
 
 
 def _find_event(cursor: JournalCursor, name: str, senders: tuple[SenderRole, ...]) -> Event | None:
-    """Return the earliest event of that name from one of `senders` that this execution may consume."""
     events = cursor.claimed_run.task.events
     return next((each for each in events if each.is_for(name, cursor.execution_id, senders)), None)
 

@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 
 
 class ClaimedRun:
-    """A claimed run, with the last known state of its task, on which its changes are committed.
-
-    Args:
-        engine: The engine's parts.
-        claimed: The task as its claim has left it.
-        run: The run.
-    """
+    """A claimed run, with the last known state of its task, on which its changes are committed."""
 
     def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run) -> None:
         if run.lease is None:
@@ -161,7 +155,6 @@ class ClaimedRun:
         return task.model_copy(update={"runs": task.runs_with(kept)})
 
     def _plan(self, decide: Decide) -> Procedure[Committed | None]:
-        """Commit what `decide` returns, again after each conflict. Return None if it returns None."""
         stored = self._stored  # read once: another thread of the worker may replace it meanwhile
         task_id = stored.task.id
 
@@ -178,7 +171,6 @@ class ClaimedRun:
         return committed
 
     def _reload(self, task_id: str) -> VersionedTask | None:
-        """Read the task again, after a conflict."""
         stored = self._engine.store.load(task_id)
         if stored is not None:
             self._stored, self.task = stored, stored.task

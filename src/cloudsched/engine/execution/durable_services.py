@@ -58,7 +58,6 @@ class DurableServices:
         return Replay(task.id, run, clock, partial(self._surround, claimed_run))
 
     def _surround(self, claimed_run: ClaimedRun) -> Surroundings:
-        """Return what the journal of a run needs."""
         task, run = claimed_run.begun_task, claimed_run.run
         return Surroundings(
             claimed_run=claimed_run,
@@ -149,11 +148,6 @@ class DurableServices:
 
 
 def _caller_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that a call sets on its task. A `retry` of None means the handler's policy.
-
-    Raises:
-        InvalidInput: It sets a field that a call may not set.
-    """
     for name, hint in _NOT_ALLOWED_IN_CALLS.items():
         if name in fields:
             raise InvalidInput(name, "cannot be set by a call", hint)

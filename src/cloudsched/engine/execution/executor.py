@@ -122,17 +122,7 @@ BUDGET_RETRY_DELAY = timedelta(minutes=5)
 
 
 class Executor:
-    """Runs each attempt that is dispatched once, however often its dispatch is delivered.
-
-    Args:
-        engine: The engine's parts.
-        child_tasks: Creates calls, and tells parents.
-        deliveries: Plans the deliveries of results.
-        keys: Verifies that a dispatch is ours.
-        tracer: Traces each delivery.
-        checks_clock: True to compare this machine's clock with the store's.
-        in_progress: The executions that this process works on.
-    """
+    """Runs each attempt that is dispatched once, however often its dispatch is delivered."""
 
     def __init__(
         self,
@@ -188,7 +178,6 @@ class Executor:
             self._in_progress.end(dispatch)
 
     def _run(self, claimed_run: ClaimedRun) -> Procedure[DeliveryResult]:
-        """Start a claimed attempt, call the handler, decide how it ends, commit that, and dispatch what follows."""
         attempt = self.start(claimed_run)
         if attempt is None:
             why = "the lease expired before the handler could be called"
@@ -210,7 +199,6 @@ class Executor:
         return _parse_dispatch(body, self._engine.clock)
 
     def _claim(self, dispatch: Dispatch) -> Procedure[ClaimedRun | DeliveryResult]:
-        """Load, decide and commit the claim, again after each conflict. If nothing is to be called, do what is left."""
         token = secrets.token_hex(16)  # it is not needed: no report arrives from outside
         claim: Procedure[Committed | ClaimedRun | NotClaimed] = self._engine.committer.plan(
             f"task {dispatch.task_id}",
@@ -229,10 +217,7 @@ class Executor:
     def _load(self, task_id: str) -> tuple[VersionedTask | None, datetime]:
         """Load a task, and return it with this machine's time, which has to agree with the store's.
 
-        All decisions are made for that time, since the clock may be set in the next moment.
-
-        Raises:
-            ClockSkewed: It does not agree. Deliver the dispatch again.
+        All decisions are made for that time, since the clock may be set in the next moment. Raises ClockSkewed.
         """
         before = self._engine.clock.now() if self._checks_clock else None
         stored = self._engine.store.load(task_id)
@@ -253,11 +238,7 @@ class Executor:
     def _decide(
         self, dispatch: Dispatch, token_hash: str, loaded: tuple[VersionedTask | None, datetime]
     ) -> Commit | ClaimedRun | NotClaimed:
-        """Return what to commit for a dispatch, or its run if the claim is committed already.
-
-        Raises:
-            VersionConflict: The lock has changed since it was read.
-        """
+        """Return what to commit for a dispatch, or its run if the claim is committed already."""
         with limit_search(DISPATCH_STEPS):
             return self._decide_on_task(dispatch, token_hash, *loaded)
 
@@ -412,8 +393,7 @@ class Executor:
     def dispatch(self, claimed_run: ClaimedRun, committed: Committed | None) -> None:
         """Dispatch what follows from the end of an attempt. `committed` is None if the lease was lost before.
 
-        Raises:
-            QueueUnavailable: Something could not be dispatched.
+        Raises QueueUnavailable.
         """
         run = claimed_run.run
         if committed is None:
@@ -472,7 +452,6 @@ class Executor:
     def _pass_over(
         self, dispatch: Dispatch, stored: VersionedTask | None, decision: Drop | Hop | WaitForLock
     ) -> DeliveryResult:
-        """Do what is left to do for a dispatch that runs nothing now."""
         if stored is None:
             if dispatch.lock_key:
                 waiting = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
@@ -492,7 +471,6 @@ class Executor:
                 assert_never(unknown)
 
     def _complete_record(self, dispatch: Dispatch, task: Task, commit: Commit) -> DeliveryResult:
-        """Dispatch what follows from a commit that only records something."""
         self._engine.locks.notify(commit.grants, self._engine.clock.now())
         self.dispatch_wakeups(task)
         self.notify_parent(task)
@@ -534,16 +512,7 @@ def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:
 
 
 class AttemptEnd:
-    """The end of one attempt, decided on whatever version of its task is read.
-
-    Args:
-        engine: The engine's parts.
-        child_tasks: Knows the calls that are in progress.
-        deliveries: Plans the deliveries of the result.
-        run: The run as it was claimed.
-        report: The outcome, with what the handler reported.
-        journal: The whole journal of the run, if it has been loaded.
-    """
+    """The end of one attempt, decided on whatever version of its task is read."""
 
     def __init__(
         self,
@@ -565,9 +534,7 @@ class AttemptEnd:
         """Return what to commit, or None if the lease is no longer held.
 
         The first call takes all tasks that it creates to be new. A further call means a conflict, and reads them.
-
-        Raises:
-            InvalidInput: A follow-up is refused.
+        Raises InvalidInput.
         """
         engine, run = self._engine, task.find_run(self._run.execution_id)
         report = self._deliveries.require_reach(task, self.report) if task.delivery_channels else self.report

@@ -45,11 +45,7 @@ class HookCalls:
         self._called = set[tuple[int, str]]()
 
     def run(self, function: Callable[[], T]) -> T:
-        """Call a function that calls hooks, each of them once, however often this is repeated.
-
-        Raises:
-            AsyncHookDue: A hook is asynchronous: await it, and then call this again.
-        """
+        """Call a function that calls hooks, each of them once, however often this is repeated. Raises AsyncHookDue."""
         token = _hook_calls.set(self)
         try:
             return function()

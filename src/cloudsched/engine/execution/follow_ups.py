@@ -39,11 +39,7 @@ MAX_FOLLOW_UP_BYTES = 1024 * 1024
 
 
 def parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
-    """Return the follow-ups that a handler gave.
-
-    Raises:
-        InvalidInput: They are not drafts, too many or too large.
-    """
+    """Return the follow-ups that a handler gave. Raises InvalidInput."""
     hint = 'Give a list of drafts: Done(then=[TaskDraft(handler="remind", payload={...})]).'
     if isinstance(then, TaskDraft | str | bytes | dict) or not hasattr(then, "__iter__"):
         raise InvalidInput("then", f"is a {type(then).__name__}", hint)
@@ -66,8 +62,7 @@ def plan_follow_ups(
 ) -> FollowUps:
     """Return the follow-ups of an execution, checked by the rules for tasks that the app's own code creates.
 
-    Raises:
-        InvalidInput: One is invalid, or two have the same id. `field` begins with ``then``.
+    Raises InvalidInput.
     """
     planned = dict[str, TaskDraft]()
     for number, draft in enumerate(drafts):
@@ -107,10 +102,7 @@ class FollowUps:
     def apply(self, end: Transition, run: Run | None, now: datetime) -> tuple[Transition, tuple[TaskWrite, ...]]:
         """Return the end of the execution, and what to write with it.
 
-        A follow-up with the id of the task itself edits the task as the end leaves it.
-
-        Raises:
-            InvalidInput: One of them cannot be created or edited. `field` names it.
+        A follow-up with the id of the task itself edits the task as the end leaves it. Raises InvalidInput.
         """
         writes = list[TaskWrite]()
         for number, draft in enumerate(self._drafts):
@@ -149,7 +141,6 @@ class FollowUps:
         return task if task.owner == SYSTEM_OWNER else self._engine.budgets().tell(task)
 
     def _load(self, task_id: str) -> VersionedTask | None:
-        """Return an existing task. One that is being deleted is removed to free its id."""
         stored = self._engine.store.load(task_id)
         if stored is None or stored.task.deleted_at is None:
             return stored

@@ -98,7 +98,6 @@ def _is_mistake(error: BaseException) -> bool:
 
 
 def _refuse_missing(registry: Registry, began_with: str, handler_of_today: str | None) -> NoReturn:
-    """Raise why a handler cannot be called: this process does not have it."""
     if handler_of_today in {None, began_with}:
         registry.get(began_with)
     problem = f"there is no handler named {began_with!r} here, with which this execution began"
@@ -107,7 +106,6 @@ def _refuse_missing(registry: Registry, began_with: str, handler_of_today: str |
 
 
 def _call_function(handler: Handler, context: Context, payload: object, values: dict[str, Any]) -> Procedure[object]:
-    """Return what the handler returns: all items of an iterator, and the result of a call."""
     if handler.is_async:
         from cloudsched.engine.execution.async_handler import prepare_async_handler  # noqa: PLC0415 - imports asyncio
 
@@ -120,7 +118,6 @@ def _call_function(handler: Handler, context: Context, payload: object, values: 
 
 
 def _normalize_result(result: object, now: Callable[[], datetime]) -> tuple[Outcome, Exception | None]:
-    """Return the outcome for a handler's result, or a Fail and the error if it cannot be stored."""
     try:
         return to_outcome(result, now), None
     except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
@@ -130,8 +127,7 @@ def _normalize_result(result: object, now: Callable[[], datetime]) -> tuple[Outc
 def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
     """Return the outcome for what a handler returned: an outcome, or else the content of a Done, ready to be stored.
 
-    Raises:
-        InvalidInput: It cannot be stored: it is too large, is not JSON, or names an impossible time.
+    Raises InvalidInput.
     """
     match result:
         case Retry(reason, after):

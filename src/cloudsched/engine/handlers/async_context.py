@@ -306,7 +306,6 @@ class AsyncContext(AnyContext):
     # ── Internals ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _expect(self, what: str, coroutine: Coroutine[Any, Any, Any]) -> Operation[Any]:
-        """Return an operation that the handler is to await."""
         operation = Operation(what, coroutine, self._begin)
         self._expected[id(operation)] = operation
         return operation
@@ -328,7 +327,6 @@ class AsyncContext(AnyContext):
             raise self._refused
 
     async def _durable(self, what: str, operation: StepRequest | Callable[[], Any]) -> Any:
-        """Make a durable operation, one at a time."""
         from cloudsched.engine.durable.event_loop import shield  # noqa: PLC0415 - imports asyncio
 
         self._require_turn(what)

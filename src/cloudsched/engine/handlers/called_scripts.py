@@ -34,12 +34,7 @@ class PinnedScript:
 
 
 class CalledScripts:
-    """Reads stored scripts for executions, and counts their calls of each other.
-
-    Args:
-        records: The store of scripts.
-        clock: The clock by which counts are forgotten.
-    """
+    """Reads stored scripts for executions, and counts their calls of each other."""
 
     def __init__(self, records: Callable[[], RecordStore], clock: Clock) -> None:
         self._records = records
@@ -51,11 +46,7 @@ class CalledScripts:
         return None if stored is None or stored.record.owner != owner else stored.record
 
     def load(self, owner: str, name: str) -> dict[str, Any]:
-        """Return what an execution records of a script: what `read_pinned` reads.
-
-        Raises:
-            ScriptFailed: There is no such script.
-        """
+        """Return what an execution records of a script: what `read_pinned` reads. Raises ScriptFailed."""
         script = self.find(owner, name)
         if script is None:
             raise ScriptFailed(f"There is no stored script {name!r}.")
@@ -65,8 +56,7 @@ class CalledScripts:
     def count_call(self, tree: str, owner: str) -> None:
         """Count one more call of a script below the execution at the top. One document is read and written.
 
-        Raises:
-            LimitExceeded: There have been as many as there may be.
+        Raises LimitExceeded.
         """
 
         def count(known: ScriptTree | None) -> ScriptTree:

@@ -36,11 +36,7 @@ _EXAMPLE = 'task_id=lambda payload: f"remind-{payload.order}"'
 
 
 def validate_task_id(name: str, function: Any) -> Callable[[Any], str | None] | None:  # noqa: ANN401 - a caller's option
-    """Return the ``task_id`` option of a handler.
-
-    Raises:
-        Misconfigured: It is not a function of one argument.
-    """
+    """Return the ``task_id`` option of a handler. Raises Misconfigured."""
     if function is None:
         return None
     if not callable(function) or inspect.iscoroutinefunction(function):
@@ -62,11 +58,7 @@ def derive_task_id(
     *,
     is_for_users: bool,
 ) -> str | None:
-    """Return the id of a task with this payload, None if the function returns None.
-
-    Raises:
-        InvalidInput: The function raises, or returns something that cannot be an id.
-    """
+    """Return the id of a task with this payload, None if the function returns None. Raises InvalidInput."""
     try:
         chosen = function(payload)
     except Exception as error:
@@ -158,11 +150,7 @@ class Handler:
         return {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
 
     def parse_payload(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
-        """Return the payload as the type that the handler takes.
-
-        Raises:
-            InvalidPayload: It does not match. `field` names the first invalid field.
-        """
+        """Return the payload as the type that the handler takes. Raises InvalidPayload."""
         if self.payload is None:
             if payload:
                 hint = f"Handler {self.name!r} takes no payload; leave it out."
@@ -182,8 +170,7 @@ class Handler:
     def check_payload(self, payload: dict[str, Any], *, refuses_unknown: bool = True) -> Any:  # noqa: ANN401 - as above
         """Return the payload of a task that is created or edited, as the type that the handler takes.
 
-        Raises:
-            InvalidPayload: It does not match, or has a field that its model does not know and says nothing about.
+        Raises InvalidPayload.
         """
         if self.payload is not None and refuses_unknown and not payload.keys() <= list_plain_fields(self.payload):
             faults = Faults()
@@ -195,11 +182,7 @@ class Handler:
         return self.parse_payload(payload)
 
     def check_event(self, name: str, payload: Any) -> None:  # noqa: ANN401 - any JSON
-        """Check the payload of an event that is sent to one of its tasks.
-
-        Raises:
-            InvalidPayload: It is none of the type that the handler has declared for that event.
-        """
+        """Check the payload of an event that is sent to one of its tasks. Raises InvalidPayload."""
         kind = self.events.get(name)
         if kind is None:
             return
@@ -247,7 +230,6 @@ def _list_unknown(kind: TypeAdapter[Any], payload: dict[str, Any]) -> list[Inval
 
 @cache
 def _json_object() -> TypeAdapter[dict[str, Any]]:
-    """Return the type of a built-in handler's payload, which is built once, however many apps there are."""
     return TypeAdapter(dict[str, Any])
 
 

@@ -248,11 +248,7 @@ class EventType:
     adapter: TypeAdapter[Any]
 
     def read(self, payload: Any) -> Any:  # noqa: ANN401 - from any JSON to whatever was declared
-        """Return an event's payload as its type.
-
-        Raises:
-            InvalidPayload: It is not of that type. `field` names the first invalid field.
-        """
+        """Return an event's payload as its type. Raises InvalidPayload."""
         try:
             return self.adapter.validate_python(payload)
         except ValidationError as error:

@@ -173,13 +173,7 @@ _CHILDREN = builtin_handler(CHILDREN, run_children, takes_payload=False)
 
 
 class Registry:
-    """The handlers of one app, by name.
-
-    Args:
-        registrations: The registrations of the app's code. The registry and the views that it returns share them.
-        built_in: The handlers that the engine itself brings, besides the one for children.
-        is_for_users: True for a view of the handlers that users may name, which hides all others.
-    """
+    """The handlers of one app, by name."""
 
     def __init__(
         self,
@@ -259,11 +253,7 @@ class Registry:
         ours.declarations.update(theirs.declarations)
 
     def get(self, name: str) -> Handler:
-        """Return the handler of that name.
-
-        Raises:
-            UnknownHandler: There is none. The error lists the registered handlers.
-        """
+        """Return the handler of that name. Raises UnknownHandler."""
         found = self.find(name)
         if found is not None:
             return found
@@ -287,11 +277,7 @@ class Registry:
         return None if handler is None or (self.is_for_users and not handler.is_for_users) else handler
 
     def name_of(self, handler: object) -> str:
-        """Return the name of a handler that is given by its name or as its function.
-
-        Raises:
-            InvalidInput: The function is no handler, or has several names.
-        """
+        """Return the name of a handler that is given by its name or as its function. Raises InvalidInput."""
         if isinstance(handler, str):
             return handler
         names = self.names(handler)
@@ -360,8 +346,7 @@ class Declaration:
 def check_declaration(declaration: Declaration, ids: Collection[str]) -> Declaration:
     """Return a declaration that can become a task, as far as that is known before its schedule is read.
 
-    Raises:
-        Misconfigured: Its id is taken or invalid, or its schedule is of no known type.
+    Raises Misconfigured.
     """
     about = f"The schedule of handler {declaration.handler!r}"
     if declaration.id in ids:

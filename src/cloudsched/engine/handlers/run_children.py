@@ -18,8 +18,7 @@ _WHAT = "a task with children"
 def run_children(ctx: Context) -> dict[str, Any]:
     """Run the task's children. Return their results in order, and the numbers from 0 of the failed and skipped ones.
 
-    Raises:
-        CallFailed: A child did not succeed, and the task's `on_child_failure` is FAIL.
+    Raises CallFailed.
     """
     task = ctx.task
     outcomes = _run_in_parallel(ctx, task.children) if task.parallel else _run_in_order(ctx, task.children)

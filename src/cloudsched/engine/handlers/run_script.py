@@ -42,14 +42,7 @@ _WHAT = "a task with a script"
 
 
 class ScriptHandler:
-    """Checks and runs scripts.
-
-    Args:
-        registry: The handlers.
-        interpreter: Makes the interpreter when the first script needs it.
-        max_requests: The most calls and sleeps that one execution may request.
-        stored: The stored scripts that tasks name and scripts call.
-    """
+    """Checks and runs scripts."""
 
     def __init__(
         self, registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int, stored: CalledScripts
@@ -63,10 +56,7 @@ class ScriptHandler:
     def check(self, draft: TaskDraft, requesters: Requesters) -> None:
         """Check a script before it is stored: its tools exist, JavaScript can represent its payload, and it compiles.
 
-        A stored script has been compiled. It has to be the owner's.
-
-        Raises:
-            InvalidInput: One of these does not hold, or this service runs no scripts.
+        A stored script has been compiled. It has to be the owner's. Raises InvalidInput.
         """
         if draft.script is None:
             raise InvalidInput("script", "is missing", f"It is what {SCRIPT_HANDLER!r} runs.")
@@ -80,11 +70,7 @@ class ScriptHandler:
             raise InvalidInput(f"script.{error.field}".removesuffix(".script"), error.problem, error.hint) from error
 
     def check_source(self, source: str | None, tools: Sequence[str] | None, requesters: Requesters) -> None:
-        """Check that the tools of a script exist for its author, and that its source compiles.
-
-        Raises:
-            InvalidInput: One of these does not hold, or this service runs no scripts.
-        """
+        """Check that the tools of a script exist for its author, and that its source compiles."""
         allowed = self._allowed_tools(requesters)
         for number, name in enumerate(tools or ()):
             if name not in allowed:
@@ -219,7 +205,6 @@ class ScriptHandler:
 
 
 def _require_object(name: str, payload: object) -> None:
-    """Check what a script gives a tool or another script."""
     if not isinstance(payload, dict):
         raise InvalidInput("payload", f"what {name!r} is given has to be an object with its fields")
     require_storable("payload", payload, MAX_PAYLOAD)

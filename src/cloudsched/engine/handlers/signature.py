@@ -51,7 +51,6 @@ def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[s
 
 
 def _read_markers(name: str, parameters: list[inspect.Parameter], hints: dict[str, Any]) -> dict[str, Depends]:
-    """Return the dependencies among the parameters, by name."""
     markers = {each.name: find_marker(each, hints.get(each.name)) for each in parameters}
     found = {key: marker for key, marker in markers.items() if marker is not None}
     for marker in found.values():
@@ -138,8 +137,7 @@ def read_dependencies(
 ) -> dict[str, Depends | None]:
     """Return the parameters that a factory needs: its own dependencies, and None for the context.
 
-    Raises:
-        Misconfigured: A parameter has no source, or a factory depends on itself.
+    Raises Misconfigured.
     """
     about = f"Handler {name!r}: the dependency {getattr(factory, '__name__', factory)!r}"
     if factory in path:
@@ -169,14 +167,7 @@ _STARRED = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 class Dependencies:
-    """The dependencies of one attempt's handler.
-
-    Args:
-        name: The handler's name.
-        dependencies: The factories that its parameters depend on.
-        context: The attempt's context, for factories that take it.
-        overrides: The factories that replace others in tests.
-    """
+    """The dependencies of one attempt's handler."""
 
     def __init__(self, name: str, dependencies: Mapping[str, Depends], context: Context, overrides: Overrides) -> None:
         self._name = name

@@ -218,8 +218,6 @@ class _Create:
 
 
 class _Run:
-    """The type of `run_now`, as the handler's signature says."""
-
     @overload
     def __get__(self, handler: Callable[[], Any], kind: object) -> RunWithoutPayload: ...
     @overload

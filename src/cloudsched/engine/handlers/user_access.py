@@ -22,15 +22,7 @@ if TYPE_CHECKING:
 
 
 def require_user_access(draft: TaskSpec, registry: Registry) -> None:
-    """Check the priorities and queues that a user's draft requests from its handlers.
-
-    Args:
-        draft: The draft, with its handler's defaults filled in.
-        registry: The handlers that users may name.
-
-    Raises:
-        InvalidInput: A handler is not available to users, or not with this priority or in this queue.
-    """
+    """Check the priorities and queues that a user's draft requests from its handlers. Raises InvalidInput."""
     faults = Faults()
     with faults:
         _require_channels(draft)
@@ -60,15 +52,7 @@ def _require_channels(draft: TaskSpec) -> None:
 
 
 def require_user_edit(task: Task, registry: Registry) -> None:
-    """Check that a user may edit a task whose handler and payload stay as they are.
-
-    Args:
-        task: The task.
-        registry: All handlers.
-
-    Raises:
-        InvalidInput: It runs what only servers may name, or holds a lock of an operator.
-    """
+    """Check that a user may edit a task whose handler and payload stay as they are. Raises InvalidInput."""
     users = registry.for_users()
     require_user_access(task, users)
     for each in task.children:
@@ -83,10 +67,6 @@ def require_user_edit(task: Task, registry: Registry) -> None:
 def require_user_start(task: Task, registry: Registry) -> None:
     """Check that a user may start a task: only one that a user could have created as it is, or that a user has paused.
 
-    Args:
-        task: The task, which its owner wants to run, although a server may have written it.
-        registry: All handlers.
-
     Raises:
         Forbidden: It runs what only servers may name, or holds a lock of an operator.
         NotAllowed: It is paused because its owner's budget is used up.
@@ -100,10 +80,6 @@ def may_user_claim(task: Task, registry: Registry) -> bool:
     """Return whether its owner may claim a task's runs as a worker: what a user asked for, and could have started.
 
     Nothing that servers or code asked for, as they rely on its results, its failure hook and its lock.
-
-    Args:
-        task: The task, as its run began it.
-        registry: All handlers.
     """
     if not may_user_report(task, registry):
         return False

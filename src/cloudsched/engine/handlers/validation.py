@@ -39,18 +39,9 @@ def validate_draft(
     """Return a draft whose payload fits its handler, with the handler's defaults for the fields that it leaves out.
 
     Each lock key gets its scope: global, or the owner's if a user asks for it. The id is one of the handler's defaults,
-    if it makes ids from payloads.
-
-    Args:
-        draft: The draft.
-        registry: All handlers.
-        retention: The time that the task is kept if the draft does not set it.
-        requesters: The kind of requester: users may name only some handlers, with limited priorities and queues.
-        changed: The fields that an edit concerns, by their wire names, None for all. Fields that a payload's model does
-            not know are refused only if it concerns the payload: an older task may have some.
-
-    Raises:
-        InvalidInput: The payload or a script does not fit, or is too large, or a user exceeds what users may request.
+    if it makes ids from payloads. `changed` are the fields that an edit concerns, by their wire names, None for all.
+    Fields that a payload's model does not know are refused only if it concerns the payload: an older task may have
+    some. Raises InvalidInput.
     """
     is_payload_new = changed is None or not {"handler", "payload", "children"}.isdisjoint(changed)
     if requesters is Requesters.USERS:

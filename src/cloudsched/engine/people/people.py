@@ -86,11 +86,7 @@ class SavedPerson(NamedTuple):
 
 
 def parse_person(content: dict[str, Any]) -> PersonSpec:
-    """Return what a person has set, from JSON.
-
-    Raises:
-        InvalidInput: It is not valid. `field` names the first wrong field.
-    """
+    """Return what a person has set, from JSON. Raises InvalidInput."""
     try:
         return PersonSpec.model_validate(content, context=WIRE)
     except ValidationError as error:
@@ -98,14 +94,7 @@ def parse_person(content: dict[str, Any]) -> PersonSpec:
 
 
 class People:
-    """Reads and writes people.
-
-    Args:
-        store: The store of people.
-        clock: The current time.
-        require_url: Checks that a webhook may have a URL. Raises InvalidInput.
-        follow: Creates the task that plans again what follows a person to another zone, of that revision.
-    """
+    """Reads and writes people."""
 
     def __init__(
         self,
@@ -135,13 +124,8 @@ class People:
     def put(self, owner: str, spec: PersonSpec, *, by: Authority, proven_address: str | None = None) -> SavedPerson:
         """Write what a person has set, in place of what there was.
 
-        An address and a webhook stay verified as long as they are the same.
-
-        Args:
-            owner: The owner.
-            spec: The person's settings.
-            by: The caller's authority: users may not say that an address or a webhook is verified.
-            proven_address: The verified address in the owner's own ID token.
+        An address and a webhook stay verified as long as they are the same. Users may not say that either is verified.
+        `proven_address` is the one in the owner's own ID token.
 
         Raises:
             InvalidInput: A field is not valid.
@@ -205,9 +189,7 @@ class People:
     def rotate_webhook_secret(self, owner: str, *, by: Authority) -> str:
         """Return a new secret for a person's webhook. For a day, messages are signed with the previous one as well.
 
-        Raises:
-            NotFound: There is no such person.
-            InvalidInput: The person has no webhook.
+        Raises NotFound or InvalidInput.
         """
         by.require_owner(owner)
         webhook = self.get(owner).webhook

@@ -151,14 +151,7 @@ _AGAIN: Final = timedelta(seconds=1)
 
 
 class PersonData:
-    """Deletes and exports what is stored of an owner.
-
-    Args:
-        store: The store of everything.
-        clock: The current time.
-        scheduler: Returns the scheduler, which deletes tasks.
-        note_use: Keeps an owner's use with their budget, although the sheets with it are deleted.
-    """
+    """Deletes and exports what is stored of an owner."""
 
     def __init__(
         self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler], note_use: Callable[[str], None]
@@ -248,7 +241,6 @@ class PersonData:
     def _write_section(  # noqa: C901 - one case for each section
         self, owner: str, cursor: ExportCursor, parts: _Parts
     ) -> ExportCursor:
-        """Write a page of a section, and return the cursor of what follows."""
         usage, token = cursor.usage, cursor.page_token
         match cursor.section:
             case "contacts":
@@ -294,7 +286,6 @@ class PersonData:
                 yield {"month": month, "handler": handler, **counts.to_wire()}
 
     def _remove_old_parts(self, owner: str) -> None:
-        """Delete the parts of earlier exports."""
         while True:
             found = self._store.records.list(ExportPart, owner, limit=_RECORDS_PAGE)
             for each in found:

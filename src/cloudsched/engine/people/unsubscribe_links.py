@@ -33,13 +33,7 @@ _KEY_ID: Final = "current"
 
 
 class UnsubscribeLinks:
-    """Makes such links, and does what they say. A process reads the key once.
-
-    Args:
-        records: Has the key.
-        clock: The current time.
-        people: The people with the preferences that links change.
-    """
+    """Makes such links, and does what they say. A process reads the key once."""
 
     def __init__(self, records: RecordStore, clock: Clock, people: People) -> None:
         self._records = records

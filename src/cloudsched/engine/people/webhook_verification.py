@@ -38,14 +38,7 @@ _HINT: Final = "It has to answer 2xx with the challenge in `data`, as text or as
 
 
 class WebhookVerification:
-    """Asks endpoints, and records those that want messages.
-
-    Args:
-        records: The store of the counts of questions.
-        clock: The current time.
-        people: The people with the webhooks.
-        asker: Returns the sender of questions to an endpoint.
-    """
+    """Asks endpoints, and records those that want messages."""
 
     def __init__(self, records: RecordStore, clock: Clock, people: People, asker: Callable[[], Asker]) -> None:
         self._records = records

@@ -50,8 +50,6 @@ class Trace:
 
 @dataclass(slots=True)
 class _Position:
-    """A position in a trace, which is the current one in a ``with``."""
-
     trace: Trace | None
     """The trace that it continues. If None, that of the execution is derived when it is asked for."""
     task_id: str

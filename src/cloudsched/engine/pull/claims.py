@@ -94,15 +94,7 @@ class WorkerClaims:
     ) -> LeaseRenewal:
         """Renew the lease, and replace the progress if any is given. Report a lost lease or a cancelled task.
 
-        Args:
-            task_id: The task's id.
-            execution_id: The run's id.
-            lease_token: The claim's token.
-            progress: All progress notes so far. None leaves the previous ones.
-            logged: All that the claim has logged so far. None, or fewer lines, leave what was reported before.
-
-        Raises:
-            NotFound: There is no such task.
+        Both `progress` and `logged` are all of the claim so far. None leaves what was reported before. Raises NotFound.
         """
         stored, run = self._load_claim(task_id, execution_id, lease_token, is_end=False)
         if run is None:

@@ -125,8 +125,6 @@ class WorkerClaim:
 
 @dataclass(slots=True)
 class _ClaimAttempt:
-    """The progress of one call of `WorkQueue.claim`."""
-
     worker_filter: WorkerFilter
     by: ClaimCaller
     for_users: Registry
@@ -207,7 +205,6 @@ class WorkQueue:
                 batch_size = min(2 * batch_size, _MAX_PAGE_SIZE)  # none of the first ones could be claimed
 
     def _claim_offered(self, claim_attempt: _ClaimAttempt, offers: Sequence[OfferEntry]) -> None:
-        """Read the tasks of some offers, and claim them one after the other."""
         tasks = {each.task.id: each for each in self._engine.store.load_many([each.task_id for each in offers])}
         for offer in offers:
             if self._monotonic() >= claim_attempt.deadline or len(claim_attempt.claims) >= claim_attempt.limit:
@@ -319,10 +316,6 @@ class WorkQueue:
         """Return a claim, or that the run waits for its lock. If the lock is known to be taken, only note the run.
 
         A task whose owner's budget is used up is paused instead.
-
-        Raises:
-            VersionConflict: The task or the lock has changed since it was read.
-            NotFound: The caller may not claim it.
         """
         now, worker, by = self._engine.clock.now(), claim_attempt.worker_filter, claim_attempt.by
         claimed = on_worker_claim(stored.task, now, token_hash, worker.worker, by.subject)
@@ -347,11 +340,7 @@ class WorkQueue:
         return Commit.build(stored, waiting, lock=result.lock, grants=result.grants)
 
     def _pause_if_used_up(self, stored: VersionedTask, now: datetime) -> bool:
-        """Pause a task whose owner's budget is used up. Return whether it is.
-
-        Raises:
-            VersionConflict: The task has changed since it was read.
-        """
+        """Pause a task whose owner's budget is used up. Return whether it is."""
         refusal = self._engine.budgets().find_refusal(stored.task.owner) if stored.task.has_budget else None
         if refusal is None:
             return False

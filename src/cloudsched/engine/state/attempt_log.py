@@ -98,13 +98,7 @@ _has_installed = False
 
 
 class AttemptLog:
-    """The lines of one attempt. Thread-safe.
-
-    Args:
-        attempt: The attempt's number.
-        clock: Says when a line was logged.
-        level: The least level that is kept.
-    """
+    """The lines of one attempt. Thread-safe."""
 
     def __init__(self, attempt: int, clock: Clock, level: int = logging.INFO) -> None:
         self._attempt = attempt

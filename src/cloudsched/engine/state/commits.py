@@ -69,14 +69,7 @@ def compare_and_set(
 
 
 class Committer:
-    """Loads, decides, commits and logs: the one way in which a task is created or changed.
-
-    Args:
-        store: The store of the tasks.
-        archive: Takes the journals of executions that end.
-        deliveries: Tells others that an execution has ended without a word of its attempt.
-        on_failure: Calls the hooks of an execution that has failed for good, right before that is committed.
-    """
+    """Loads, decides, commits and logs: the one way in which a task is created or changed."""
 
     def __init__(
         self,

@@ -42,14 +42,8 @@ _PURPOSE = b"cloudsched message v1\n"
 class DeliveryPlanner:
     """Decides what the end of an execution means for deliveries.
 
-    Args:
-        store: Has the deliveries.
-        sender: Sends the dispatches of callbacks.
-        clock: The current time.
-        secret: Makes the names of messages, which nobody else can guess. A name is stored with its delivery, so that a
-            new secret changes none.
-        retention: The time for which an ended delivery is kept, unless its task says for how long it is kept itself.
-        find_obstacle: Returns why a result would reach nobody by a channel, or None if that is no failure.
+    The secret makes the names of messages, which nobody else can guess. A name is stored with its delivery, so that a
+    new secret changes none.
     """
 
     def __init__(
@@ -147,12 +141,8 @@ class DeliveryPlanner:
         """Return the effect of the end of a delivery's attempt on its execution. Most have none, and return None.
 
         Only if there are other deliveries, these are read: the last one to succeed sets `is_delivered`. Two that end at
-        the same time conflict, and one of them decides again.
-
-        Args:
-            delivery: The delivery that ends.
-            report: The report of its attempt.
-            is_repeat: True if a commit has conflicted: then the record may have been removed meanwhile.
+        the same time conflict, and one of them decides again. After a conflict (`is_repeat`) the record may have been
+        removed meanwhile.
         """
         if delivery.channel in CALLBACKS or not isinstance(report.outcome, Done):
             return None
@@ -174,7 +164,6 @@ class DeliveryPlanner:
 
 
 def _begins(before: Task, run: Run) -> bool:
-    """Return whether a run has its first lease, which it had not before."""
     if run.lease is None or run.attempt > 1 or run.suspension_count:
         return False
     known = before.find_run(run.execution_id)

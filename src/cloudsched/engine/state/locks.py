@@ -57,19 +57,18 @@ class AcquireResult:
 
 
 class Locks:
-    """Acquires, extends and releases resource locks, cancels waits, and notifies the waiters that are granted one."""
+    """Acquires, extends and releases resource locks, cancels waits, and notifies the waiters that are granted one.
+
+    A `VersionConflict` means that another process changed the lock or started the run: read the task again and retry.
+    `QueueUnavailable` means that waiters could not be notified: the sweep does that.
+    """
 
     def __init__(self, store: Store, sender: DispatchSender) -> None:
         self._store = store
         self._sender = sender
 
     def acquire(self, task: Task, run: Run, dispatch: Dispatch, now: datetime) -> AcquireResult:
-        """Ask for the lock for a run that an executor is about to start. If it must wait, this commits the wait.
-
-        Raises:
-            VersionConflict: Another process changed the lock or started the run. Read the task again and retry.
-            QueueUnavailable: The waiters ahead of it could not be notified.
-        """
+        """Ask for the lock for a run that an executor is about to start. If it must wait, this commits the wait."""
         waiter = _make_waiter(task, run, dispatch)
         result = self._try_acquire(self._read(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
         if not result.is_acquired:
@@ -79,11 +78,7 @@ class Locks:
         return result
 
     def acquire_for_worker(self, task: Task, run: Run, now: datetime) -> AcquireResult:
-        """Ask for the lock for a run that a worker has claimed.
-
-        Raises:
-            VersionConflict: Another process has started the run. Read the task again and retry.
-        """
+        """Ask for the lock for a run that a worker has claimed."""
         waiter = _make_waiter(task, run, run)
         return self._try_acquire(self._read(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
 
@@ -91,10 +86,6 @@ class Locks:
         """Let a run for workers keep waiting, if it could not get its task's lock now. Return whether it waits.
 
         Its place in the wait list stays, or is restored if it was lost.
-
-        Raises:
-            VersionConflict: Another process changed the lock. Read the task again and retry.
-            QueueUnavailable: The waiters ahead of it could not be notified.
         """
         key = task.scoped_lock_key
         if key is None:
@@ -114,10 +105,6 @@ class Locks:
 
         Returns:
             The (task id, execution id) of the runs that could not get the lock. The others may get it if they ask.
-
-        Raises:
-            VersionConflict: Another process changed the lock.
-            QueueUnavailable: The waiters ahead of them could not be notified.
         """
         waiters = [_make_waiter(task, run, run) for task, run in claimed]
         before = stored = self._read(key, now, asking=waiters)
@@ -181,10 +168,6 @@ class Locks:
             should_abort: Returns whether to leave the lock as it is after all. It is called after the lock was read.
             if_unchanged: Returns whom to notify if nothing changes.
             which: Says which waiters matter, as for `_read`.
-
-        Raises:
-            Contended: Others kept changing the lock.
-            QueueUnavailable: The queue did not take a dispatch. The sweep notifies the remaining waiters.
         """
 
         def commit(stored: VersionedLock) -> Grants:
@@ -200,11 +183,7 @@ class Locks:
         self.notify(compare_and_set(f"lock {key}", lambda: self._read(key, now, **which), commit), now)
 
     def notify(self, grants: Grants, now: datetime) -> None:
-        """Send each waiter a dispatch that is due now, and find those that began to wait unnoticed.
-
-        Raises:
-            QueueUnavailable: The queue did not take one. The sweep notifies the remaining waiters.
-        """
+        """Send each waiter a dispatch that is due now, and find those that began to wait unnoticed."""
         self._dispatch(grants.waiters, now, grants.key)
         if grants.has_drained:
             with suppress(StoreUnavailable):  # the sweep notifies them
@@ -245,14 +224,8 @@ class Locks:
         between makes this commit conflict.
 
         If the run is gone already, a commit whose answer was lost may have removed it: then its grants are sent again.
-
-        Args:
-            key: The lock's key.
-            task_id: The run's task.
-            execution_id: The run's execution.
-            now: The current time.
-            revision: Remove only the wait of this revision. The task was changed since. If it still names the lock, its
-                run asks for it again.
+        With `revision` only the wait of this revision is removed: the task was changed since, and if it still names the
+        lock, its run asks for it again.
         """
 
         def is_running() -> bool:
@@ -291,11 +264,7 @@ class Locks:
                 self._update(key or "", change, now, is_recreated, task_ids=[task.id])
 
     def cancel_group(self, task: Task, now: datetime) -> None:
-        """Send the waiters of this task's worker group back to their queue, as no worker claimed this task in time.
-
-        Raises:
-            QueueUnavailable: A dispatch could not be sent. The sweep sends it.
-        """
+        """Send the waiters of this task's worker group back to their queue, as no worker claimed this task in time."""
         requeued: list[Waiter] = []
         group, lock_key = worker_group(task), task.scoped_lock_key
 
@@ -353,7 +322,6 @@ class Locks:
 
 
 def _with_lock(stored: VersionedLock, lock: Lock, *, may_drain: bool = True) -> VersionedLock:
-    """Return a lock that was read with its new content, to commit."""
     return replace(stored, lock=with_queued_limit(lock, is_whole=stored.is_whole and may_drain))
 
 
@@ -364,7 +332,6 @@ def _repeat_grants(lock: Lock) -> Grants:
 
 
 def _cancel(which: WaitFilter, now: datetime) -> Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]]:
-    """Return the change that cancels waits: it returns the lock without them, and the waiters to notify."""
     return lambda lock: cancel_waits(lock, which, now)[:2]
 
 

@@ -106,11 +106,7 @@ class Quotas:
         return QuotaCheck(self._find_refusal(owner), lock)
 
     def require_interval(self, schedule: Schedule, now: datetime) -> None:
-        """Check that a schedule which a user sets does not run too often.
-
-        Raises:
-            InvalidInput: It does.
-        """
+        """Check that a schedule which a user sets does not run too often. Raises InvalidInput."""
         least = self._limits.least_interval
         shortest = None if schedule.is_one_time or not least else schedule.find_shortest_interval(now)
         if shortest is not None and shortest < least:
@@ -120,10 +116,8 @@ class Quotas:
     def check_revival(self, before: Task, after: Task, by: Authority) -> VersionedLock | None:
         """Return the lock to commit with a change that a user asks for, if it revives a task that has ended.
 
-        None where there is no limit, for servers, and for every other change: nothing is read then.
-
-        Raises:
-            QuotaExceeded: The owner has no room for one more.
+        None where there is no limit, for servers, and for every other change: nothing is read then. Raises
+        QuotaExceeded.
         """
         is_limited = by.has_quotas and is_revival(before, after)
         quota = self.check(after.owner) if is_limited else None

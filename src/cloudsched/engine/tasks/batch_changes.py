@@ -257,7 +257,6 @@ class _ExecutionPage(_Page[Execution]):
 
 
 def _cut(ids: Sequence[T], token: str | None, size: int) -> tuple[Sequence[T], str | None]:
-    """Return a page of named ids, and the token of the next one."""
     start = int(token or 0)
     end = start + size
     return ids[start:end], str(end) if end < len(ids) else None
@@ -297,10 +296,7 @@ class BatchChanges:
 
         An index counts up to `MAX_COUNT`. If no index has all filters, and for tasks to retry, at most `MAX_READ` are
         read, and about a megabyte of them, as of tasks that are named one by one. Tasks that the caller may not change
-        are counted as well: their rights are checked at the change.
-
-        Raises:
-            InvalidInput: No list has this combination of filters.
+        are counted as well: their rights are checked at the change. Raises InvalidInput.
         """
         if change.filter.ids is not None:
             return self._count_named(change, tuple(dict.fromkeys(change.filter.ids)))
@@ -326,8 +322,7 @@ class BatchChanges:
     def count_retries(self, chosen: RetryFilter) -> MatchingExecutions:
         """Return which failed executions a retry concerns now: a read for each, at most `MAX_RETRIES_READ`.
 
-        Raises:
-            InvalidInput: No list has this combination of filters.
+        Raises InvalidInput.
         """
         return find_retries(self._store, chosen)
 

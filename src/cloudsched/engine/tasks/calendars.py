@@ -66,11 +66,7 @@ MAX_FROM_HOST: Final = 20
 
 
 def count_fetch(records: RecordStore, clock: Clock, owner: str, host: str) -> None:
-    """Count one more fetch for an owner from a host, before it is made.
-
-    Raises:
-        QuotaExceeded: There were enough. It says when the next one may be made.
-    """
+    """Count one more fetch for an owner from a host, before it is made. Raises QuotaExceeded."""
     hint = "You may give the days as text."
     if owner != SYSTEM_OWNER:
         key, quota = secret_hash("calendar owner", owner), "calendars fetched in a day"
@@ -171,8 +167,7 @@ class Calendars:
     def get(self, name: str, owner: str) -> Calendar:
         """Return the calendar that a name means to an owner: the one for everybody, or else their own.
 
-        Raises:
-            NotFound: There is none.
+        Raises NotFound.
         """
         if name == WEEKENDS:
             now = self._clock.now()
@@ -190,12 +185,7 @@ class Calendars:
         return found
 
     def delete(self, name: str, owner: str, *, by: Authority) -> None:
-        """Delete a calendar. The tasks that name it keep the days that it had.
-
-        Raises:
-            Forbidden: It is another owner's, or a server stored it, and a user would delete it.
-            NotFound: The owner has no such calendar.
-        """
+        """Delete a calendar. The tasks that name it keep the days that it had. Raises Forbidden or NotFound."""
         by.require_owner(owner)
         key = _to_key(name, owner)
         stored = self._store.records.load(Calendar, key)
@@ -294,7 +284,6 @@ def _refresh_task_id(key: str) -> str:
 
 
 def _find_host(url: str) -> str:
-    """Return the host of a calendar's address. Raises InvalidInput."""
     try:
         parts = urlsplit(url)
     except ValueError:

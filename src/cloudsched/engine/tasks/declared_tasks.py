@@ -58,15 +58,7 @@ class Change:
 
 
 class DeclaredTasks:
-    """Compares the declarations of an app with its tasks, and changes the tasks.
-
-    Args:
-        engine: Has the tasks and the current time.
-        scheduler: Changes the tasks.
-        read_draft: Returns a draft from JSON whose words are read as of an instant.
-        name: The name of this set of declarations: two services that share a store have different ones.
-        source: Their origin, for people.
-    """
+    """Compares the declarations of an app with its tasks, and changes the tasks."""
 
     def __init__(
         self,
@@ -89,16 +81,7 @@ class DeclaredTasks:
         *,
         gone: Literal[Action.PAUSE, Action.DELETE] | None = Action.PAUSE,
     ) -> list[Change]:
-        """Return what `apply` would change, and write nothing.
-
-        Args:
-            declarations: The declarations of the code.
-            owners: The owners besides those of the declarations whose tasks may be gone.
-            gone: The action on the tasks of declarations that are gone, none if None.
-
-        Raises:
-            InvalidInput: A declaration is not valid, or has the id of a task that somebody created.
-        """
+        """Return what `apply` would change, and write nothing. Raises InvalidInput."""
         changes = [change for each in declarations for change in self.compare_one(each)]
         if gone is None:
             return changes
@@ -200,7 +183,6 @@ class DeclaredTasks:
 
 
 def _tell(schedule: Schedule, now: datetime) -> str:
-    """Return a schedule in words, with its next instants."""
     from cloudsched.engine.tasks.read_back import SHOWN, tell_back  # noqa: PLC0415 -- only for what differs
 
     told = None

@@ -98,8 +98,6 @@ _PAGE = 50
 
 
 class _Finished(Enum):
-    """The parts of the list that are records."""
-
     FAILURES = "failures"
     OTHERS = "others"
 
@@ -164,10 +162,7 @@ def find_executions_with_tasks(
 
     Those of one task that are open come together: a page is longer than `limit` if one task alone has more of them. It
     is shorter, and may be empty, if many documents had to be read to find few. It reads fewer than `MAX_READ`, and then
-    at most one page of a store, which looks through `MAX_LOOKED_THROUGH`.
-
-    Raises:
-        InvalidInput: The page token was made up, or belongs to another query.
+    at most one page of a store, which looks through `MAX_LOOKED_THROUGH`. Raises InvalidInput.
     """
     parts = _choose_parts(query.status)
     # An open execution runs what it began with, and its task may have another handler by now: no index has that.
@@ -271,10 +266,7 @@ def count_days(
 ) -> Sequence[EndCounts]:
     """Return the counts of each day from `since` to `until`, the earliest first. Both may lie within a day.
 
-    A count is a billed read for each 1,000 counted, or part of it. There are two a day.
-
-    Raises:
-        InvalidInput: There are too many days, or no index has all of the filters.
+    A count is a billed read for each 1,000 counted, or part of it. There are two a day. Raises InvalidInput.
     """
     parts = list(_split(since, until, zone))
     if len(parts) > MAX_DAYS:

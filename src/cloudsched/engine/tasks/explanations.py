@@ -33,13 +33,6 @@ def explain_task(
 
     Reads its last record if it has one, or a page of those of that day. If it takes a lock, reads that and the task's
     places in its wait list. If it waits for a worker, reads the notes of those that were there.
-
-    Args:
-        store: The store.
-        clock: The engine's clock.
-        task: The task as it was read.
-        shows_holders: True if the reader may learn which tasks hold its lock.
-        at: The instant, None for the present.
     """
     key, lock = task.scoped_lock_key, None
     waiting: tuple[Waiter, ...] = ()
@@ -68,7 +61,6 @@ def explain_task(
 
 
 def _list_records(store: Store, task: Task, at: datetime) -> tuple[list[Execution], bool]:
-    """Return the latest records of what was scheduled for the day of an instant, and whether it has more."""
     day = find_day(task, at)
     page = store.list_executions(task.id, limit=MAX_RECORDS, before=day.end)
     found = [each for each in page.items if day.meets(each)]

@@ -40,9 +40,7 @@ class Feeds:
     ) -> tuple[Feed, str]:
         """Create a feed of an owner's tasks. Return it and its secret, which is stored nowhere.
 
-        Raises:
-            Forbidden: They are another owner's.
-            InvalidInput: The owner has as many feeds as one may have.
+        Raises Forbidden or InvalidInput.
         """
         by.require_owner(owner)
         if len(self.list(owner)) >= Feed.max_per_owner:
@@ -83,9 +81,7 @@ class Feeds:
         """Return the iCalendar text of the feed with a secret.
 
         One document is read to find it, then the owner's tasks, and of each that has run, the executions of 30 days.
-
-        Raises:
-            NotFound: There is no feed with this secret, or it was revoked.
+        Raises NotFound.
         """
         feed = self.get(feed_id(secret))
         now = self._clock.now()

@@ -51,8 +51,7 @@ _RETENTION: Final = timedelta(hours=1)
 def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
     """Count one more change of their zone or calendars by a user: each replans all tasks that depend on them.
 
-    Raises:
-        QuotaExceeded: There were enough. It says when the next one may be made.
+    Raises QuotaExceeded.
     """
     count_recent(
         records,
@@ -152,8 +151,7 @@ class FollowChange:
     def _fence(self, stored: VersionedRecord[Any]) -> None:
         """Give up on a writer that has died: should it live, its write conflicts, and begins with another task.
 
-        Raises:
-            VersionConflict: The writer, or another one, was quicker.
+        Raises VersionConflict.
         """
         self._store.records.write(stored.record, stored.version)
 
@@ -203,7 +201,6 @@ class FollowChange:
         return Transition(task) if stored is None else self._followed.replan(task, stored.record, self._clock.now())
 
     def _follow(self, link: CalendarLink) -> bool:
-        """Plan one task again, and return whether it has to be looked at once more."""
         try:
             task = self._scheduler.change(link.task_id, self._replan, OWN_CODE)
         except NotFound:

@@ -50,14 +50,7 @@ def to_payload(value: object) -> dict[str, Any]:
 
 
 class ManualRuns:
-    """Starts runs by hand.
-
-    Args:
-        engine: The common context of the engine's parts.
-        child_tasks: The tasks that handlers call.
-        validate: Checks a draft as the caller of an edit of some fields could store it.
-        act: Changes a task for a caller.
-    """
+    """Starts runs by hand."""
 
     def __init__(
         self,
@@ -81,9 +74,7 @@ class ManualRuns:
     ) -> Task:
         """Run a task now, in addition to its schedule. With a payload, this run gets that in place of the task's.
 
-        Raises:
-            InvalidInput: The caller could not edit the task to have that payload, or there is no room for it.
-            KeyReused: The mark's key was used for another request.
+        Raises InvalidInput or KeyReused.
         """
         given = None if payload is None else to_payload(payload)
 

@@ -71,10 +71,7 @@ def list_occurrences(store: Store, query: OccurrenceQuery, limit: int, page_toke
     """Return a page of the occurrences of all matching tasks, the soonest first (time, then the task's id).
 
     Those that have not been claimed yet, without jitter. Only tasks whose next occurrence is before `until` are read,
-    and only as many as the page needs: one read each.
-
-    Raises:
-        InvalidInput: The page token was made up, or belongs to another query.
+    and only as many as the page needs: one read each. Raises InvalidInput.
     """
     position = read_token(query, page_token) if page_token else None
     start = max((at for at in (query.since, position and position[0]) if at is not None), default=None)
@@ -164,7 +161,6 @@ def _due(task: Task) -> datetime:
 
 
 def _iter_occurrences(task: Task, start: datetime | None) -> Iterator[datetime]:
-    """Yield a task's unclaimed occurrences from an instant on."""
     at: datetime | None = _due(task)
     if task.max_runs is None:
         if start is not None and start > _due(task):

@@ -113,9 +113,6 @@ class Overview:
         """Return the counts of all tasks, or of those of an owner, at most `KEPT_SECONDS` old.
 
         The tasks that need somebody are counted anew once any task has changed. That check costs a read.
-
-        Raises:
-            StoreUnavailable: The store did not answer.
         """
         with self._lock:  # others who ask meanwhile wait for the same counts
             mark = self._store.search.find_last_change(owner)

@@ -41,15 +41,7 @@ def resolve_draft(records: RecordStore, draft: TaskDraft, clock: Clock, known: S
     """Return a draft with the days of its calendars, and an id. Without calendars nothing is read.
 
     A link from each calendar to the task is written first: whoever changes the calendar from then on finds the task.
-
-    Args:
-        records: The store of calendars.
-        draft: The draft.
-        clock: Read only if there are calendars.
-        known: The schedule that the task has: its calendars that have been deleted keep their days.
-
-    Raises:
-        InvalidSchedule: There is no such calendar, or they are too large together.
+    Those of the schedule that the task has (`known`) keep their days if they were deleted. Raises InvalidSchedule.
     """
     schedule = draft.schedule
     if schedule is None or not schedule.calendars:
@@ -160,10 +152,7 @@ def with_owner_zone(
     """Return a draft with an id, and with its schedule in the owner's zone.
 
     A task that follows its owner already stays in the zone that it is planned in: only `follow_owner` moves it, because
-    that knows what has run. So an edit on a journey runs nothing twice.
-
-    Raises:
-        InvalidSchedule: The owner has no time zone.
+    that knows what has run. So an edit on a journey runs nothing twice. Raises InvalidSchedule.
     """
     task_id = draft.id or str(uuid.uuid4())
     follows_already = known is not None and known.follows_owner
@@ -182,19 +171,14 @@ def with_owner_zone(
 def resolve_for_owner(records: RecordStore, schedule: Schedule, owner: str) -> Schedule:
     """Return a schedule of no task with the days of its calendars, and in the zone of an owner whom it follows.
 
-    Raises:
-        InvalidSchedule: There is no such calendar, or the owner has no zone.
+    Raises InvalidSchedule.
     """
     placed = place_at_owner(records, schedule, owner) if schedule.follows_owner else schedule
     return resolve_schedule(records, placed, owner)
 
 
 def place_at_owner(records: RecordStore, schedule: Schedule, owner: str) -> Schedule:
-    """Return a schedule that follows its owner in the owner's zone.
-
-    Raises:
-        InvalidSchedule: The owner has no time zone.
-    """
+    """Return a schedule that follows its owner in the owner's zone. Raises InvalidSchedule."""
     zone = find_owner_zone(records, owner)
     if zone is None:
         who = "the task has no owner" if owner == SYSTEM_OWNER else f"nobody has said where {owner!r} is"

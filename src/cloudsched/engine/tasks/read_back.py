@@ -38,13 +38,7 @@ _OWN_ZONE: Final = re.compile(r"(utc|gmt|\d\s*z|[+-]\d{2}:?\d{2})\W*\Z", re.IGNO
 
 
 def read_back(task: Task, assumed: Sequence[str] = (), locale: str = "en") -> ReadBack | None:
-    """Return a task's schedule as it was understood, None if the search for its instants was given up.
-
-    Args:
-        task: The task, as it is stored now.
-        assumed: The decisions on what the request left open. See `list_assumed`.
-        locale: The language of the description.
-    """
+    """Return a task's schedule as it was understood, None if the search for its instants was given up."""
     left = None if task.max_runs is None else max(0, task.max_runs - task.run_count)
     times = islice(_iterate_planned(task), SHOWN if left is None else min(SHOWN, left))
     return tell_back(task.schedule, times, assumed, locale)
@@ -71,13 +65,7 @@ def tell_back(
 
 
 def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ()) -> list[str]:
-    """Return what a request left open of a schedule, and how it was decided, one sentence each.
-
-    Args:
-        content: The task's fields, or its changes, as they were sent.
-        task: The task that came of it.
-        noted: The notes from reading its words.
-    """
+    """Return what a request left open of a schedule, and how it was decided, one sentence each."""
     given = content.get("schedule")
     schedule = task.schedule
     assumed = list(noted)
@@ -159,7 +147,5 @@ class _DryCommitter(Committer):
 
 
 class _Silent:
-    """Accepts every call, and does nothing."""
-
     def __getattr__(self, _name: str) -> Callable[..., None]:
         return lambda *_, **__: None

@@ -66,15 +66,7 @@ log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Creates, reads, changes and deletes tasks.
-
-    Args:
-        engine: The common context of the engine's parts.
-        child_tasks: The tasks that handlers call.
-
-    Attributes:
-        manual_runs: Starts runs of a task by hand.
-    """
+    """Creates, reads, changes and deletes tasks."""
 
     def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
         self._engine = engine
@@ -159,9 +151,7 @@ class Scheduler:
     ) -> TaskDraft:
         """Resolve the draft of a creation that will not be refused: the links written for it count in no quota.
 
-        Raises:
-            InvalidInput: It names what there is not, or never runs on the days that are left.
-            QuotaExceeded: The user has reached a limit, and no task has the draft's id.
+        Raises InvalidInput or QuotaExceeded.
         """
         try:
             quota = self._engine.quotas.check(draft.owner) if by.has_quotas and refusal is None else None
@@ -208,7 +198,6 @@ class Scheduler:
             return None  # it was deleted after it was read
 
     def _remove_deleted(self, task_id: str) -> None:
-        """Purge a deleted task, so that another can take its id without waiting for the running handlers."""
         stored = self._engine.store.load(task_id)
         if stored is not None and stored.task.deleted_at is not None and not self._child_tasks.remove(stored.task):
             self._engine.store.purge(task_id)
@@ -226,7 +215,6 @@ class Scheduler:
         return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by, mark=mark))
 
     def _limit_rate(self, before: Task | None, task: Task, now: datetime, by: Authority) -> None:
-        """Check how often a schedule runs that a user has set. Raises InvalidInput."""
         if by.has_quotas and (before is None or task.schedule != before.schedule):
             self._engine.quotas.require_interval(task.schedule, now)
 
@@ -245,10 +233,7 @@ class Scheduler:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
         With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words were read.
-
-        Raises:
-            InvalidInput: A field is unknown, cannot be changed, or is invalid. Nothing was stored.
-            QuotaExceeded: It would start a task that has ended again, and the user has reached a limit.
+        Raises InvalidInput or QuotaExceeded.
         """
         require_editable(patch)
         lead = self._engine.settings.minimum_lead
@@ -408,8 +393,7 @@ class Scheduler:
     def change(self, task_id: str, decide: Callable[[Task, datetime], Transition], by: Authority) -> Task:
         """Change a task as a decision says, and dispatch it. After a conflict, read and decide again.
 
-        Raises:
-            QuotaExceeded: It would revive a task that has ended, for a user who has no room for one more.
+        Raises QuotaExceeded.
         """
 
         def decide_on(stored: VersionedTask) -> Commit | VersionedTask:

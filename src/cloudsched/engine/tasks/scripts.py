@@ -39,17 +39,8 @@ class Scripts:
     ) -> StoredScript:
         """Create or replace a script. A run that has begun goes on with its version.
 
-        Args:
-            name: Its name.
-            owner: The owner: only this owner's tasks and scripts can run it.
-            source: The body of an async function, in JavaScript.
-            description: A description for people.
-            tools: The handlers that it may call, None for all tools.
-            by: The author: a user's script may call only what users may, whoever runs it.
-
-        Raises:
-            Forbidden: It is another owner's, or a server stored it, and a user would replace it.
-            InvalidInput: It does not compile, or a name, a tool or the number of scripts is not allowed.
+        Only this owner's tasks and scripts can run it. A user's script may call only what users may, whoever runs it.
+        Raises Forbidden or InvalidInput.
         """
         by.require_owner(owner)
         if not is_script_name(name):
@@ -89,12 +80,7 @@ class Scripts:
         return self._records.list(StoredScript, owner, limit=StoredScript.max_per_owner)
 
     def delete(self, name: str, owner: str, *, by: Authority) -> None:
-        """Delete a script. Runs that have begun go on, and later ones fail.
-
-        Raises:
-            Forbidden: It is another owner's, or a server stored it, and a user would delete it.
-            NotFound: The owner has no such script.
-        """
+        """Delete a script. Runs that have begun go on, and later ones fail. Raises Forbidden or NotFound."""
         by.require_owner(owner)
         stored = self._load(name, owner)
         by.require_author("script", stored.record.defined_by)

@@ -68,11 +68,7 @@ class SweepPart:
 
     @classmethod
     def from_body(cls, body: bytes) -> Self:
-        """Read a dispatch's body.
-
-        Raises:
-            InvalidInput: It is not one of a sweep.
-        """
+        """Read a dispatch's body. Raises InvalidInput."""
         try:
             data: dict[str, Any] = json.loads(body)["sweep"]
             part = cls(data["shard"], datetime.fromisoformat(data["startedAt"]), data["number"], data["after"])
@@ -85,14 +81,7 @@ class SweepPart:
 
 
 class ShardSweeps:
-    """Sweeps a store: at once if it has one shard, else each shard by dispatches of its own.
-
-    Args:
-        engine: The engine's parts.
-        keys: Sign and verify the parts' dispatches.
-        make_sweeper: Returns the sweeper of a shard, or for None the one of all.
-        threads: The number of dispatches that are created at a time.
-    """
+    """Sweeps a store: at once if it has one shard, else each shard by dispatches of its own."""
 
     def __init__(
         self,
@@ -113,9 +102,7 @@ class ShardSweeps:
 
         A call that dies half way has begun some shards' sweeps. The same minute's next call sends the others, and the
         next minute's sends all. Each call begins with another shard, so that no shard is always among those left out.
-
-        Raises:
-            StoreUnavailable: The overdue tasks could not be listed.
+        Raises StoreUnavailable.
         """
         count = self._engine.store.count_shards()
         if count == 1:
@@ -173,7 +160,6 @@ class ShardSweeps:
         return abs(self._engine.clock.now() - stored.record.updated_at) < MAX_PAUSE
 
     def _note(self, part: SweepPart, found: Sweep, *, is_continuing: bool) -> None:
-        """Note how far the sweep of a shard has come."""
         records, note_id = self._engine.store.records, f"shard-{part.shard}"
         stored = records.load(SweepNote, note_id)
         note = SweepNote.of(note_id, part.started_at, self._engine.clock.now(), found, is_continuing=is_continuing)

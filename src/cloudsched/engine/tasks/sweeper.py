@@ -119,12 +119,7 @@ class Sweep:
 class Sweeper:
     """Repairs overdue tasks: all, or those of one shard.
 
-    Args:
-        engine: The engine's parts.
-        child_tasks: Completes changes that concern calls.
-        shard: The store's shard to look at, all if None.
-        threads: The number of tasks that are repaired at a time.
-        holder: The name of this process, if no other executes the store's tasks while it lives.
+    The holder is the name of this process, if no other executes the store's tasks while it lives.
     """
 
     def __init__(
@@ -199,7 +194,6 @@ class Sweeper:
                 return token
 
     def _try_repair(self, task: Task, now: datetime) -> tuple[Sweep, StoreUnavailable | None]:
-        """Repair a task. Return what was done, and the error if the store did not answer."""
         result, store_error = Sweep(examined=1), None
         try:
             with limit_search():

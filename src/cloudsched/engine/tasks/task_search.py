@@ -53,8 +53,7 @@ class TaskSearch:
 def read_words(text: str) -> tuple[str, ...]:
     """Return the words of a search, each once and folded. Quotation marks hold several together.
 
-    Raises:
-        InvalidInput: There are more than `MAX_WORDS`.
+    Raises InvalidInput.
     """
     try:
         words = shlex.split(text)
@@ -73,10 +72,7 @@ def search_tasks(
     """Return a page of the tasks of a list that match, and how many were passed over.
 
     It reads at most `MAX_LOOKED_THROUGH` tasks, and of large ones as many as an unfiltered page: it is shorter then,
-    perhaps empty, and has a token to go on.
-
-    Raises:
-        InvalidInput: The page token was made up, or belongs to another query.
+    perhaps empty, and has a token to go on. Raises InvalidInput.
     """
     if only.is_everything:
         return store.list_tasks(query, limit=limit, page_token=page_token)
@@ -103,7 +99,6 @@ def search_tasks(
 
 
 def _make_token(query: TaskQuery, task: Task) -> str:
-    """Return the token of the page after a task, as the store makes it."""
     at: datetime | None = task.created_at
     if query.trouble is not None and (trouble := find_trouble(task)) is not None:
         at = trouble[1]

@@ -151,7 +151,6 @@ class ZoneWatch:
         return VersionedRecord(found, version)
 
     def _walk(self, stored: VersionedRecord[ZoneRelease], now: datetime) -> bool:
-        """Walk over the next pages of active tasks, and return whether there are more."""
         record = stored.record
         after, moved = record.after, record.moved
         for _ in range(MAX_PAGES):

@@ -58,15 +58,7 @@ _NEVER_PAUSED: Final = frozenset({BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HA
 
 
 class Budgets:
-    """Keeps budgets, and enforces them.
-
-    Args:
-        store: The store of budgets.
-        clock: The current time.
-        ledger: Has the sums.
-        summation: Sums up what was used.
-        change: Changes a task as a decision says. See `Scheduler.change`.
-    """
+    """Keeps budgets, and enforces them."""
 
     def __init__(
         self,
@@ -99,8 +91,7 @@ class Budgets:
     def list(self, owner: str | None, *, limit: int, page_token: str | None = None) -> Page[Budget]:
         """Return a page of the budgets of all owners, or of one, by owner. Reads one record for each.
 
-        Raises:
-            InvalidInput: The page token was made up, or belongs to another list.
+        Raises InvalidInput.
         """
         if owner is not None:
             stored = self._store.records.load(Budget, owner)
@@ -132,9 +123,7 @@ class Budgets:
     def delete(self, owner: str, *, by: Authority) -> None:
         """Delete an owner's budget, and resume what it has paused. The sweep does what is left.
 
-        Raises:
-            Forbidden: A user asks for it.
-            NotFound: The owner has none.
+        Raises Forbidden or NotFound.
         """
         by.require_server()
         self.get(owner)
@@ -142,11 +131,7 @@ class Budgets:
         self.enforce(owner)
 
     def enforce_all(self) -> bool:
-        """Enforce all budgets. Return whether that was all, or another look has to continue.
-
-        Raises:
-            StoreUnavailable: The store did not answer.
-        """
+        """Enforce all budgets. Return whether that was all, or another look has to continue."""
         after, is_done = "", True
         while True:
             page = self._store.records.list_all(Budget, limit=_PAGE, after=after)
@@ -184,7 +169,6 @@ class Budgets:
         return True
 
     def _end(self, owner: str) -> bool:
-        """Resume what a budget has paused, and delete it. Return whether that was all."""
         if not self._resume_all(owner):
             return False
         stored = self._store.records.load(Budget, owner)
@@ -226,13 +210,7 @@ class Budgets:
         """Return why an owner may use no more now, None if they may. It is the one check before something is spent.
 
         Costs a read if there is no budget. Else four, and one for each task that has changed since it was summed up.
-
-        Args:
-            owner: The owner who would use it.
-            running: The number of queries of an attempt that its task has not counted yet.
-
-        Raises:
-            StoreUnavailable: The store did not answer.
+        `running` are the queries of an attempt that its task has not counted yet.
         """
         stored = self._store.records.load(Budget, owner)
         if stored is None or stored.record.is_ending:
@@ -286,7 +264,6 @@ class Budgets:
         self._write(budget.owner, lambda _: {"warned_month": month})
 
     def _pause_all(self, budget: Budget) -> bool:
-        """Pause an owner's tasks, and return whether these were all."""
         count = 0
         for task in self._list(budget.owner, TaskStatus.ACTIVE):
             if task.handler in _NEVER_PAUSED:
@@ -302,7 +279,6 @@ class Budgets:
         return True
 
     def _resume_all(self, owner: str) -> bool:
-        """Resume the tasks that a budget has paused, and return whether these were all."""
         count = 0
         for task in self._list(owner, TaskStatus.PAUSED):
             if find_budget_pause(task) is None:

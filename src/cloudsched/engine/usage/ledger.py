@@ -73,11 +73,7 @@ class UsageLedger:
                     log.error("The usage of %d tasks of one owner is not noted: too many", len(left), extra=what)
 
     def add(self, owner: str, source: str, counts: UsageCounts) -> None:
-        """Add what was used without a task, such as by drafts: a read and a write.
-
-        Raises:
-            Contended: Others kept changing the sheet.
-        """
+        """Add what was used without a task, such as by drafts: a read and a write. Raises Contended."""
         now = self._clock.now()
         month, since = month_of(now), now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         mark = UsageMark(task_id=source, since=since, handler=source, counts=counts)

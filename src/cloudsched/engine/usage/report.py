@@ -65,9 +65,6 @@ class UsageSummation:
             max_bytes: The most bytes of them together, but for the last page's last.
             at_most_every: The time after the last pass in which nothing is done.
             on_changed: Called with the tasks that have changed, page by page.
-
-        Raises:
-            StoreUnavailable: The store did not answer.
         """
         key, now = front_id(owner), self._clock.now()
         stored = self._store.records.load(UsageFront, key)
@@ -107,7 +104,6 @@ class UsageSummation:
         max_bytes: int | None,
         on_changed: Callable[[Sequence[Task]], None],
     ) -> UsageFront:
-        """Read the next tasks of a pass, and return how far it has come."""
         token, size = front.page_token, 0
         for _ in range(most // _PAGE):
             try:
@@ -178,15 +174,7 @@ class UsageReport:
     def show(self, owner: str | None, month: str | None, *, limit: int, page_token: str | None = None) -> UsageRows:
         """Return the usage of a month (the current one if None), of an owner or of one owner after the other.
 
-        Args:
-            owner: The owner, None for all.
-            month: Such as ``2026-11``.
-            limit: The most owners.
-            page_token: The token of the page to continue with.
-
-        Raises:
-            InvalidInput: The page token was made up, or belongs to another month.
-            StoreUnavailable: The store did not answer.
+        Raises InvalidInput or StoreUnavailable.
         """
         now = self._clock.now()
         month = month or month_of(now)

@@ -471,13 +471,6 @@ class Settings:
         "the service account with which the queue authenticates to Cloud Run (OIDC)",
         default=None,
     )
-    requires_delivery: bool = setting(
-        "CLOUDSCHED_REQUIRE_DELIVERY",
-        "`on`: an execution whose result would reach nobody by a channel that its task names, for want of an address "
-        "or of a mail server, has failed. `off`: it has succeeded, and its record says what was not delivered",
-        SWITCH,
-        default=False,
-    )
     smtp_url: str | None = setting(
         "CLOUDSCHED_SMTP_URL",
         "the mail server that sends [results](../how-to/email.md): `smtps://user:password@host:465`, or "

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Unpack, assert_never
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
-from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.child_tasks import ChildTasks
@@ -41,7 +40,6 @@ from cloudsched.runtime.factories import (
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
-    from cloudsched.domain.documents.task import Task
     from cloudsched.drafts.service import Drafts
     from cloudsched.drafts.tokens import DraftTokens
     from cloudsched.engine.delivery.handler import DeliveryHandler
@@ -383,21 +381,7 @@ class Container:
     @lazy_property
     def _deliveries(self) -> DeliveryPlanner:
         settings = self.settings
-        find_obstacle = self._find_delivery_obstacle if settings.requires_delivery else None
-        return DeliveryPlanner(self.store, self._sender, self.clock, settings.secret, settings.retention, find_obstacle)
-
-    def _find_delivery_obstacle(self, task: Task, channel: DeliveryChannel) -> str | None:
-        """Return why a task's result would reach nobody by a channel now. None if it would, or is not wanted there."""
-        from cloudsched.domain.documents.person import Person, find_obstacle, is_wanted  # noqa: PLC0415 - imported only when used
-
-        if channel not in self.senders:
-            return "it is not set up here"
-        if channel is DeliveryChannel.OPERATOR:
-            return None  # the sender has the address
-        stored = self.store.records.load(Person, task.owner)
-        person = None if stored is None else stored.record
-        is_refused = person is not None and not is_wanted(person, task.category, channel)
-        return None if is_refused else find_obstacle(person, task.category, channel)
+        return DeliveryPlanner(self.store, self._sender, self.clock, settings.secret, settings.retention)
 
     @lazy_property
     def executor(self) -> Executor:

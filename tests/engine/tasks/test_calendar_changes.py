@@ -340,7 +340,7 @@ def test_a_change_is_followed_after_many_failures(sim: Simulation, monkeypatch: 
         failures[0] += 1
         raise RuntimeError("the process is out of memory")
 
-    monkeypatch.setattr("cloudsched.engine.tasks.calendars.Calendars.replan", fail)
+    monkeypatch.setattr("cloudsched.engine.tasks.follow_changes.Followers.follow", fail)
     put(sim, holiday)
     sim.advance(timedelta(hours=1))
     assert failures[0] > 5

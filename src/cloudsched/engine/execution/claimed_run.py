@@ -14,15 +14,16 @@ from cloudsched.domain.transitions.suspend import consume_event, on_journal_appe
 from cloudsched.engine.handlers.context import LeaseRenewal
 from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
+from cloudsched.engine.state.attempt_log import AttemptLog
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.planning import WakeUp
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.state.attempt_log import AttemptLog, ReportedLog
 
     Decide = Callable[[Task, VersionedTask], Commit | None]
     """Decides on a task, given with its run's log, and as it was read. Returns None if the lease is no longer held."""
@@ -45,7 +46,7 @@ class ClaimedRun:
         self._token_hash = run.lease.token_hash
         self.sent_wakeups: tuple[WakeUp, ...] = ()
         """The wake-ups that were dispatched when it began, and need not be dispatched again."""
-        self.log: AttemptLog | ReportedLog | None = None
+        self.log: AttemptLog | RunLog | None = None
         """The log of its handler or its worker, if logs are kept. Each commit stores its new lines."""
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
@@ -145,9 +146,9 @@ class ClaimedRun:
         released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
         return Commit(released, base, lock=lock, grants=grants, reads=0)
 
-    def _with_log(self, task: Task, log: AttemptLog | ReportedLog) -> Task:
+    def _with_log(self, task: Task, log: AttemptLog | RunLog) -> Task:
         """Return the task with the lines of its run so far, so that the next commit stores them."""
-        found = log.found
+        found = log.found if isinstance(log, AttemptLog) else log
         run = task.find_run(self.run.execution_id) if found.lines else None
         if run is None:
             return task

@@ -44,7 +44,7 @@ from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.follow_ups import FollowUps, plan_follow_ups
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
-from cloudsched.engine.ports.clock import MAX_SKEW, Clock, measure_skew
+from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
 from cloudsched.engine.ports.store import NO_GRANTS, Commit, Committed, TaskWrite, VersionedTask
 from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog, find_thread
@@ -196,7 +196,7 @@ class Executor:
 
     def _authenticate(self, body: bytes, token: str) -> Dispatch:
         self._keys.verify(body, token)
-        return _parse_dispatch(body, self._engine.clock)
+        return _parse_dispatch(body)
 
     def _claim(self, dispatch: Dispatch) -> Procedure[ClaimedRun | DeliveryResult]:
         token = secrets.token_hex(16)  # it is not needed: no report arrives from outside
@@ -501,12 +501,9 @@ class Executor:
             self._engine.locks.cancel(lock_key, task.id, dispatch.execution_id, now)
 
 
-def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:
+def _parse_dispatch(body: bytes) -> Dispatch:
     try:
-        content = from_json(body)
-        if isinstance(content, dict) and "at" not in content:  # earlier versions did not send when they were to arrive
-            content["at"] = clock.now().isoformat()
-        return Dispatch.from_wire(content)
+        return Dispatch.from_wire(from_json(body))
     except ValueError as error:
         raise InvalidInput("(body)", f"is not a dispatch: {error}", "Only cloudsched creates dispatches.") from error
 
@@ -536,8 +533,7 @@ class AttemptEnd:
         The first call takes all tasks that it creates to be new. A further call means a conflict, and reads them.
         Raises InvalidInput.
         """
-        engine, run = self._engine, task.find_run(self._run.execution_id)
-        report = self._deliveries.require_reach(task, self.report) if task.delivery_channels else self.report
+        engine, report, run = self._engine, self.report, task.find_run(self._run.execution_id)
         is_repeat, self._has_decided = self._has_decided, True
         if run is None or self._run.lease is None:
             return None

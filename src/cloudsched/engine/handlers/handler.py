@@ -50,29 +50,6 @@ def validate_task_id(name: str, function: Any) -> Callable[[Any], str | None] | 
     return function  # type: ignore[no-any-return]  # as far as it can be checked
 
 
-def derive_task_id(
-    name: str,
-    function: Callable[[Any], str | None],
-    payload: Any,  # noqa: ANN401 - whatever the handler takes
-    owner: str,
-    *,
-    is_for_users: bool,
-) -> str | None:
-    """Return the id of a task with this payload, None if the function returns None. Raises InvalidInput."""
-    try:
-        chosen = function(payload)
-    except Exception as error:
-        problem = f"makes the task_id of handler {name!r} raise {type(error).__name__}: {exception_text(error)}"
-        raise InvalidInput("payload", problem) from error
-    if chosen is None:
-        return None
-    try:
-        return _TASK_ID.validate_python(f"{owner_id_prefix(owner) if is_for_users else ''}{chosen}")
-    except ValidationError:
-        problem = f"is {str(chosen)[:200]!r}, says the task_id of handler {name!r}"
-        raise InvalidInput("id", problem, "It must be 1 to 128 letters, digits, hyphens and underscores.") from None
-
-
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.pull import Pull
@@ -95,15 +72,15 @@ class Handler:
     function: Callable[..., Any]
     takes_context: bool
     payload: TypeAdapter[Any] | None
-    retry: RetryPolicy | None
+    retry: RetryPolicy | None = None
     """The retry policy of tasks that do not set one."""
-    retry_on: tuple[type[Exception], ...]
+    retry_on: tuple[type[Exception], ...] = (Exception,)
     """The exceptions that are worth another attempt. Any other is final."""
-    expected_duration: timedelta | None
+    expected_duration: timedelta | None = None
     """The lease duration of tasks that do not set one."""
-    pull: Pull | None
+    pull: Pull | None = None
     """The workers of tasks that do not name any."""
-    on_failure: OnFailure | None
+    on_failure: OnFailure | None = None
     """Called when an occurrence has failed permanently."""
     is_async: bool = False
     """True if it runs on the event loop, with an `AsyncContext`."""
@@ -196,8 +173,21 @@ class Handler:
         """Return the id of a task with this payload, if the handler has a say in it. Raises InvalidInput."""
         if self.task_id is None:
             return None
-        is_for_users = self.access is Requesters.USERS
-        return derive_task_id(self.name, self.task_id, payload, owner, is_for_users=is_for_users)
+        try:
+            chosen = self.task_id(payload)
+        except Exception as error:
+            problem = (
+                f"makes the task_id of handler {self.name!r} raise {type(error).__name__}: {exception_text(error)}"
+            )
+            raise InvalidInput("payload", problem) from error
+        if chosen is None:
+            return None
+        try:
+            prefix = owner_id_prefix(owner) if self.access is Requesters.USERS else ""
+            return _TASK_ID.validate_python(f"{prefix}{chosen}")
+        except ValidationError:
+            problem = f"is {str(chosen)[:200]!r}, says the task_id of handler {self.name!r}"
+            raise InvalidInput("id", problem, "It must be 1 to 128 letters, digits, hyphens and underscores.") from None
 
     def accepts_field(self, field: str) -> bool:
         """Return whether a payload may have this field, as far as its annotation says. Ignored fields do not count."""
@@ -247,11 +237,6 @@ def builtin_handler(
         function=function,
         takes_context=takes_context,
         payload=_json_object() if takes_payload else None,
-        retry=None,
-        retry_on=(Exception,),
-        expected_duration=None,
-        pull=None,
-        on_failure=None,
         is_built_in=True,
         check=check,
     )

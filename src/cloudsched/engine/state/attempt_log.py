@@ -127,13 +127,6 @@ class AttemptLog:
             return self._found
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedLog:
-    """The lines that a worker in another process has reported of its claim."""
-
-    found: RunLog
-
-
 class AttemptLines:
     """Assigns the lines that are logged in the ``with`` block to an attempt, and collects them if it has a log.
 
@@ -192,7 +185,7 @@ class LogKeeper:
         """Return the log of an attempt that begins, or None if none is kept."""
         return None if self.level is None else AttemptLog(run.attempt, clock, self.level)
 
-    def accept(self, run: Run, reported: RunLog | None, now: datetime) -> ReportedLog | None:
+    def accept(self, run: Run, reported: RunLog | None, now: datetime) -> RunLog | None:
         """Return a worker's reported log as lines of this attempt, within the bounds, or None if nothing is kept.
 
         Lines from before the claim, or from the future, get the nearest instant of the claim's time.
@@ -205,7 +198,7 @@ class LogKeeper:
             for line in reported.lines
             if levels.get(line.level, self.level) >= self.level
         ]
-        return ReportedLog(RunLog(left_out=reported.left_out).add(lines))
+        return RunLog(left_out=reported.left_out).add(lines)
 
     def keep(self, task_id: str, run: Run, token_hash: str, found: RunLog) -> Run:
         """Return a run with all that the holder of a lease has logged, after what was logged before its claim."""

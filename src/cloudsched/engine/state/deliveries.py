@@ -9,23 +9,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, Delivery, DeliveryChannel, PingEvent
+from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, Delivery, PingEvent
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.deliveries import (
     find_ping_event,
     plan_callback,
     plan_deliveries,
     plan_ping,
-    say_undelivered,
 )
-from cloudsched.domain.transitions.outcome import Done, Fail
+from cloudsched.domain.transitions.outcome import Done
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.engine.ports.store import DeliveryMark, Store, TaskWrite
 from cloudsched.errors import QueueUnavailable
@@ -53,24 +51,12 @@ class DeliveryPlanner:
         clock: Clock,
         secret: str,
         retention: timedelta | None,
-        find_obstacle: Callable[[Task, DeliveryChannel], str | None] | None = None,
     ) -> None:
-        self._find_obstacle = find_obstacle
         self._store = store
         self._sender = sender
         self._clock = clock
         self._secret = secret.encode()
         self._retention = retention
-
-    def require_reach(self, task: Task, report: AttemptReport) -> AttemptReport:
-        """Return the report, or a failure's report if the result would reach nobody and that counts as a failure."""
-        if self._find_obstacle is None or not isinstance(report.outcome, Done):
-            return report
-        for channel in dict.fromkeys(task.delivery_channels):
-            why = self._find_obstacle(task, channel) if channel.traits.is_sent else None
-            if why is not None:
-                return replace(report, outcome=Fail(say_undelivered(channel, why)), error=None, notices=())
-        return report
 
     def plan(
         self,

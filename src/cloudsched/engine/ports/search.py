@@ -167,6 +167,7 @@ class SearchStore(Protocol):
     * Lists use an index: their cost grows with the page, not with the collection. If no index has a filter
       (`ExecutionQuery.find_looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
     * They are paged by cursor, like every list of a `Store`, and skip what cannot be read.
+    * An index alone can be counted: a count with a filter that no index has raises InvalidInput.
     * Executions of deliveries and of deleted tasks are in none of them, once the latter are purged.
     """
 
@@ -177,9 +178,6 @@ class SearchStore(Protocol):
 
         The latest come first (scheduledFor, then the task's id, then its own, all descending). The fields in `LEFT_OUT`
         are missing.
-
-        Raises:
-            InvalidInput: The page token was made up, or belongs to another query.
         """
         ...
 
@@ -190,34 +188,19 @@ class SearchStore(Protocol):
 
         The last to get it come first (`find_open_position`, then id, both descending). The query's status and times,
         which are those of single runs, are not looked at.
-
-        Raises:
-            InvalidInput: The page token was made up, or belongs to another query.
         """
         ...
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
-        """Return how many tasks match, at most `up_to`. Those that are being deleted may be counted, too.
-
-        Raises:
-            InvalidInput: No index has all of the filters (`TaskQuery.looked_for`).
-        """
+        """Return how many tasks match, at most `up_to`. Those that are being deleted may be counted, too."""
         ...
 
     def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
-        """Return how many items `list_finished` has, at most `up_to`.
-
-        Raises:
-            InvalidInput: No index has all of the filters.
-        """
+        """Return how many items `list_finished` has, at most `up_to`."""
         ...
 
     def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
-        """Return how many items `list_open` has, at most `up_to`.
-
-        Raises:
-            InvalidInput: No index has all of the filters.
-        """
+        """Return how many items `list_open` has, at most `up_to`."""
         ...
 
     def find_last_change(self, owner: str | None) -> str:
@@ -232,9 +215,6 @@ class SearchStore(Protocol):
 
         All tasks count: deliveries, and also those that are being deleted. In no particular order. A task that is
         stored between two pages may be missing: it is listed after the mark that `find_last_change` returned before.
-
-        Raises:
-            InvalidInput: The page token was made up, or belongs to another query.
         """
         ...
 

@@ -255,9 +255,9 @@ class Store(Protocol):
       does not change it does not write it.
     * A read that starts after a commit has returned sees it.
     * Lists are paged by cursor: an item that changes between two pages is returned once or not at all. No other item is
-      missed or repeated. They use an index: their cost grows with the page, not with the collection. For a filter that
-      no index has (`TaskQuery.looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the other filters
-      find.
+      missed or repeated. A page token that was made up, or belongs to another list, raises InvalidInput.
+    * Lists use an index: their cost grows with the page, not with the collection. For a filter that no index has
+      (`TaskQuery.looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the other filters find.
     * A document that cannot be read (damaged, or of a newer version) is skipped in every list: logged as
       ``unreadable`` and counted in the page. Loading it by its id is an error.
     * A service that does not answer in time raises `StoreUnavailable`. A commit may then have taken effect or not.
@@ -308,11 +308,7 @@ class Store(Protocol):
         ...
 
     def commit_lock(self, lock: VersionedLock) -> None:
-        """Write only a lock and its waiters, if it still has the version that was read.
-
-        Raises:
-            VersionConflict: It has another one by now.
-        """
+        """Write only a lock and its waiters, if it still has the version that was read. Raises VersionConflict."""
         ...
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
@@ -340,9 +336,6 @@ class Store(Protocol):
 
         It ends, with a token, at the task with which its size reaches `max_bytes`. All other lists end at
         `MAX_PAGE_BYTES`.
-
-        Raises:
-            InvalidInput: The page token was made up, or belongs to another query.
         """
         ...
 
@@ -396,14 +389,7 @@ class Store(Protocol):
     ) -> Page[Execution]:
         """Return a page of a task's executions, the latest first (scheduledFor, then id, both descending).
 
-        Args:
-            task_id: The task.
-            limit: The largest number to return.
-            page_token: The token of the page before, with which `before` has no meaning.
-            before: Only what is scheduled for an earlier instant.
-
-        Raises:
-            InvalidInput: The page token was made up, or belongs to another task.
+        Without a token only those that are scheduled `before` an instant, if there is one.
         """
         ...
 
@@ -412,11 +398,7 @@ class Store(Protocol):
         ...
 
     def check(self) -> datetime | None:
-        """Make one small round trip, and return the store's current time, if the store has its own clock.
-
-        Raises:
-            StoreUnavailable: It did not answer.
-        """
+        """Make one small round trip, and return the store's current time, if the store has its own clock."""
         ...
 
     def close(self) -> None:
@@ -456,21 +438,14 @@ class RecordStore(Protocol):
         ...
 
     def write(self, record: Record, expected_version: Version | None) -> Version:
-        """Write a record, and return its new version.
+        """Write a record, and return its new version. Raises VersionConflict.
 
         `expected_version` is the version that was read. None means that the record must not exist.
-
-        Raises:
-            VersionConflict: It has another version by now, no longer exists, or exists although it must not.
         """
         ...
 
     def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
-        """Delete a record.
-
-        Raises:
-            VersionConflict: It has another version by now, or no longer exists.
-        """
+        """Delete a record. Raises VersionConflict if it has another version by now, or no longer exists."""
         ...
 
     def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
@@ -480,8 +455,7 @@ class RecordStore(Protocol):
     def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
         """Return an owner's records of a kind, by id, those after an id. Reads only those.
 
-        Raises:
-            ValueError: No index has the owners of this kind (`Record.is_listed_by_owner`).
+        Raises ValueError if no index has the owners of this kind (`Record.is_listed_by_owner`).
         """
         ...
 
@@ -566,26 +540,18 @@ class Blobs(Protocol):
     def put(self, key: str, content: bytes) -> None:
         """Store content under a key: segments of letters, digits, dots, hyphens and underscores, between slashes.
 
-        Raises:
-            BlobsUnavailable: The content could not be stored.
+        Raises BlobsUnavailable.
         """
         ...
 
     def get(self, key: str) -> bytes:
-        """Return the content of a key.
-
-        Raises:
-            NotFound: The key has no content.
-            BlobsUnavailable: The content could not be read.
-        """
+        """Return the content of a key. Raises NotFound or BlobsUnavailable."""
         ...
 
     def delete(self, key: str) -> None:
         """Delete the content of a key and of all keys below it, which is no longer needed. Safe to repeat.
 
-        An adapter whose storage expires old content itself (a bucket, by its lifecycle rule) does nothing.
-
-        Raises:
-            StoreUnavailable: Not everything could be deleted.
+        An adapter whose storage expires old content itself (a bucket, by its lifecycle rule) does nothing. Raises
+        StoreUnavailable if not everything could be deleted.
         """
         ...

@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 from functools import partial, wraps
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, Unpack, cast, overload
 from uuid import UUID
+
+from typing_extensions import TypeVar
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, EventSender
 from cloudsched.engine.durable.arguments import deadline, parse_wait
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
 
 T = TypeVar("T")
+E = TypeVar("E", default=Any)
+"""The type of an event that the handler has declared, or any JSON."""
 Method = TypeVar("Method", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 
@@ -143,42 +147,22 @@ class AsyncContext(AnyContext):
     async def wait_for(
         self,
         event: str,
-        model: None = None,
+        model: type[E] | None = None,
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         with_sender: Literal[False] = False,
-    ) -> Any: ...
+    ) -> E: ...
     @overload
     async def wait_for(
         self,
         event: str,
-        model: type[T],
-        timeout: timedelta | None = None,
-        *,
-        by: Sequence[str] = DEFAULT_SENDERS,
-        with_sender: Literal[False] = False,
-    ) -> T: ...
-    @overload
-    async def wait_for(
-        self,
-        event: str,
-        model: None = None,
+        model: type[E] | None = None,
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         with_sender: Literal[True],
-    ) -> tuple[Any, EventSender]: ...
-    @overload
-    async def wait_for(
-        self,
-        event: str,
-        model: type[T],
-        timeout: timedelta | None = None,
-        *,
-        by: Sequence[str] = DEFAULT_SENDERS,
-        with_sender: Literal[True],
-    ) -> tuple[T, EventSender]: ...
+    ) -> tuple[E, EventSender]: ...
     @_awaited
     async def wait_for(
         self,

@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
+
+from typing_extensions import TypeVar
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, EventSender, Requesters
 from cloudsched.domain.documents.execution import ProgressNote, Run
@@ -73,6 +75,8 @@ def _read_answer(kind: EventType, name: str, payload: object) -> Any:  # noqa: A
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+E = TypeVar("E", default=Any)
+"""The type of an event that the handler has declared, or any JSON."""
 
 MAX_PROGRESS_NOTES = 50
 """The number of progress notes that a record keeps. The oldest are dropped first."""
@@ -263,42 +267,22 @@ class Context(Calls):
     def wait_for(
         self,
         event: str,
-        model: None = None,
+        model: type[E] | None = None,
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         with_sender: Literal[False] = False,
-    ) -> Any: ...  # noqa: ANN401 - any JSON
+    ) -> E: ...
     @overload
     def wait_for(
         self,
         event: str,
-        model: type[T],
-        timeout: timedelta | None = None,
-        *,
-        by: Sequence[str] = DEFAULT_SENDERS,
-        with_sender: Literal[False] = False,
-    ) -> T: ...
-    @overload
-    def wait_for(
-        self,
-        event: str,
-        model: None = None,
+        model: type[E] | None = None,
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         with_sender: Literal[True],
-    ) -> tuple[Any, EventSender]: ...
-    @overload
-    def wait_for(
-        self,
-        event: str,
-        model: type[T],
-        timeout: timedelta | None = None,
-        *,
-        by: Sequence[str] = DEFAULT_SENDERS,
-        with_sender: Literal[True],
-    ) -> tuple[T, EventSender]: ...
+    ) -> tuple[E, EventSender]: ...
     def wait_for(
         self,
         event: str,

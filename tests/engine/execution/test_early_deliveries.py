@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -11,7 +10,6 @@ import pytest
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.engine.execution.executor import DeliveryAction
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import QueueMessage
@@ -76,15 +74,4 @@ def test_a_dispatch_that_an_operator_delivers_early_still_runs_on_its_instant(de
     """No clock is half an hour behind: so it was delivered by hand, and what follows is not put off."""
     deployment.clock.move_to(DUE - timedelta(minutes=30))
     assert deployment.deliver_last() is DeliveryAction.HOPPED
-    assert deployment.queue.sent[-1].at == DUE
-
-
-def test_a_dispatch_of_an_earlier_version_is_understood(deployment: Deployment) -> None:
-    """It does not say when it was to be delivered; its hop comes when the task is due."""
-    deployment.clock.move_to(DUE - SECOND)
-    body = json.loads(deployment.queue.sent[-1].body)
-    del body["at"]
-    content = json.dumps(body).encode()
-    token = SigningKeys(SECRET).sign(content)
-    assert deployment.app.deliver(content, token).action is DeliveryAction.HOPPED
     assert deployment.queue.sent[-1].at == DUE

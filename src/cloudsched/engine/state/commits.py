@@ -91,7 +91,12 @@ class Committer:
         first: Any = UNREAD,  # noqa: ANN401 - an S
     ) -> Committed | T:
         """Load, decide and commit in this thread. See `plan`."""
-        return run_procedure(self.plan(what, load, decide, first))
+
+        def decide_and_commit(read: S) -> Committed | T:
+            decided = decide(read)
+            return Committed(self.commit(decided), decided) if isinstance(decided, Commit) else decided
+
+        return compare_and_set(what, load, decide_and_commit, first)
 
     def plan(
         self,

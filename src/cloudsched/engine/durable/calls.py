@@ -54,7 +54,7 @@ def start_call(
         return entry
     task = cursor.claimed_run.task
     child = (entry and entry.child) or call_id(task.id, cursor.execution_id, number, cursor.run.attempt)
-    if entry is None and cursor.calls.waiting_count >= MAX_CALLS:
+    if entry is None and len(cursor.calls.waiting) >= MAX_CALLS:
         _poll_calls(cursor)
     try:
         if entry is None or entry.is_made is False:
@@ -157,7 +157,7 @@ def _call_depth(cursor: JournalCursor, *, is_new: bool) -> int:
     depth = (task.parent.depth if task.parent else 0) + 1
     if depth > MAX_NESTING:
         raise LimitExceeded(f"Calls are nested {depth} deep (at most {MAX_NESTING}). Does a handler call itself?")
-    if is_new and cursor.calls.waiting_count >= MAX_CALLS:
+    if is_new and len(cursor.calls.waiting) >= MAX_CALLS:
         raise LimitExceeded(f"{MAX_CALLS} calls are in progress, the maximum; gather some before starting more.")
     return depth
 

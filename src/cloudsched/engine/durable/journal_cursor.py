@@ -130,11 +130,6 @@ class PendingCalls:
         return sorted(self._waiting)
 
     @property
-    def waiting_count(self) -> int:
-        """The number of calls that have an end that is not recorded."""
-        return len(self._waiting)
-
-    @property
     def is_refused(self) -> bool:
         """Return whether the owner's quota had no room for a call when it was last tried."""
         return self._quota_refusal is not None

@@ -331,16 +331,8 @@ class Declaration:
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of its task, by their Python names."""
-        given = {"timezone": self.timezone, "payload": self.payload}
-        known = {name: value for name, value in given.items() if value is not None}
-        return {
-            "id": self.id,
-            "handler": self.handler,
-            "schedule": self.schedule,
-            "owner": self.owner,
-            **known,
-            **self.more,
-        }
+        names = ("id", "handler", "schedule", "owner", "timezone", "payload")
+        return {name: value for name in names if (value := getattr(self, name)) is not None} | {**self.more}
 
 
 def check_declaration(declaration: Declaration, ids: Collection[str]) -> Declaration:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,6 +36,16 @@ def change_record(
         return after
 
     return compare_and_set(f"{kind.collection}/{record_id}", lambda: records.load(kind, record_id), write)
+
+
+def iterate_records(read: Callable[..., Sequence[R]], page_size: int, after: str = "") -> Iterator[R]:
+    """Yield the records of a list, a page at a time. `read` returns those after an id, a short page only at the end."""
+    while True:
+        page = read(after=after)
+        yield from page
+        if len(page) < page_size:
+            return
+        after = page[-1].id
 
 
 def delete_record(records: RecordStore, kind: type[Record], record_id: str) -> None:

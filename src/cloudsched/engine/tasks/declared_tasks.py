@@ -88,10 +88,6 @@ class DeclaredTasks:
         known = {each.owner for each in declarations} | set(owners)
         return changes + self.find_gone({each.id for each in declarations}, known, gone)
 
-    def compare_one(self, declaration: Declaration) -> list[Change]:
-        """Return what `apply` would change for one declaration. Raises InvalidInput, as `compare` does."""
-        return [*self._compare_one(declaration)]
-
     def find_gone(
         self, ids: Container[str], owners: Iterable[str], action: Literal[Action.PAUSE, Action.DELETE]
     ) -> list[Change]:
@@ -132,7 +128,8 @@ class DeclaredTasks:
             with suppress(NotFound, NotAllowed):  # it was deleted, or has ended: it runs nothing
                 scheduler.pause(change.task_id, by, is_gone=True)
 
-    def _compare_one(self, declaration: Declaration) -> Iterator[Change]:
+    def compare_one(self, declaration: Declaration) -> Iterator[Change]:
+        """Yield what `apply` would change for one declaration. Raises InvalidInput, as `compare` does."""
         content = to_wire_fields(declaration.fields)
         pause = Change(Action.PAUSE, declaration.id, "is declared as paused")
         try:

@@ -69,16 +69,10 @@ def resolve_schedule(records: RecordStore, schedule: Schedule, owner: str) -> Sc
     """Return a schedule of no task with the days of its calendars. Raises InvalidSchedule if there is no such one."""
     if not schedule.calendars:
         return schedule
-    rules = []
-    for number, rule in enumerate(schedule.calendars):
-        calendar = None if rule.id == WEEKENDS else find_calendar(records, rule.id, owner)
-        if calendar is None and rule.id != WEEKENDS:
-            raise _unknown(rule, f"schedule.calendars.{number}.id")
-        rules.append(
-            rule.with_content(WEEKENDS_CONTENT)
-            if calendar is None
-            else rule.with_content(calendar.content, calendar.id)
-        )
+    rules = [
+        _find_rule(records, rule, f"schedule.calendars.{number}.id", owner, None)[0]
+        for number, rule in enumerate(schedule.calendars)
+    ]
     return schedule.copy_unchecked(calendars=tuple(rules))
 
 
@@ -106,7 +100,8 @@ def _find_rule(
     for each in () if known is None else known.calendars:
         if each.id in keys and each.content is not None:
             return rule.with_content(each.content, each.id), False
-    raise _unknown(rule, field)
+    problem = f"is {rule.id!r}, and there is no such calendar"
+    raise InvalidSchedule(field, problem, "PUT /v1/calendars/{id} makes one.")
 
 
 def _link_rule(records: RecordStore, rule: CalendarRule, task_id: str, now: datetime) -> CalendarRule:
@@ -114,10 +109,6 @@ def _link_rule(records: RecordStore, rule: CalendarRule, task_id: str, now: date
     write_link(records, rule.id, task_id, now)
     current = records.load(Calendar, rule.id)
     return rule if current is None else rule.with_content(current.record.content, rule.id)
-
-
-def _unknown(rule: CalendarRule, field: str) -> InvalidSchedule:
-    return InvalidSchedule(field, f"is {rule.id!r}, and there is no such calendar", "PUT /v1/calendars/{id} makes one.")
 
 
 def write_link(records: RecordStore, key: str, task_id: str, now: datetime) -> None:

@@ -32,7 +32,7 @@ from cloudsched.engine.ports.pages import Page, iterate_pages, make_token, read_
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.engine.state.record_changes import change_record
+from cloudsched.engine.state.record_changes import change_record, iterate_records
 from cloudsched.errors import CloudschedError, NotAllowed, NotFound, VersionConflict
 
 if TYPE_CHECKING:
@@ -132,14 +132,10 @@ class Budgets:
 
     def enforce_all(self) -> bool:
         """Enforce all budgets. Return whether that was all, or another look has to continue."""
-        after, is_done = "", True
-        while True:
-            page = self._store.records.list_all(Budget, limit=_PAGE, after=after)
-            for budget in page:
-                is_done = self.enforce(budget.owner) and is_done
-            if len(page) < _PAGE:
-                return is_done
-            after = page[-1].id
+        is_done = True
+        for budget in iterate_records(partial(self._store.records.list_all, Budget, limit=_PAGE), _PAGE):
+            is_done = self.enforce(budget.owner) and is_done
+        return is_done
 
     def enforce(self, owner: str) -> bool:
         """Sum up what an owner has used, and warn, pause or resume. Return whether that was all."""
@@ -264,34 +260,42 @@ class Budgets:
         self._write(budget.owner, lambda _: {"warned_month": month})
 
     def _pause_all(self, budget: Budget) -> bool:
-        count = 0
-        for task in self._list(budget.owner, TaskStatus.ACTIVE):
-            if task.handler in _NEVER_PAUSED:
-                continue
-            if count == MAX_CHANGES:
-                return False
-            count += 1
-            with suppress(NotAllowed, NotFound):  # it has ended, or waits for the sweep
-                self._change(task.id, partial(pause_for_budget, reason=budget.reason))
-        if count:
+        count, is_all = self._change_all(
+            budget.owner,
+            TaskStatus.ACTIVE,
+            lambda task: task.handler not in _NEVER_PAUSED,
+            partial(pause_for_budget, reason=budget.reason),
+        )
+        if count and is_all:
             details = {"action": "budget_used_up", "owner": budget.owner, "queries": budget.queries, "tasks": count}
             log.warning("%s has no queries left: %d tasks are paused", budget.owner, count, extra=details)
-        return True
+        return is_all
 
     def _resume_all(self, owner: str) -> bool:
-        count = 0
-        for task in self._list(owner, TaskStatus.PAUSED):
-            if find_budget_pause(task) is None:
-                continue
-            if count == MAX_CHANGES:
-                return False
-            count += 1
-            with suppress(NotAllowed, NotFound):
-                self._change(task.id, resume_from_budget)
-        if count:
+        count, is_all = self._change_all(
+            owner, TaskStatus.PAUSED, lambda task: find_budget_pause(task) is not None, resume_from_budget
+        )
+        if count and is_all:
             details = {"action": "budget_resumed", "owner": owner, "tasks": count}
             log.info("%s has a budget again: %d tasks are resumed", owner, count, extra=details)
-        return True
+        return is_all
+
+    def _change_all(
+        self,
+        owner: str,
+        status: TaskStatus,
+        is_wanted: Callable[[Task], bool],
+        decide: Callable[[Task, datetime], Transition],
+    ) -> tuple[int, bool]:
+        """Change an owner's wanted tasks, at most `MAX_CHANGES`. Return how many, and whether these were all."""
+        count = 0
+        for task in filter(is_wanted, self._list(owner, status)):
+            if count == MAX_CHANGES:
+                return count, False
+            count += 1
+            with suppress(NotAllowed, NotFound):  # it has ended, or waits for the sweep
+                self._change(task.id, decide)
+        return count, True
 
     def _list(self, owner: str, status: TaskStatus) -> Iterator[Task]:
         query = TaskQuery(owner=owner, status=status)

@@ -13,12 +13,14 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.owner_usage import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
 from cloudsched.domain.documents.system_tasks import ERASE_HANDLER
 from cloudsched.domain.documents.usage import UsageCounts, month_of
-from cloudsched.engine.state.record_changes import change_record
+from cloudsched.engine.state.record_changes import change_record, iterate_records
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
@@ -94,36 +96,17 @@ class UsageLedger:
 
     def list_sheets(self, owner: str, month: str) -> Sequence[UsageSheet]:
         """Return an owner's sheets of a month. Reads only those."""
-        found, after = list[UsageSheet](), f"{month}-"
-        while True:
-            page = self._records.list(UsageSheet, owner, limit=_PAGE, after=after)
-            found += [each for each in page if each.month == month]
-            if len(page) < _PAGE or page[-1].month != month:
-                return found
-            after = page[-1].id
+        sheets = iterate_records(partial(self._records.list, UsageSheet, owner, limit=_PAGE), _PAGE, f"{month}-")
+        return list(takewhile(lambda each: each.month == month, sheets))
 
     def iterate_owner(self, owner: str) -> Iterator[UsageSheet]:
         """Yield all sheets of an owner, the earliest month first."""
-        after = ""
-        while True:
-            page = self._records.list(UsageSheet, owner, limit=_PAGE, after=after)
-            yield from page
-            if len(page) < _PAGE:
-                return
-            after = page[-1].id
+        return iterate_records(partial(self._records.list, UsageSheet, owner, limit=_PAGE), _PAGE)
 
     def iterate_month(self, month: str, after: str = "") -> Iterator[UsageSheet]:
         """Yield the sheets of a month, those of one owner after the other, those after an id."""
-        after = after or f"{month}-"
-        while True:
-            page = self._records.list_all(UsageSheet, limit=_PAGE, after=after)
-            for each in page:
-                if each.month != month:
-                    return
-                yield each
-            if len(page) < _PAGE:
-                return
-            after = page[-1].id
+        read = partial(self._records.list_all, UsageSheet, limit=_PAGE)
+        return takewhile(lambda each: each.month == month, iterate_records(read, _PAGE, after or f"{month}-"))
 
     def _write(
         self, owner: str, month: str, number: int, marks: Sequence[UsageMark], *, adds: bool = False

@@ -139,14 +139,11 @@ class ChildTasks:
         return stored is not None and stored.task.status is TaskStatus.CANCELLED
 
     def notify_parent(self, task: Task) -> None:
-        """Notify a task's parent that the task has ended. Do nothing if it has no parent or has not ended.
-
-        Repeating this is harmless.
+        """Notify a task's parent that the task has ended, if it has. Repeating this is harmless.
 
         Raises:
             StoreUnavailable: The notification could not be stored. Call this again.
-            QueueUnavailable: It is stored, but the dispatch that resumes the parent could not be created. The sweep
-                creates it.
+            QueueUnavailable: It is stored, and the sweep resumes the parent.
         """
         if task.parent is not None and task.delivery is None and (task.has_ended or task.deleted_at):
             self._wake_parent_run(task.parent, has_ended=True)
@@ -249,13 +246,10 @@ class ChildTasks:
         return True
 
     def cancel_descendants(self, task: Task) -> bool:
-        """Cancel every descendant of a task that has not ended, including descendants of calls that have ended.
+        """Cancel every descendant of a task that has not ended. Return whether those were all.
 
-        If the task has been recreated or rescheduled meanwhile, the calls made since then are left alone.
-
-        Returns:
-            True if that was all of them. A call whose document cannot be read is skipped, and the sweep has to return
-            to it.
+        If the task has been recreated or rescheduled meanwhile, the calls made since then are left alone. A call whose
+        document cannot be read is skipped, and the sweep has to return to it.
         """
         waiting, unreadable = [task.id], 0
         while waiting:
@@ -294,10 +288,9 @@ class ChildTasks:
         return [each for each in old if each.created_at < since], unreadable
 
     def complete_cancel(self, task: Task) -> Task | None:
-        """Cancel the calls below a cancelled task, and clear its deferred mark.
+        """Cancel the calls below a cancelled task, and clear its deferred mark. Return the task.
 
-        Returns:
-            The task, or None if the sweep has to come back: a call cannot be read, or a running handler may make more.
+        None if the sweep has to come back: a call cannot be read, or a running handler may make more.
         """
         # Asked before the calls are listed: one that is made after that is not among them.
         may_call = can_still_call(task, self._engine.clock.now())

@@ -96,10 +96,7 @@ class SigningKeys:
         return self._signature(self.current, body)
 
     def verify(self, body: bytes, token: str) -> None:
-        """Check a token in constant time: the duration does not depend on how much of it is correct.
-
-        Raises Unauthenticated.
-        """
+        """Check a token in constant time, however much of it is correct. Raises Unauthenticated."""
         if not token:
             raise Unauthenticated(f"The {self.purpose} carries no token.")
         encoded_token = token.encode("utf-8", "surrogatepass")

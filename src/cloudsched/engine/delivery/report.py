@@ -44,10 +44,7 @@ def report_deliveries(store: Store, task: Task, execution_id: str) -> list[Deliv
 def list_deliveries(
     store: Store, owner: str | None, limit: int, page_token: str | None = None
 ) -> Page[tuple[Task, DeliveryReport]]:
-    """Return a page of an owner's deliveries, the newest first, or all owners' failed ones. Two reads each.
-
-    Raises InvalidInput.
-    """
+    """Return a page of an owner's deliveries, or all owners' failed ones. Two reads each. Raises InvalidInput."""
     query = TaskQuery(owner, is_delivery=True) if owner is not None else TaskQuery(owner=None, trouble=Trouble.DELIVERY)
     page = store.list_tasks(query, limit=limit, page_token=page_token)
     items = [(each, _report(each, each.delivery, _load_record(store, each))) for each in page.items if each.delivery]

@@ -83,10 +83,7 @@ def parse_timeout(value: object) -> timedelta | None:
 
 
 def require_count(field: str, value: Any, minimum: int) -> int:  # noqa: ANN401 - any argument
-    """Return a number that a store can hold, as a plain `int` where it is a subclass, such as an `IntEnum`.
-
-    Raises InvalidInput.
-    """
+    """Return a number that a store can hold, as a plain `int`, even if it is an `IntEnum`. Raises InvalidInput."""
     if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MAX_COUNT:
         raise InvalidInput(field, f"is {_short_repr(value)}", f"Give a whole number from {minimum} to {MAX_COUNT}.")
     return int(value)

@@ -126,8 +126,7 @@ def start_round(cursor: JournalCursor) -> int:
 def end_round(cursor: JournalCursor, since: int) -> datetime | None:
     """Merge the failures of the round whose first entry is `since`.
 
-    Returns:
-        The time at which the handler went on after its last request, the same in every replay. None if it had none.
+    Return when the handler went on after its last request, the same in every replay. None if it had none.
     """
     cursor.failures.merge_since(since, cursor.position)
     entries = [cursor.journal[number] for number in range(since, cursor.position + 1)]

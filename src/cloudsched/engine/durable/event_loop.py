@@ -42,11 +42,7 @@ class Blocking(Protocol):
     """
 
     async def request(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Let a thread call a function of the engine. An attempt's requests are served one after the other.
-
-        Raises:
-            WorkflowError: The attempt has ended.
-        """
+        """Let a thread call a function of the engine, one after the other. Raises WorkflowError after the attempt."""
 
     async def call(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - the same
         """Let a thread call a function of the user, which may take long."""
@@ -136,10 +132,7 @@ class BlockingCalls:
         self._is_closed = False
 
     async def request(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Let the waiting thread call a function, with the context variables of the caller, and return its result.
-
-        Raises WorkflowError.
-        """
+        """Let the waiting thread call a function, and return its result. Raises WorkflowError."""
         if threading.get_ident() == self._thread:  # a step's function with a loop of its own
             return function()
         request = Request(function)
@@ -241,11 +234,8 @@ def run_coroutine(
 ) -> Any:  # noqa: ANN401 - whatever it returns
     """Call a function on the event loop, await its result, and return that or raise its error.
 
-    Args:
-        function: Usually a coroutine function, with its arguments.
-        timeout: The time limit of a step. After this the coroutine is cancelled, and abandoned unless it ends within
-            `CLEANUP_SECONDS`.
-        context: The context variables that it sees. None means a copy of the caller's.
+    After `timeout` the coroutine is cancelled, and abandoned unless it ends within `CLEANUP_SECONDS`. It sees a copy of
+    the caller's context variables, unless others are given.
 
     Raises:
         TimeoutError: It took longer than `timeout`.

@@ -73,12 +73,8 @@ class FailureTracker:
     def cause_of(self, error: BaseException | None, position: int | None) -> FailureCause | None:
         """Return the entries that made a handler fail: those of its error, of the errors in its group, or of its cause.
 
-        If no noted failure is among these, it is the failure noted at `position`: the handler has requested no entry
-        since. None if there is no such failure either.
-
-        Args:
-            error: The exception that left the handler, or None if it returned a failure.
-            position: The number of entries that it has requested, or None if that is fewer than were recorded.
+        If none is among these, it is the failure noted at `position`: the handler has requested no entry since. `error`
+        is None if it returned a failure, and `position` if it requested fewer entries than were recorded.
         """
         causes = list(self._find_causes(error, set())) or [each for _, each in self._noted if each.position == position]
         steps = {step for cause in causes for step in cause.steps}

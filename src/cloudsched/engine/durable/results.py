@@ -68,15 +68,8 @@ class Results:
     def store(self, number: int, value: Any, *, is_stored_elsewhere: bool) -> dict[str, Any]:  # noqa: ANN401 - any JSON
         """Return the fields of an entry that hold a result: the result itself, or the key of its blob.
 
-        Args:
-            number: The entry's number.
-            value: The result.
-            is_stored_elsewhere: True if it is also stored elsewhere. If not, and the blob store cannot be reached, it
-                goes into the entry where a document has room, so that it is not lost.
-
-        Raises:
-            InvalidInput: No store can hold it.
-            StoreUnavailable: It is large, and the blob store cannot be reached.
+        If the blob store cannot be reached, and it is not stored elsewhere, it goes into the entry where a document has
+        room, so that it is not lost. Raises InvalidInput or StoreUnavailable.
         """
         require_storable("result", value, MAX_RESULT_BYTES)
         size = max_size(value)

@@ -135,10 +135,7 @@ def run_step(
     retry: RetryPolicy,
     timeout: timedelta | None,
 ) -> Procedure[Any]:
-    """Return the recorded result of a step. Without one, call its function, with retries, and record the result.
-
-    Raises StepFailed.
-    """
+    """Return a step's recorded result, or call its function, with retries, and record that. Raises StepFailed."""
     cause: BaseException | None = None
     number, entry = cursor.next_entry(StepKind.STEP, name)
     cursor.is_durable = True

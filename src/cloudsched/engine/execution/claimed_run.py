@@ -77,11 +77,7 @@ class ClaimedRun:
     ) -> Task | None:
         """Append entries to the journal, and remove a consumed event from the task. This renews the lease.
 
-        Returns:
-            The task as committed, or None if the lease is no longer held.
-
-        Raises:
-            LookupError: The task does not have the event any more. Nothing was stored.
+        Returns None if the lease is no longer held. Raises LookupError, and stores nothing, if the event is gone.
         """
         execution_id = self.run.execution_id
 
@@ -102,16 +98,13 @@ class ClaimedRun:
         return None if committed is None else committed.stored.task
 
     def finish(self, decide: Decide) -> Procedure[Committed | None]:
-        """Commit how the attempt ended.
+        """Commit how the attempt ended. Return None if the lease is no longer held or the task was deleted meanwhile.
 
-        Returns:
-            The commit, or None if the lease is no longer held or the task was deleted meanwhile. If it was deleted,
-            only its lock is freed.
+        Of a deleted task only the lock is freed.
 
         Raises:
             InvalidInput: A follow-up is refused, or the store refuses a document. Nothing was committed.
-            BlobsUnavailable: The journal is too large for its record, and the blob store cannot be reached. Nothing
-                was committed, and no failure hook was called.
+            BlobsUnavailable: The journal is too large for its record. No failure hook was called.
         """
         committed = yield from self._plan(
             lambda task, base: decide(task, base) if task.deleted_at is None else self._release_deleted(task, base)

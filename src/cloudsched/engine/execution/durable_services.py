@@ -93,11 +93,7 @@ class DurableServices:
         fields: dict[str, Any],
         parent: Parent,
     ) -> Task:
-        """Return the task of a call. It has only one execution, and is kept no longer than that execution's record.
-
-        Raises:
-            InvalidInput: There is no such handler, or the payload or a field is invalid.
-        """
+        """Return the task of a call. It has only one execution, and is kept no longer than that execution's record."""
         now = self._engine.clock.now()
         called, fields, tree = handler, {**fields}, None
         owner = fields.pop("owner", None) or task.owner

@@ -215,9 +215,9 @@ class Executor:
         return self._complete_record(dispatch, found.stored.task, found.commit)
 
     def _load(self, task_id: str) -> tuple[VersionedTask | None, datetime]:
-        """Load a task, and return it with this machine's time, which has to agree with the store's.
+        """Load a task, and return it with the time for which everything is decided: the clock may be set in a moment.
 
-        All decisions are made for that time, since the clock may be set in the next moment. Raises ClockSkewed.
+        Raises ClockSkewed if it does not agree with the store's.
         """
         before = self._engine.clock.now() if self._checks_clock else None
         stored = self._engine.store.load(task_id)
@@ -391,10 +391,7 @@ class Executor:
     # ── Dispatch ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def dispatch(self, claimed_run: ClaimedRun, committed: Committed | None) -> None:
-        """Dispatch what follows from the end of an attempt. `committed` is None if the lease was lost before.
-
-        Raises QueueUnavailable.
-        """
+        """Dispatch what follows an attempt. `committed` is None if the lease was lost. Raises QueueUnavailable."""
         run = claimed_run.run
         if committed is None:
             # The commit of this very result may have taken effect although its answer was lost.
@@ -572,10 +569,7 @@ class AttemptEnd:
         )
 
     def _find_calls_in_progress(self, task: Task, run: Run) -> Collection[int]:
-        """Return which of the awaited calls are in progress, if one ended while the handler ran.
-
-        None if that is unknown: their parent checks when it runs.
-        """
+        """Return which awaited calls are known to be in progress, if one ended while the handler ran."""
         outcome = self.report.outcome
         if isinstance(outcome, Suspend) and outcome.calls:
             with suppress(StoreUnavailable):

@@ -69,11 +69,8 @@ _hook_calls: ContextVar[HookCalls | None] = ContextVar("cloudsched_hook_calls", 
 def run_failure_hooks(registry: Registry, task: Task, execution: Execution) -> None:
     """Call the handler's hook, then the app's, for an execution that has failed permanently.
 
-    They get the task with what the execution ran, payload included.
-
-    A hook that fails is logged, and changes nothing. It is also logged if the handler's hook cannot be called because
-    this process does not have the handler, unless a worker reported the failure: the worker has the handler, and gets
-    the result.
+    They get the task with what the execution ran, payload included. A hook that fails is logged, and changes nothing.
+    So is that this process does not have the handler with its hook, unless the worker has it that reported the failure.
     """
     about = describe_failed(task, execution)
     run_handler_hook(registry, about, execution)

@@ -60,10 +60,7 @@ def parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
 def plan_follow_ups(
     engine: EngineContext, child_tasks: ChildTasks, task: Task, run: Run, drafts: Sequence[TaskDraft]
 ) -> FollowUps:
-    """Return the follow-ups of an execution, checked by the rules for tasks that the app's own code creates.
-
-    Raises InvalidInput.
-    """
+    """Return an execution's follow-ups, checked like tasks that the app's own code creates. Raises InvalidInput."""
     planned = dict[str, TaskDraft]()
     for number, draft in enumerate(drafts):
         try:

@@ -125,10 +125,7 @@ def _normalize_result(result: object, now: Callable[[], datetime]) -> tuple[Outc
 
 
 def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
-    """Return the outcome for what a handler returned: an outcome, or else the content of a Done, ready to be stored.
-
-    Raises InvalidInput.
-    """
+    """Return the outcome for what a handler returned, or a Done with it, ready to be stored. Raises InvalidInput."""
     match result:
         case Retry(reason, after):
             if after is None:

@@ -54,10 +54,7 @@ class CalledScripts:
         return {"version": script.version, "source": script.source, "tools": tools, "definedBy": script.defined_by}
 
     def count_call(self, tree: str, owner: str) -> None:
-        """Count one more call of a script below the execution at the top. One document is read and written.
-
-        Raises LimitExceeded.
-        """
+        """Count one more call of a script below the top execution: a read and a write. Raises LimitExceeded."""
 
         def count(known: ScriptTree | None) -> ScriptTree:
             now = self._clock.now()

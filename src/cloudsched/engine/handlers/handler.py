@@ -145,10 +145,7 @@ class Handler:
             ) from error
 
     def check_payload(self, payload: dict[str, Any], *, refuses_unknown: bool = True) -> Any:  # noqa: ANN401 - as above
-        """Return the payload of a task that is created or edited, as the type that the handler takes.
-
-        Raises InvalidPayload.
-        """
+        """Return the payload of a task that is created or edited as its handler's type. Raises InvalidPayload."""
         if self.payload is not None and refuses_unknown and not payload.keys() <= list_plain_fields(self.payload):
             faults = Faults()
             faults.add(*_list_unknown(self.payload, payload))

@@ -336,10 +336,7 @@ class Declaration:
 
 
 def check_declaration(declaration: Declaration, ids: Collection[str]) -> Declaration:
-    """Return a declaration that can become a task, as far as that is known before its schedule is read.
-
-    Raises Misconfigured.
-    """
+    """Return a declaration if it can become a task, whatever its schedule says. Raises Misconfigured."""
     about = f"The schedule of handler {declaration.handler!r}"
     if declaration.id in ids:
         raise Misconfigured(f"{about}: there is another one with the id {declaration.id!r}; give each an id: id=….")

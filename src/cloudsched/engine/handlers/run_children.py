@@ -16,10 +16,7 @@ _WHAT = "a task with children"
 
 
 def run_children(ctx: Context) -> dict[str, Any]:
-    """Run the task's children. Return their results in order, and the numbers from 0 of the failed and skipped ones.
-
-    Raises CallFailed.
-    """
+    """Run the task's children. Return their results, and which failed or were skipped. Raises CallFailed."""
     task = ctx.task
     outcomes = _run_in_parallel(ctx, task.children) if task.parallel else _run_in_order(ctx, task.children)
     failed = {number: outcome for number, outcome in enumerate(outcomes) if isinstance(outcome, CallFailed)}

@@ -88,12 +88,7 @@ class ScriptHandler:
         self._compiled.add(digest)
 
     def run(self, context: Context, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the script returns
-        """Run the task's script, and return its result.
-
-        Raises:
-            ScriptFailed: It threw an error that it did not catch.
-            LimitExceeded: It requests more calls and sleeps than it may.
-        """
+        """Run the task's script, and return its result. Raises ScriptFailed or LimitExceeded."""
         task, script = context.task, context.task.script
         if script is None:
             raise ScriptFailed("There is no script.")

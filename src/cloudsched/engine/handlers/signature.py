@@ -135,10 +135,7 @@ def find_marker(parameter: inspect.Parameter, hint: object) -> Depends | None:
 def read_dependencies(
     name: str, factory: Callable[..., Any], path: tuple[Callable[..., Any], ...] = ()
 ) -> dict[str, Depends | None]:
-    """Return the parameters that a factory needs: its own dependencies, and None for the context.
-
-    Raises Misconfigured.
-    """
+    """Return a factory's own dependencies by parameter, None for the context. Raises Misconfigured."""
     about = f"Handler {name!r}: the dependency {getattr(factory, '__name__', factory)!r}"
     if factory in path:
         raise Misconfigured(f"{about} depends on itself.")

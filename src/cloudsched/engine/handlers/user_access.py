@@ -67,9 +67,7 @@ def require_user_edit(task: Task, registry: Registry) -> None:
 def require_user_start(task: Task, registry: Registry) -> None:
     """Check that a user may start a task: only one that a user could have created as it is, or that a user has paused.
 
-    Raises:
-        Forbidden: It runs what only servers may name, or holds a lock of an operator.
-        NotAllowed: It is paused because its owner's budget is used up.
+    Raises Forbidden, or NotAllowed if its owner's budget is used up.
     """
     require_budget(task)
     if not task.is_paused_by_user:

@@ -72,13 +72,7 @@ class WebhookSecrets:
 
 
 class SavedPerson(NamedTuple):
-    """A person who was written.
-
-    Attributes:
-        person: As they are stored now.
-        is_new: True if they were not stored before.
-        webhook_secret: The secret that signs the webhook's messages, if it was made now. It is shown only here.
-    """
+    """A person as they are stored now. The secret of a webhook that is made now is shown only here."""
 
     person: Person
     is_new: bool
@@ -125,12 +119,7 @@ class People:
         """Write what a person has set, in place of what there was.
 
         An address and a webhook stay verified as long as they are the same. Users may not say that either is verified.
-        `proven_address` is the one in the owner's own ID token.
-
-        Raises:
-            InvalidInput: A field is not valid.
-            Forbidden: It says that an address or a webhook is verified, and the caller may not, or it is another's.
-            QuotaExceeded: A user has changed the time zone often enough.
+        `proven_address` is the one in the owner's own ID token. Raises InvalidInput, Forbidden or QuotaExceeded.
         """
         by.require_owner(owner)
         may_verify = not by.is_user
@@ -187,10 +176,7 @@ class People:
         return changed is not None and changed.verified_webhook == url
 
     def rotate_webhook_secret(self, owner: str, *, by: Authority) -> str:
-        """Return a new secret for a person's webhook. For a day, messages are signed with the previous one as well.
-
-        Raises NotFound or InvalidInput.
-        """
+        """Return a new secret for a webhook. The previous one signs for a day. Raises NotFound or InvalidInput."""
         by.require_owner(owner)
         webhook = self.get(owner).webhook
         if webhook is None:

@@ -49,10 +49,8 @@ class WebhookVerification:
     def verify(self, owner: str, *, by: Authority) -> None:
         """Ask a person's endpoint whether it wants their messages, and record that it does.
 
-        Raises:
-            NotFound: There is no such person.
-            InvalidInput: The person has no webhook, or it gives another answer, or none.
-            QuotaExceeded: It was asked often enough: once a minute, ten times a day for an owner, five for a host.
+        It is asked once a minute, ten times a day for an owner, five for a host. Raises NotFound, InvalidInput or
+        QuotaExceeded.
         """
         by.require_owner(owner)
         webhook = self._people.get(owner).webhook

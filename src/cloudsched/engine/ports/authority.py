@@ -67,11 +67,7 @@ class Authority:
             raise Forbidden(f"{self.actor.subject} may change nothing of another owner's.")
 
     def require_author(self, what: str, author: Requesters | None) -> None:
-        """Check that it may replace or delete what somebody stored. A user may not change what a server stored.
-
-        Raises:
-            Forbidden: A server stored it, in its owner's name, and a user asks.
-        """
+        """Check that it may replace or delete what somebody stored: a user, not what a server did. Raises Forbidden."""
         if self.is_user and author is None:
             raise Forbidden(f"A server stored this {what} for its owner, who may use it, and not replace or delete it.")
 

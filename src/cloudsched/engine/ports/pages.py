@@ -82,11 +82,7 @@ def start_before(query: object, at: datetime) -> str:
 
 
 def read_token(query: object, token: str) -> tuple[datetime, str]:
-    """Return the sort instant and the id of the item after which the page starts.
-
-    Raises:
-        InvalidInput: It is not a token that was issued for this query.
-    """
+    """Return the sort instant and the id of the item after which the page starts. Raises InvalidInput."""
     hint = "Use nextPageToken of the previous page, unchanged and with the same filters."
     try:
         padded = token + "=" * (-len(token) % 4)
@@ -106,9 +102,6 @@ def skip_unreadable(documents: Iterable[tuple[str, Callable[[], T]]]) -> list[T]
     """Return the documents that can be read, and log each of the others as ``unreadable``.
 
     A document of a newer version, or a damaged one, must not take a list, a sweep or a claim with it.
-
-    Args:
-        documents: Names, each with a function that parses the document and reads nothing else.
     """
     readable = []
     for name, read in documents:

@@ -37,11 +37,7 @@ class Dispatcher(Protocol):
     """
 
     def create(self, message: QueueMessage) -> None:
-        """Create a dispatch. Once this has returned, it will be delivered.
-
-        Raises:
-            QueueUnavailable: The queue could not be reached, or rejected it.
-        """
+        """Create a dispatch. Once this has returned, it will be delivered. Raises QueueUnavailable."""
         ...
 
     def close(self) -> None:

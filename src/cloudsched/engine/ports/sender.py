@@ -18,11 +18,7 @@ take 10 MB and more."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file that is sent along.
-
-    Attributes:
-        content_type: Such as ``application/pdf``.
-    """
+    """A file that is sent along. Its content type is such as ``application/pdf``."""
 
     name: str
     content: bytes

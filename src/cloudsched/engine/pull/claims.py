@@ -106,12 +106,8 @@ class WorkerClaims:
     ) -> Task:
         """Commit how an attempt ended and dispatch what follows. Safe to repeat: the first report counts.
 
-        If the report has no progress, that of the heartbeats stays, and so do the lines that the claim has logged.
-
-        Raises:
-            InvalidInput: The report has follow-ups, for which a lease token is not enough.
-            LeaseLost: The caller does not, or no longer, hold the claim.
-            NotFound: There is no such task.
+        If the report has no progress, that of the heartbeats stays, and so do the lines that the claim has logged. It
+        may have no follow-ups, for which a lease token is not enough. Raises InvalidInput, LeaseLost or NotFound.
         """
         if isinstance(report.outcome, Done) and report.outcome.then:
             raise InvalidInput(
@@ -140,9 +136,7 @@ class WorkerClaims:
     ) -> Task:
         """Let another worker run it: it uses up no attempt and keeps its place. Safe to repeat.
 
-        Raises:
-            LeaseLost: The caller does not, or no longer, hold the claim.
-            NotFound: There is no such task.
+        Raises LeaseLost or NotFound.
         """
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:

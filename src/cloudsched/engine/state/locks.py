@@ -103,8 +103,7 @@ class Locks:
     def enqueue_many(self, key: str, claimed: Sequence[tuple[Task, Run]], now: datetime) -> set[tuple[str, str]]:
         """Add runs that a worker would claim to the wait list of a lock that is taken: one read and one commit for all.
 
-        Returns:
-            The (task id, execution id) of the runs that could not get the lock. The others may get it if they ask.
+        Return the (task id, execution id) of those that could not get the lock. The others may get it if they ask.
         """
         waiters = [_make_waiter(task, run, run) for task, run in claimed]
         before = stored = self._read(key, now, asking=waiters)

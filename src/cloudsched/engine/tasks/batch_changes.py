@@ -309,21 +309,13 @@ class BatchChanges:
     def start(self, change: BatchChange, owner: str, key: str | None, caller: EventSender) -> Task:
         """Create the task that carries out a change with an owner's rights. With the same key, return the same task.
 
-        The histories of the tasks that it changes name the `caller`.
-
-        Raises:
-            InvalidInput: No list has this combination of filters.
-            KeyReused: The key was used for another change.
-            QuotaExceeded: The user has too many open ones.
+        The histories of the tasks that it changes name the `caller`. Raises InvalidInput, KeyReused or QuotaExceeded.
         """
         to_queries(change)
         return self._start(f"Batch change: {change.action}", change.to_wire(), owner, key, caller)
 
     def count_retries(self, chosen: RetryFilter) -> MatchingExecutions:
-        """Return which failed executions a retry concerns now: a read for each, at most `MAX_RETRIES_READ`.
-
-        Raises InvalidInput.
-        """
+        """Return which failed executions a retry concerns now: a read each, up to a bound. Raises InvalidInput."""
         return find_retries(self._store, chosen)
 
     def start_retry(self, retry: BatchRetry, owner: str, key: str | None, caller: EventSender) -> Task:

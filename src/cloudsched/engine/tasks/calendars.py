@@ -112,14 +112,8 @@ class Calendars:
     ) -> Calendar:
         """Create or replace a calendar. The next sweeps plan its tasks again.
 
-        One of `days`, `ics`, `url` and `holidays` gives its days, besides its days of the week.
-
-        Raises:
-            Forbidden: It is another owner's, or a server stored it, and a user would replace it.
-            InvalidInput: Something is not valid or too large. Nothing was stored.
-            QuotaExceeded: The owner has had enough calendars fetched or tasks planned again, or the host was asked
-                often enough.
-            Unavailable: The URL's server did not answer with a calendar.
+        One of `days`, `ics`, `url` and `holidays` gives its days, besides its days of the week. Raises Forbidden,
+        InvalidInput, QuotaExceeded or Unavailable. Nothing is stored then.
         """
         by.require_owner(owner)
         now = self._clock.now()
@@ -165,10 +159,7 @@ class Calendars:
         return calendar
 
     def get(self, name: str, owner: str) -> Calendar:
-        """Return the calendar that a name means to an owner: the one for everybody, or else their own.
-
-        Raises NotFound.
-        """
+        """Return the calendar of a name: the one for everybody, or else the owner's own. Raises NotFound."""
         if name == WEEKENDS:
             now = self._clock.now()
             return Calendar(id=WEEKENDS, owner=SYSTEM_OWNER, content=WEEKENDS_CONTENT, created_at=now, updated_at=now)
@@ -199,11 +190,8 @@ class Calendars:
     def refresh(self, key: str) -> str:
         """Ask for a calendar's days again, and store them if they have changed. Return the finding.
 
-        Holidays are those that the package knows that is installed now, and of years that have come closer.
-
-        Raises:
-            InvalidInput: The URL has no calendar, or one that is too large. The days that were there before stay.
-            Unavailable: The server did not answer with a calendar.
+        Holidays are those that the package knows that is installed now, and of years that have come closer. The days
+        that were there before stay if this raises InvalidInput or Unavailable.
         """
         stored = self._store.records.load(Calendar, key)
         if stored is None or not _is_fetched(stored.record):

@@ -31,8 +31,8 @@ def explain_task(
 ) -> Explanation:
     """Return why a task runs when it does, or does not run, or why it did or did not on the day of an instant.
 
-    Reads its last record if it has one, or a page of those of that day. If it takes a lock, reads that and the task's
-    places in its wait list. If it waits for a worker, reads the notes of those that were there.
+    Reads its last record, or a page of those of that day, the lock that it takes with its places in the wait list, and
+    the notes of workers if it waits for one.
     """
     key, lock = task.scoped_lock_key, None
     waiting: tuple[Waiter, ...] = ()

@@ -38,10 +38,7 @@ class Feeds:
     def create(
         self, owner: str, categories: Sequence[Category] = (), labels: Sequence[str] = (), *, by: Authority
     ) -> tuple[Feed, str]:
-        """Create a feed of an owner's tasks. Return it and its secret, which is stored nowhere.
-
-        Raises Forbidden or InvalidInput.
-        """
+        """Create a feed. Return it and its secret, which is stored nowhere. Raises Forbidden or InvalidInput."""
         by.require_owner(owner)
         if len(self.list(owner)) >= Feed.max_per_owner:
             problem = f"has {Feed.max_per_owner} feeds, as many as one may have"

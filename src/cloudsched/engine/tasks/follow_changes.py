@@ -49,10 +49,7 @@ _RETENTION: Final = timedelta(hours=1)
 
 
 def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
-    """Count one more change of their zone or calendars by a user: each replans all tasks that depend on them.
-
-    Raises QuotaExceeded.
-    """
+    """Count a user's change of zone or calendars, which replans all that depends on it. Raises QuotaExceeded."""
     count_recent(
         records,
         clock,

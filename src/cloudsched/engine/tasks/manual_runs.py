@@ -72,10 +72,7 @@ class ManualRuns:
         *,
         by: Authority,
     ) -> Task:
-        """Run a task now, in addition to its schedule. With a payload, this run gets that in place of the task's.
-
-        Raises InvalidInput or KeyReused.
-        """
+        """Run a task now, besides its schedule, perhaps with another payload. Raises InvalidInput or KeyReused."""
         given = None if payload is None else to_payload(payload)
 
         def decide(task: Task, now: datetime) -> Transition:
@@ -106,12 +103,7 @@ class ManualRuns:
         """Give an execution one more attempt, by default the one that finished last, once for each mark.
 
         Without `from_step`, only the step that made it fail is forgotten. With it, that one and all after it are.
-
-        Raises:
-            NotFound: There is no such execution.
-            InvalidInput: It has no such step, or there is no room for its payload.
-            NotAllowed: It succeeded or is open, none has finished, its task is paused or cancelled, or its completed
-                steps are missing.
+        Raises NotFound, InvalidInput or NotAllowed.
         """
         decide = partial(self._decide_retry, execution_id, from_step, by)
         return self.start(task_id, Action.RETRIED, decide, by, mark=mark)
@@ -173,10 +165,8 @@ class ManualRuns:
     ) -> Task:
         """Change a task so that it runs, once for a mark.
 
-        Raises:
-            Forbidden: A user may not start it, or an execution that began before an edit, which would run by a retry or
-                at the end of a pause. See `require_user_start`.
-            QuotaExceeded: It would revive a task that has ended, for a user who has no room for one more.
+        A user may start neither it, nor an execution that began before an edit, unless `require_user_start` allows
+        both. Raises Forbidden, or QuotaExceeded for a task that has ended.
         """
 
         def decide_allowed(task: Task, now: datetime) -> Transition:

@@ -160,10 +160,7 @@ def with_owner_zone(
 
 
 def resolve_for_owner(records: RecordStore, schedule: Schedule, owner: str) -> Schedule:
-    """Return a schedule of no task with the days of its calendars, and in the zone of an owner whom it follows.
-
-    Raises InvalidSchedule.
-    """
+    """Return a schedule of no task with its calendars' days, in its owner's zone. Raises InvalidSchedule."""
     placed = place_at_owner(records, schedule, owner) if schedule.follows_owner else schedule
     return resolve_schedule(records, placed, owner)
 

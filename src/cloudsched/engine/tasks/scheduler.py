@@ -149,10 +149,7 @@ class Scheduler:
     def _resolve_new(
         self, draft: TaskDraft, refusal: QuotaExceeded | None, by: Authority, lead: timedelta | None
     ) -> TaskDraft:
-        """Resolve the draft of a creation that will not be refused: the links written for it count in no quota.
-
-        Raises InvalidInput or QuotaExceeded.
-        """
+        """Resolve the draft of a creation that will not be refused: the links written for it count in no quota."""
         try:
             quota = self._engine.quotas.check(draft.owner) if by.has_quotas and refusal is None else None
             if full := refusal if quota is None else quota.refusal:
@@ -391,10 +388,7 @@ class Scheduler:
         return self.change(task_id, once(mark, decide_and_note), by)
 
     def change(self, task_id: str, decide: Callable[[Task, datetime], Transition], by: Authority) -> Task:
-        """Change a task as a decision says, and dispatch it. After a conflict, read and decide again.
-
-        Raises QuotaExceeded.
-        """
+        """Change a task as a decision says, again after each conflict, and dispatch it. Raises QuotaExceeded."""
 
         def decide_on(stored: VersionedTask) -> Commit | VersionedTask:
             if stored.task.zone_plan is not None and can_replan(stored.task):
@@ -432,10 +426,7 @@ class Scheduler:
         return task
 
     def check_new(self, draft: TaskDraft, by: Authority, *, runs: bool) -> None:
-        """Check a draft of a new task, and with `runs` that it will run, as far as that reads nothing.
-
-        Raises InvalidInput.
-        """
+        """Check a new task's draft, and with `runs` that it will run, without a read. Raises InvalidInput."""
         by.require_owner(draft.owner)
         if draft.script is not None and draft.script.name is not None:
             return  # whether it is stored would be read
@@ -475,13 +466,8 @@ class Scheduler:
 def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraft:
     """Return a draft with the delivery channels that its owner prefers for its category, if its caller names none.
 
-    One document is read, or none:
-
-    * A draft that names channels, even an empty list, keeps them.
-    * The system has no preferences.
-    * If neither mail nor pushes are set up, nothing is read, unless the settings ask for it.
-
-    OPERATOR is left out: a person's preferences must not send to the operator's own channels.
+    An empty list names them, too. OPERATOR is left out: a person's preferences must not send to the operator's own
+    channels. If neither mail nor pushes are set up, nothing is read, unless the settings ask for it.
     """
     is_asked = "delivery_channels" not in draft.model_fields_set and draft.owner != SYSTEM_OWNER
     if not is_asked or not engine.settings.reads_preferences:

@@ -162,11 +162,7 @@ class Sweeper:
         return result
 
     def sweep_part(self, after: str | None, limit: int) -> tuple[Sweep, str | None]:
-        """Repair about so many overdue tasks, those after a token. Return the token after them, None at the end.
-
-        Raises:
-            StoreUnavailable: As for `sweep`. Nothing is lost if the part is repeated.
-        """
+        """Repair about so many overdue tasks, those after a token. Return the token after them, None at the end."""
         result = Sweep()
         token = self._sweep_pages(after, limit, result)
         self._log(result)
@@ -213,11 +209,7 @@ class Sweeper:
 
         For a queue that has lost its content, such as one in memory after a restart. It changes no task. A dispatch
         that the queue still has is not duplicated, since it has the same name. Attempts that ended with the process
-        before come first, those of deliveries apart.
-
-        Raises:
-            QueueUnavailable: A dispatch could not be created. Those before it were.
-            StoreUnavailable: The tasks could not be read to the end.
+        before come first, those of deliveries apart. Raises QueueUnavailable or StoreUnavailable in the middle.
         """
         count = 0 if self._holder is None else self._resend_orphaned(self._holder)
         for page in iterate_pages(

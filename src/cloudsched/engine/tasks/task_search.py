@@ -51,10 +51,7 @@ class TaskSearch:
 
 
 def read_words(text: str) -> tuple[str, ...]:
-    """Return the words of a search, each once and folded. Quotation marks hold several together.
-
-    Raises InvalidInput.
-    """
+    """Return the words of a search, once and folded. Quotation marks hold several together. Raises InvalidInput."""
     try:
         words = shlex.split(text)
     except ValueError:  # a quotation mark without its partner

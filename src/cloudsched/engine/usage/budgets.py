@@ -89,10 +89,7 @@ class Budgets:
         return stored.record
 
     def list(self, owner: str | None, *, limit: int, page_token: str | None = None) -> Page[Budget]:
-        """Return a page of the budgets of all owners, or of one, by owner. Reads one record for each.
-
-        Raises InvalidInput.
-        """
+        """Return a page of the budgets of all owners, or of one, by owner. A read each. Raises InvalidInput."""
         if owner is not None:
             stored = self._store.records.load(Budget, owner)
             return Page([] if stored is None or stored.record.is_ending else [stored.record])
@@ -121,10 +118,7 @@ class Budgets:
         return self.get(owner), is_new
 
     def delete(self, owner: str, *, by: Authority) -> None:
-        """Delete an owner's budget, and resume what it has paused. The sweep does what is left.
-
-        Raises Forbidden or NotFound.
-        """
+        """Delete a budget, and resume what it has paused. The sweep does the rest. Raises Forbidden or NotFound."""
         by.require_server()
         self.get(owner)
         self._write(owner, lambda _: {"is_ending": True})

@@ -48,8 +48,7 @@ class UsageLedger:
     def note(self, tasks: Iterable[Task]) -> None:
         """Note what tasks have used: a read for each sheet that is concerned, and a write if it changes.
 
-        Raises:
-            Contended: Others kept changing a sheet. Counts that are noted once more are not counted twice.
+        Counts that are noted once more, as after Contended, are not counted twice.
         """
         now = self._clock.now()
         found = defaultdict[tuple[str, str], list[UsageMark]](list)

@@ -79,10 +79,7 @@ class UsageSummation:
         return self._save(self._continue(front, owner, most, max_bytes, on_changed), stored)
 
     def list_unsummed(self, owner: str, limit: int) -> Sequence[Task] | None:
-        """Return the tasks of an owner that have changed since they were summed up, None if there are more.
-
-        Costs a read, and one for each such task.
-        """
+        """Return the tasks of an owner that have changed since they were summed up, a read each, None if more."""
         stored = self._store.records.load(UsageFront, front_id(owner))
         since = "" if stored is None else stored.record.done
         found: list[Task] = []
@@ -172,10 +169,7 @@ class UsageReport:
         self._clock = clock
 
     def show(self, owner: str | None, month: str | None, *, limit: int, page_token: str | None = None) -> UsageRows:
-        """Return the usage of a month (the current one if None), of an owner or of one owner after the other.
-
-        Raises InvalidInput or StoreUnavailable.
-        """
+        """Return the usage of a month (this one if None), of an owner or one after the other. Raises InvalidInput."""
         now = self._clock.now()
         month = month or month_of(now)
         summed_until, is_complete = now, True

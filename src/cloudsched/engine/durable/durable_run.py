@@ -1,4 +1,4 @@
-"""What an attempt records, as the context and the executor use it: nothing, or with a `Replay` its journal."""
+"""The record of an attempt, as the context and the executor use it: nothing here, a journal in `Replay`."""
 
 from __future__ import annotations
 

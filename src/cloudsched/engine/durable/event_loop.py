@@ -22,7 +22,6 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from cloudsched.engine.durable.user_calls import is_async, make_coroutine_function
 from cloudsched.errors import WorkflowError
 
 log = logging.getLogger(__name__)
@@ -268,18 +267,6 @@ def run_coroutine(
 
 _running = set["asyncio.Task[Any]"]()
 """The running tasks: the event loop alone would let them be collected."""
-
-
-async def call_on_loop(
-    function: Callable[[], Any], blocking: Blocking, context: contextvars.Context, timeout: timedelta | None = None
-) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function and await its result. A function that is not asynchronous runs in a thread."""
-    if not is_async(function):
-        result = await blocking.call(partial(context.run, function))
-        if not inspect.isawaitable(result) and not isinstance(result, AsyncIterator):
-            return result
-        function = make_coroutine_function(result)
-    return await run_in_task(function, context.copy(), timeout)
 
 
 async def run_in_task(

@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.engine.durable.user_calls import UserCall, call_function, is_async
+from cloudsched.engine.durable.user_calls import UserCall, call_function, call_on_loop, is_async
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
@@ -74,8 +74,6 @@ class StepCall(UserCall):
 
     async def make_on_loop(self, blocking: Blocking, context: contextvars.Context) -> Any:
         """Call the function on the event loop, or in a thread if it may block."""
-        from cloudsched.engine.durable.event_loop import call_on_loop  # noqa: PLC0415 - imports asyncio
-
         call = self.function if is_async(self.function) else partial(_call_plain, self.function, self.timeout)
         with _step_attempt(context) as own:
             result = await call_on_loop(call, blocking, own, self.timeout)

@@ -4,6 +4,8 @@
 waits for them. A synchronous function does not import asyncio.
 """
 
+# ruff: noqa: ASYNC109 - a step's timeout, whose task is abandoned
+
 from __future__ import annotations
 
 import contextvars
@@ -15,6 +17,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from cloudsched.engine.durable.event_loop import Blocking
     from cloudsched.engine.ports.procedure import Procedure
 
@@ -63,6 +67,20 @@ def make_coroutine_function(result: Any) -> Callable[[], Any]:  # noqa: ANN401 -
     return partial(_await, result)
 
 
+async def call_on_loop(
+    function: Callable[[], Any], blocking: Blocking, context: contextvars.Context, timeout: timedelta | None = None
+) -> Any:  # noqa: ANN401 - whatever it returns
+    """Call a function and await its result. A function that is not asynchronous runs in a thread."""
+    from cloudsched.engine.durable.event_loop import run_in_task  # noqa: PLC0415 - imports asyncio
+
+    if not is_async(function):
+        result = await blocking.call(partial(context.run, function))
+        if not inspect.isawaitable(result) and not isinstance(result, AsyncIterator):
+            return result
+        function = make_coroutine_function(result)
+    return await run_in_task(function, context.copy(), timeout)
+
+
 @dataclass(frozen=True, slots=True)
 class UserCall:
     """A call of a user's function, which may be asynchronous. Its result is awaited."""
@@ -75,8 +93,6 @@ class UserCall:
 
     async def make_on_loop(self, blocking: Blocking, context: contextvars.Context) -> Any:  # noqa: ANN401 - the same
         """Call the function on the event loop, or in a thread if it may block."""
-        from cloudsched.engine.durable.event_loop import call_on_loop  # noqa: PLC0415 - imports asyncio
-
         return await call_on_loop(self.function, blocking, context)
 
 

@@ -226,7 +226,7 @@ class Calendars:
             if before is not None and before.content != calendar.content:
                 calendar = calendar.model_copy(update={"revision": before.revision + 1})
             if before is not None:
-                self._followers.begin(calendar.id, calendar.revision)  # guard: calendar follower
+                self._followers.begin(calendar.id, calendar.revision, None)  # guard: calendar follower
             return calendar
 
         return change_record(self._store.records, Calendar, key, decide)

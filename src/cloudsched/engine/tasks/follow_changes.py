@@ -233,7 +233,7 @@ class Followers:
         self._scheduler = scheduler
         self._chance = chance
 
-    def begin(self, key: str, revision: int, owner: str | None = None) -> None:
+    def begin(self, key: str, revision: int, owner: str | None) -> None:
         """Create the task that follows a calendar, or a person to another zone, before this revision is written."""
         change = ChangeToFollow(key, revision, self._clock.now(), owner)
         what = f"follow {owner}" if owner is not None else f"name the calendar {key}"

@@ -444,12 +444,8 @@ class InProcessDispatcher:
         """Return whether the leader makes a call itself: it is expected to be quick, and if not, another can lead."""
         if not isinstance(call, LongCall) or not call.name:  # whatever else is yielded fails in its own procedure
             return False
-        return self._away + len(self._calls) + 1 < len(self._workers) and self._is_quick(call.name)
-
-    def _is_quick(self, name: str) -> bool:
-        """Return whether calls of a name are expected to be quick: they were, or may have become so."""
-        until, _ = self._slow.get(name, (0.0, 0.0))
-        return until <= time.monotonic()
+        until, _ = self._slow.get(call.name, (0.0, 0.0))  # it was quick, or may have become so
+        return until <= time.monotonic() and self._away + len(self._calls) + 1 < len(self._workers)
 
     def _make(self, delivery: _Delivery, call: LongCall | StoreCommit) -> _Advance:
         advance: _Advance = delivery.context.run(make_call, delivery.steps, call)

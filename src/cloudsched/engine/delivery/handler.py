@@ -53,7 +53,7 @@ class DeliveryHandler:
         sender = self._senders().get(delivery.channel)
         if sender is None:
             return Fail(f"{delivery.channel} is not set up here; see docs/reference/delivery.md.")
-        found = self._find_switch(task, delivery, payload) or self._find(task, delivery)
+        found = self._find(task, delivery, payload)
         if isinstance(found, Suppress):
             return Cancel(found.reason)
         message = _to_message(delivery, payload)
@@ -62,19 +62,15 @@ class DeliveryHandler:
             message = replace(message, unsubscribe_url=url)
         return self._send(sender, message, task, delivery.channel, found)
 
-    def _find_switch(
-        self, task: Task, delivery: Delivery, payload: dict[str, Any]
-    ) -> tuple[Recipient, ...] | Suppress | None:
+    def _find(self, task: Task, delivery: Delivery, payload: dict[str, Any]) -> tuple[Recipient, ...] | Suppress:
+        recipients, url = self._recipients(), delivery.url or ""
+        if delivery.channel == COMPLETION:
+            return recipients.callback(task.owner, url, is_users=delivery.is_users_url)
         if delivery.channel != PING:
-            return None
+            return recipients.find(task.owner, delivery.channel, delivery.category)
         if payload.get("kind") == _START and self._has_ended(delivery.task_id, delivery.execution_id):
             return Suppress("The execution has ended: its end is told instead.")
-        return self._recipients().switch(task.owner, delivery.url or "", is_users=delivery.is_users_url)
-
-    def _find(self, task: Task, delivery: Delivery) -> tuple[Recipient, ...] | Suppress:
-        if delivery.channel == COMPLETION:
-            return self._recipients().callback(task.owner, delivery.url or "", is_users=delivery.is_users_url)
-        return self._recipients().find(task.owner, delivery.channel, delivery.category)
+        return recipients.switch(task.owner, url, is_users=delivery.is_users_url)
 
     def _send(
         self, sender: Sender, message: Message, task: Task, channel: str, recipients: tuple[Recipient, ...]

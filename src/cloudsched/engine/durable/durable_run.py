@@ -24,28 +24,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class RepeatableValues:
-    """The values of one attempt, in the order in which its handler asks for them."""
-
-    def __init__(self, task_id: str, execution_id: str) -> None:
-        self._name = f"{task_id} {execution_id}"
-        self._uuids = 0
-
-    @cached_property
-    def _seed(self) -> bytes:
-        return hashlib.sha256(self._name.encode()).digest()
-
-    @cached_property
-    def random(self) -> Random:
-        """A random generator with the same seed in every attempt."""
-        return Random(self._seed)  # noqa: S311 - it must be repeatable
-
-    def uuid(self) -> uuid.UUID:
-        """Return a new UUID. Every attempt gets the same ones in the same order."""
-        self._uuids += 1
-        return uuid.uuid5(uuid.UUID(bytes=self._seed[:16]), str(self._uuids))
-
-
 class Recorded(NamedTuple):
     """The part of a journal that goes into the report of an attempt."""
 
@@ -69,10 +47,15 @@ class DurableRun:
         self._task_id = task_id
         self._execution_id = execution_id
         self._clock = clock
+        self._uuids = 0
 
     @cached_property
-    def _values(self) -> RepeatableValues:
-        return RepeatableValues(self._task_id, self._execution_id)
+    def _seed(self) -> bytes:
+        return hashlib.sha256(f"{self._task_id} {self._execution_id}".encode()).digest()
+
+    @cached_property
+    def _random(self) -> Random:
+        return Random(self._seed)  # noqa: S311 - it must be repeatable
 
     # ── For the handler's context ────────────────────────────────────────────────────────────────────────────────
 
@@ -110,13 +93,14 @@ class DurableRun:
         return self._clock.now()
 
     def uuid(self) -> uuid.UUID:
-        """Return a new UUID, the same in every replay."""
-        return self._values.uuid()
+        """Return a new UUID. Every attempt and replay gets the same ones in the same order."""
+        self._uuids += 1
+        return uuid.uuid5(uuid.UUID(bytes=self._seed[:16]), str(self._uuids))
 
     @property
     def random(self) -> Random:
         """A random generator with the same seed in every replay."""
-        return self._values.random
+        return self._random
 
     @property
     def step_usage(self) -> Usage | None:

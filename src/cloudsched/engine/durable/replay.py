@@ -85,7 +85,7 @@ class Replay(DurableRun):
         if self.step_usage is not None:
             return uuid.uuid4()
         self._thread.require_own("ctx.uuid()")
-        return self._values.uuid()
+        return super().uuid()
 
     @property
     def random(self) -> Random:
@@ -94,7 +94,7 @@ class Replay(DurableRun):
         if self.step_usage is not None:
             return Random()  # noqa: S311 - not used for security
         self._thread.require_own("ctx.random")
-        return self._values.random
+        return self._random
 
     @property
     def step_usage(self) -> Usage | None:

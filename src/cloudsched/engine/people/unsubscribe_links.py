@@ -76,17 +76,14 @@ class UnsubscribeLinks:
         return hmac.new(self._load_key(), signed, hashlib.sha256).digest()
 
     def _load_key(self) -> bytes:
-        with self._lock:
-            if self._key is None:
-                self._key = base64.b64decode(self._read_or_make())
-            return self._key
-
-    def _read_or_make(self) -> str:
         def make(known: LinkKey | None) -> LinkKey:
             now, value = self._clock.now(), base64.b64encode(secrets.token_bytes(32)).decode()
             return known or LinkKey(id=_KEY_ID, owner=SYSTEM_OWNER, value=value, created_at=now, updated_at=now)
 
-        return change_record(self._records, LinkKey, _KEY_ID, make).value
+        with self._lock:
+            if self._key is None:
+                self._key = base64.b64decode(change_record(self._records, LinkKey, _KEY_ID, make).value)
+            return self._key
 
 
 def _encode(data: bytes) -> str:

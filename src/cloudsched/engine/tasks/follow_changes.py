@@ -43,9 +43,6 @@ MAX_PAGES: Final = 10
 """The number of pages of a record's tasks that one run plans again. The next one continues."""
 MAX_REPLANS: Final = 60
 """The most changes of their zone or calendars, in all, that a user may make in an hour: each replans their tasks."""
-_DURATION: Final = timedelta(minutes=15)
-_RETRY: Final = RetryPolicy(max_retries=20, cap=timedelta(minutes=15))
-_RETENTION: Final = timedelta(hours=1)
 
 
 def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
@@ -242,9 +239,9 @@ class Followers:
             title=f"Plan the tasks that {what} again"[:200],
             handler=FOLLOW_HANDLER,
             payload=change.payload,
-            expected_duration=_DURATION,
-            retry=_RETRY,
-            retention=_RETENTION,
+            expected_duration=timedelta(minutes=15),
+            retry=RetryPolicy(max_retries=20, cap=timedelta(minutes=15)),
+            retention=timedelta(hours=1),
         )
         self._scheduler().create(draft, by=OWN_CODE, lead=NO_LEAD)
 

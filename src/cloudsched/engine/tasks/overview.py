@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES, ExecutionStatus, Trigger
 from cloudsched.domain.documents.overview_responses import NeedCause, NeedCount
@@ -74,21 +74,8 @@ class OverviewCounts:
     """The last sweep, None if none has been noted."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Overdue:
-    """Work that is due and has not started, though no open run of its task holds it back."""
-
-    since: Sequence[datetime]
-    """The earliest first."""
-    is_cut: bool
-    """True if more is due than was looked at."""
-
-    def count_late(self, now: datetime) -> NeedCount:
-        """Return how much of it is late."""
-        late = [at for at in self.since if at < now - LATE]
-        return NeedCount(
-            cause=NeedCause.OVERDUE, count=len(late), is_at_least=self.is_cut, oldest=late[0] if late else None
-        )
+_Overdue: TypeAlias = tuple[Sequence[datetime], bool]
+"""Since when work is due that no open run of its task holds back, and whether more is due than was looked at."""
 
 
 class Overview:
@@ -123,7 +110,7 @@ class Overview:
                     self._marks.clear()
                 kept = self._monotonic(), self._count(owner)
             elif self._marks.get(owner) != mark:
-                kept = kept[0], replace(kept[1], needs=self._count_needs(owner))
+                kept = kept[0], replace(kept[1], needs=self._count_needs(owner, self._list_overdue(owner)))
             self._kept[owner], self._marks[owner] = kept, mark
             return kept[1]
 
@@ -133,16 +120,18 @@ class Overview:
             self._kept.clear()
             self._marks.clear()
 
-    def _count_needs(self, owner: str | None) -> list[NeedCount]:
-        now = self._clock.now()
-        late = self._list_overdue(owner, now).count_late(now)
-        return [*(self._count_need(owner, trouble, now) for trouble in Trouble), late]
+    def _count_needs(self, owner: str | None, overdue: _Overdue) -> list[NeedCount]:
+        (since, is_cut), now = overdue, self._clock.now()
+        late = [at for at in since if at < now - LATE]
+        oldest = late[0] if late else None
+        lateness = NeedCount(cause=NeedCause.OVERDUE, count=len(late), is_at_least=is_cut, oldest=oldest)
+        return [*(self._count_need(owner, trouble, now) for trouble in Trouble), lateness]
 
     def _count(self, owner: str | None) -> OverviewCounts:
         search, now = self._store.search, self._clock.now()
         mine = ExecutionQuery(owner=owner)
         this_hour = now.replace(minute=0, second=0, microsecond=0)
-        overdue = self._list_overdue(owner, now)
+        overdue = self._list_overdue(owner)
         starts = [this_hour - timedelta(hours=number) for number in reversed(range(HOURS))]
         return OverviewCounts(
             counted_at=now,
@@ -150,14 +139,14 @@ class Overview:
             open={status: search.count_open(mine, status, MAX_COUNT) for status in OPEN_STATUSES},
             hours=[count_ended(search, mine, start, start + timedelta(hours=1)) for start in starts],
             due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), MAX_COUNT),
-            overdue_since=overdue.since[0] if overdue.since else None,
-            needs=[*(self._count_need(owner, trouble, now) for trouble in Trouble), overdue.count_late(now)],
+            overdue_since=next(iter(overdue[0]), None),
+            needs=self._count_needs(owner, overdue),
             starts=self._list_starts(mine),
             sweep=self._sweeps.load(),
         )
 
-    def _list_overdue(self, owner: str | None, now: datetime) -> _Overdue:
-        query, token = TaskQuery(owner, due_until=now), None
+    def _list_overdue(self, owner: str | None) -> _Overdue:
+        query, token = TaskQuery(owner, due_until=self._clock.now()), None
         found: list[datetime] = []
         for limit in _LOOKED_AT:
             page = self._store.list_tasks(query, limit=limit, page_token=token)
@@ -165,7 +154,7 @@ class Overview:
             token = page.next_page_token
             if token is None:
                 break
-        return _Overdue(found, is_cut=token is not None)
+        return found, token is not None
 
     def _count_need(self, owner: str | None, trouble: Trouble, now: datetime) -> NeedCount:
         until = now + GIVES_UP_SOON if trouble is Trouble.WAITING else None

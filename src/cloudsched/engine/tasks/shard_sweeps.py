@@ -233,8 +233,12 @@ class SweepNotes:
         now = self._clock.now()
         if self._noted_at is not None and self._noted_at <= now < self._noted_at + INTERVAL:
             return
+        records = self._store.records
         try:
-            self._version = self._write(started_at, now, sweep)
+            if self._version is None:
+                stored = records.load(SweepNote, SWEEP_NOTE_ID)
+                self._version = None if stored is None else stored.version
+            self._version = records.write(SweepNote.of(SWEEP_NOTE_ID, started_at, now, sweep), self._version)
         except CloudschedError as error:  # of several sweeps at a time, one is noted
             self._version = None
             log.debug("sweep not noted: %s", error, extra={"action": "sweep_not_noted"})
@@ -244,9 +248,3 @@ class SweepNotes:
         """Return the last note, if there is one. Reads one document."""
         stored = self._store.records.load(SweepNote, SWEEP_NOTE_ID)
         return None if stored is None else stored.record
-
-    def _write(self, started_at: datetime, now: datetime, sweep: Sweep) -> Version:
-        if self._version is None:
-            stored = self._store.records.load(SweepNote, SWEEP_NOTE_ID)
-            self._version = None if stored is None else stored.version
-        return self._store.records.write(SweepNote.of(SWEEP_NOTE_ID, started_at, now, sweep), self._version)

@@ -197,37 +197,25 @@ class Registry:
                 f"Names that begin with {BUILT_IN_PREFIX!r} are built in; call handler {name!r} another name."
             )
         retry_on, duration = options.get("retry_on", Exception), options.get("expected_duration")
-        policy = validate_options(name, options.get("retry"), retry_on, duration)
-        workers = validate_pull(name, options.get("pull"))
-        user_options = validate_access(name, options)
-        id_of = validate_task_id(name, options.get("task_id"))
-        summary = validate_draft_text(name, options.get("draft"))
-        owners_see_logs = validate_log_readers(name, options.get("logs", "admins"))
-        events = validate_events(name, options.get("events") or {}, options.get("early_events", ()))
+        fields: dict[str, Any] = {
+            "retry": validate_options(name, options.get("retry"), retry_on, duration),
+            "retry_on": retry_on if isinstance(retry_on, tuple) else (retry_on,),
+            "expected_duration": duration,
+            "pull": validate_pull(name, options.get("pull")),
+            "on_failure": options.get("on_failure"),
+            "is_tool": options.get("tool", False),
+            "task_id": validate_task_id(name, options.get("task_id")),
+            "draft": validate_draft_text(name, options.get("draft")),
+            "owners_see_logs": validate_log_readers(name, options.get("logs", "admins")),
+            **validate_access(name, options),
+            **validate_events(name, options.get("events") or {}, options.get("early_events", ())),
+        }
 
         def decorate(function: F) -> F:
             if name in self.registrations.handlers:
                 raise Misconfigured(f"There are two handlers named {name!r}; rename one of them.")
             signature = read_signature(name, function)
-            self.registrations.handlers[name] = Handler(
-                name=name,
-                function=function,
-                takes_context=signature.takes_context,
-                payload=signature.payload,
-                is_async=signature.is_async,
-                dependencies=signature.dependencies,
-                retry=policy,
-                retry_on=retry_on if isinstance(retry_on, tuple) else (retry_on,),
-                expected_duration=duration,
-                pull=workers,
-                on_failure=options.get("on_failure"),
-                is_tool=options.get("tool", False),
-                task_id=id_of,
-                draft=summary,
-                owners_see_logs=owners_see_logs,
-                **user_options,
-                **events,
-            )
+            self.registrations.handlers[name] = Handler(name=name, function=function, **signature, **fields)
             return function
 
         return decorate

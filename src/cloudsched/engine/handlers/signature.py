@@ -29,16 +29,6 @@ if TYPE_CHECKING:
 _CONTEXTS = (Context, AsyncContext)
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The parameters of a handler, and the way to call it."""
-
-    takes_context: bool
-    payload: TypeAdapter[Any] | None
-    is_async: bool
-    dependencies: dict[str, Depends]
-
-
 def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str:
     """Describe the mistake in a handler that seems to take more than a context and a payload."""
     late = next((parameter.name for parameter in parameters[1:] if hints.get(parameter.name) is Context), None)
@@ -60,8 +50,8 @@ def _read_markers(name: str, parameters: list[inspect.Parameter], hints: dict[st
     return found
 
 
-def read_signature(name: str, function: Callable[..., Any]) -> Signature:
-    """Return what a handler takes, and how it is called. Raises Misconfigured."""
+def read_signature(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the fields of a `Handler` that say what it takes, and how it is called. Raises Misconfigured."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise Misconfigured(f"Handler {name!r} is a generator; write a function that returns its result.")
     is_asynchronous = is_async(function)
@@ -77,6 +67,7 @@ def read_signature(name: str, function: Callable[..., Any]) -> Signature:
     dependencies = _read_markers(name, every, hints)
     parameters = [each for each in every if each.name not in dependencies]
     takes_context = bool(parameters) and hints.get(parameters[0].name) in _CONTEXTS
+    fields = {"takes_context": takes_context, "is_async": is_asynchronous, "dependencies": dependencies}
     if takes_context and hints[parameters[0].name] is AsyncContext and not is_asynchronous:
         raise Misconfigured(f"Handler {name!r} takes an AsyncContext; write it with `async def`, or take a Context.")
     rest = parameters[1:] if takes_context else parameters
@@ -84,7 +75,7 @@ def read_signature(name: str, function: Callable[..., Any]) -> Signature:
     if len(required) > 1 or any(parameter.kind is parameter.KEYWORD_ONLY for parameter in required):
         raise Misconfigured(f"Handler {name!r} {_explain_extra_parameters(rest, hints)}")
     if not rest or rest[0].kind in {rest[0].VAR_POSITIONAL, rest[0].VAR_KEYWORD, rest[0].KEYWORD_ONLY}:
-        return Signature(takes_context, None, is_asynchronous, dependencies)
+        return {**fields, "payload": None}
     if rest[0].name not in hints:
         raise Misconfigured(
             f"Handler {name!r}: annotate {rest[0].name!r} with its pydantic model (or a first parameter with Context)."
@@ -101,7 +92,7 @@ def read_signature(name: str, function: Callable[..., Any]) -> Signature:
             f"Handler {name!r}: the payload's {secret} is a secret, and payloads are stored and shown. Take the "
             "secret's name instead, and read the secret in the handler."
         )
-    return Signature(takes_context, adapter, is_asynchronous, dependencies)
+    return {**fields, "payload": adapter}
 
 
 T = TypeVar("T")
